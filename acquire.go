@@ -68,7 +68,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// searched runs search and emits its outcome. Close waits for it.
+// searched runs search and emits an event with its outcome. Close waits for the search.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]acquire.Holding, error) {
 	if !c.env.Enter() {
 		return nil, c.afterClose("acquire", first)
@@ -89,7 +89,7 @@ func firstOf(held []acquire.Holding, err error) (*Lock, error) {
 	return lockOf(held[0].(*hold.Lock).First()), nil
 }
 
-// wanted returns the request as package acquire needs it.
+// wanted returns the request in the form that package acquire takes.
 func (r *request) wanted(c *Client) *acquire.Want {
 	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 		l := newLock(c)
@@ -99,8 +99,8 @@ func (r *request) wanted(c *Client) *acquire.Want {
 	return &r.Want
 }
 
-// granted emits the outcome of a call. If the client is closing, it releases the keys that
-// the call has acquired, as Close may not have seen them.
+// granted emits the outcome of a call. If the client is closing, granted releases the keys
+// that the call has acquired, as Close may have missed them.
 func (c *Client) granted(ctx context.Context, began decide.Instant, found acquire.Result, err error) error {
 	if err != nil {
 		if err == ErrClosed { //nolint:errorlint // what wraps it names the key
@@ -160,8 +160,8 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	return firstOf(c.searched(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) }))
 }
 
-// refuses returns the reason why a request from the grant's own context may not share the
-// grant, or nil.
+// refuses returns the reason why a request made under the grant's own context may not share
+// the grant. It returns nil if the request may.
 func (r *request) refuses(c *Client, h *hold.Lock) error {
 	if !r.reentrant {
 		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.key(), c.cfg.Table)
@@ -173,7 +173,8 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 }
 
 // differsFrom returns the first option that asks for something that the grant does not
-// have, or "" if there is none. Sharing sends nothing, so it can store nothing.
+// have, or "" if there is none. Sharing a grant sends no request, so it cannot store what
+// an option asks for.
 func (r *request) differsFrom(h *hold.Lock) string {
 	switch lease := h.Duration(); {
 	case r.lease != 0 && r.lease != lease:

@@ -24,19 +24,19 @@ type Client struct {
 	cfg      Config
 	env      *core.Env
 	timing   lease.Timing
-	overhead int // bytes of a record without key, data and attributes
+	overhead int // number of bytes of a record without its key, data and attributes
 
 	acquirer    *acquire.Acquirer
 	observer    *liveness.Observer
 	leases      *lease.Leases
 	holds       *hold.Holds
 	waitFails   waitFails
-	moved       lineAMinute // limits log lines, as requests keep moving between Regions while all of them are down
+	moved       lineAMinute // limits these log lines to one a minute: while all Regions are down, requests keep moving between them
 	connections connections
 	waiting     atomic.Int64
 }
 
-// maxRemembered is how many keys a client remembers without watching them.
+// maxRemembered is the number of keys that a client remembers but does not watch.
 const maxRemembered = 10_000
 
 // New returns a Client. It sends nothing and starts no goroutine. The error lists every
@@ -47,7 +47,7 @@ func New(db DB, cfg Config) (*Client, error) {
 		cfg.Layout = layout.Native{}
 	}
 	proto, layoutErr := records.WithMaxSkew(cfg.Layout, cfg.MaxSkew)
-	if proto == nil { // nil if the layout is nil, even inside an interface
+	if proto == nil { // also nil if the interface holds a nil layout
 		cfg.Layout = layout.Native{}
 	}
 	if errors.Is(layoutErr, errors.ErrUnsupported) {
@@ -112,7 +112,7 @@ func (c *Client) Stats() Stats {
 	return s
 }
 
-// emit reports an event. No mutex is held.
+// emit logs an event and passes it to OnEvent. The caller must not hold a mutex.
 func (c *Client) emit(ctx context.Context, e Event) {
 	if c.env.Log.Enabled(ctx, slog.LevelDebug) { // checked first, as the arguments are expensive to compute
 		c.env.Log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
@@ -129,7 +129,7 @@ func (c *Client) emit(ctx context.Context, e Event) {
 }
 
 // emitOr emits an event on a caller's goroutine. If OnEvent panics, the caller never
-// receives what the event reports, so undo gives it back.
+// receives the locks that the event reports, so undo gives them back.
 func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 	told := false
 	defer func() {

@@ -44,8 +44,8 @@ func TestCloseEndsGrantsWithErrClosed(t *testing.T) {
 	}
 }
 
-// meetsClose runs call, and closes the client while the first request that fits is in
-// flight. answer replies to each such request.
+// meetsClose runs call, and closes the client while the first request for which fits
+// returns true is in flight. answer replies to each such request.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -98,8 +98,9 @@ func TestSharedCommitDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// Ending a lock ends its lease first, and then the contexts of its handles. On a busy
-// machine much time may pass between the two, and another goroutine may read the lock then.
+// Ending a lock first ends its lease, and then the contexts of its handles. On a busy
+// machine much time may pass between the two steps. Another goroutine may read the lock
+// during that time.
 func TestReadAfterLeaseEndReportsEndOfLock(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

@@ -119,7 +119,8 @@ const (
 	// pollMin is the shortest mean pause between two reads of a waiter.
 	pollMin = 25 * time.Millisecond
 
-	// mostRenewals is how many renewals, or releases of Close, may be in flight at once.
+	// mostRenewals is the largest number of renewals that may be in flight at once. It also
+	// limits the releases of Close.
 	mostRenewals = 128
 )
 
@@ -170,7 +171,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	switch {
 	case margin < 0:
 		bad("Margin is %v: negative", margin)
-	case !long: // the other limits depend on a valid lease
+	case !long: // skips the other limits, as they depend on a valid lease
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
 	case skew > 0 && trust < lease.ShortestTrust:
@@ -219,7 +220,8 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	return cfg, errors.Join(problems...)
 }
 
-// maxSkewProblem returns the error of MaxSkew in a layout without it, with advice.
+// maxSkewProblem returns the error, with advice, for a MaxSkew that the layout does not
+// support.
 func (cfg *Config) maxSkewProblem() error {
 	if cfg.Layout.Capabilities().Expiry == layout.WallClock {
 		return cfg.unsupported("Config.MaxSkew: set that of the layout")
@@ -234,7 +236,8 @@ func throughOutage(l layout.Layout) bool {
 	return ok && java.HoldThroughOutage
 }
 
-// withUnit returns a number of nanoseconds as the duration that was probably meant.
+// withUnit returns Go code for the duration that a plain number of nanoseconds was probably
+// meant to be.
 func withUnit(d time.Duration) string {
 	unit := "time.Second"
 	if d >= 1000 {
@@ -243,8 +246,8 @@ func withUnit(d time.Duration) string {
 	return fmt.Sprintf("%d * %s", d.Nanoseconds(), unit)
 }
 
-// checkDB refuses a DB whose requests can never be answered, or with which two clients
-// could hold a lock.
+// checkDB returns an error if db can never answer a request, or if two clients that use db
+// could hold one lock.
 func checkDB(db DB, l layout.Layout) error {
 	if sdk, ok := db.(*dynamodb.Client); db == nil || ok && sdk == nil {
 		return errors.New("leasehold: config: the DynamoDB client is nil: pass dynamodb.NewFromConfig(cfg)")
@@ -255,8 +258,8 @@ func checkDB(db DB, l layout.Layout) error {
 	return nil
 }
 
-// connections is the pool of idle connections of the SDK's HTTP client. A connection that
-// does not fit into the pool is closed after its request, and renewals wait for new
+// connections is the pool of idle connections of the SDK's HTTP client. If a connection
+// does not fit into the pool, it is closed after its request. Renewals then wait for new
 // connections.
 type connections struct {
 	idle int // size of the pool; math.MaxInt if unknown
@@ -264,10 +267,11 @@ type connections struct {
 }
 
 // locksPerConnection is the number of locks for which one idle connection is enough. After
-// the process was paused, all of them are renewed at once.
+// a pause of the process, all locks are renewed at once.
 const locksPerConnection = 10
 
-// idleConnections returns the size of db's pool, or of the smallest pool of several Regions.
+// idleConnections returns the size of db's pool. If db has several Regions, it returns the
+// size of the smallest pool.
 func idleConnections(db DB) int {
 	if several, ok := db.(attempts.Regions); ok {
 		idle := math.MaxInt
@@ -284,7 +288,8 @@ func idleConnections(db DB) int {
 	return math.MaxInt
 }
 
-// check warns, once, if there are too few idle connections for the locks that are held.
+// check logs one warning, the first time that there are too few idle connections for the
+// number of locks held.
 func (c *connections) check(locks int, log *slog.Logger) {
 	if c.idle >= mostRenewals || locks/locksPerConnection <= c.idle {
 		return

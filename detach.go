@@ -22,9 +22,9 @@ type Grant struct {
 	Owner        string
 	Token        int64
 	ID           string   // grant id
-	Versions     []string // versions that the record may show: the last one confirmed, and any unanswered
+	Versions     []string // versions that the record may show: the last confirmed one, and unanswered ones
 	Lease        time.Duration
-	TrustedUntil time.Time // by the wall clock of the host that detached it; for people
+	TrustedUntil time.Time // wall-clock time of the host that detached it; for people
 }
 
 type grantJSON struct {
@@ -68,8 +68,8 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// leaseOfMs returns a lease from its milliseconds. It returns an error for a lease that is
-// too long for a Duration: it would overflow to another, perhaps short, lease.
+// leaseOfMs returns a lease from its milliseconds. It returns an error if the lease is too
+// long for a Duration: the value would overflow to another, perhaps shorter, lease.
 func leaseOfMs(ms int64) (time.Duration, error) {
 	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
 		return 0, fmt.Errorf("leaseMs is %d: it must be from 0 to %d", ms, math.MaxInt64/int64(time.Millisecond))

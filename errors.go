@@ -73,7 +73,8 @@ func inTable(table string) string {
 	return " in table " + table
 }
 
-// oneLine returns an error's text on one line, bounded and entirely visible.
+// oneLine returns an error's text on one line. It limits the length, and makes every
+// character visible.
 func oneLine(err error) string { return visible.Message(err.Error()) }
 
 // holderName returns a record's owner, for people, or a substitute in layouts without
@@ -148,7 +149,7 @@ func (e *LostError) Error() string {
 	case LostBroken:
 		switch {
 		case broken:
-		case e.By != nil && e.By.Released && e.By.Token == e.Token: // released by another process that has resumed the grant
+		case e.By != nil && e.By.Released && e.By.Token == e.Token: // another process that had resumed the grant released the lock
 			b.WriteString("the record shows it released")
 		default:
 			b.WriteString("somebody broke or deleted it")
@@ -167,9 +168,9 @@ func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Err} }
 // CommitError names the caller's writes that cancelled a Commit. Nothing was written, and
 // the lock is still held.
 type CommitError struct {
-	Table   string // the lock's table
+	Table   string // table of the lock
 	Key     Key
-	Reasons []types.CancellationReason // one for each of the writes, in their order
+	Reasons []types.CancellationReason // one per write, in the order of the writes
 	Err     error                      // *types.TransactionCanceledException
 }
 
@@ -226,7 +227,7 @@ func (e *RecordError) Error() string {
 	if e.otherKind != "" {
 		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.otherKind)
 	}
-	if e.Key == (Key{}) { // without a key, no command can show the item
+	if e.Key == (Key{}) { // an item without a key, which no command can show
 		return fmt.Sprintf("leasehold: an item%s is not a lock of this layout: %s %s: %s",
 			inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), decide.OtherSchema)
 	}
@@ -234,7 +235,8 @@ func (e *RecordError) Error() string {
 		e.Key, inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), cmp.Or(e.advice, damagedAdvice))
 }
 
-// damagedAdvice is advice about a damaged record; the command inserts the key.
+// damagedAdvice is advice about a damaged record. The command that prints it inserts the
+// key.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
 // UnsupportedError is returned if the layout as configured or, if Layout is empty, the
@@ -294,7 +296,7 @@ func (e *OpError) Error() string {
 
 func (e *OpError) Unwrap() error { return e.Err }
 
-// advised returns the text for an error of a request, preceded by advice.
+// advised returns the text of a request's error, preceded by advice if there is any.
 func advised(err error) string {
 	if advice := advise(err); advice != "" {
 		return advice + ": " + oneLine(err)
@@ -310,7 +312,7 @@ func advise(err error) string {
 	case errors.As(err, &foreign):
 		return decide.NotDynamoDB
 	case errors.As(err, &without):
-		return "" // the error has advice of its own
+		return "" // no advice here, as the text of the error contains its own
 	case decide.NoCredentials(err):
 		return "no credentials: set AWS_PROFILE or the AWS_ variables"
 	case decide.NotSigned(err):
@@ -326,8 +328,8 @@ func advise(err error) string {
 	return decide.Advice(err)
 }
 
-// adviseSilence returns advice about an error without a reply. If the caller cancelled the
-// request, the error says nothing about DynamoDB.
+// adviseSilence returns advice about a request that had no reply. It returns none if the
+// caller cancelled the request: such an error says nothing about DynamoDB.
 func adviseSilence(err error) string {
 	var sent *smithy.OperationError
 	switch {
@@ -340,7 +342,8 @@ func adviseSilence(err error) string {
 	return ""
 }
 
-// errorf returns the error of a call for a key that was refused before any request.
+// errorf returns the error of a call for a key. Such a call is refused before any request
+// is sent.
 func (c *Client) errorf(op string, key Key, format string, args ...any) error {
 	return c.env.Errorf(op, key, format, args...)
 }
@@ -359,7 +362,7 @@ func opError(op, table string, key Key, err error) error {
 	return &OpError{Op: op, Table: table, Key: key, Err: err}
 }
 
-// notRunError is an error with which Do ended before it called the function.
+// notRunError is the error of a Do that failed before it called the function.
 type notRunError struct{ err error }
 
 func (e *notRunError) Error() string        { return e.err.Error() }
@@ -385,6 +388,6 @@ func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	return bad
 }
 
-// lastToken describes a record with protocol.MaxToken, with advice.
+// lastToken describes a record whose token is protocol.MaxToken, and gives advice.
 const lastToken = "at the last fencing token, 2^53-2: choose another key or, once nobody holds this one, " +
 	"delete its record: tokens begin anew then, below the tokens that targets have seen"

@@ -6,11 +6,12 @@ import "context"
 // contexts of the handles.
 func EndLeaseAlone(l *Lock, cause error) { l.h.Lock().Lease().End(cause) }
 
-// Ended returns how the grant has ended, whatever its handles report.
+// Ended returns the error with which the grant has ended, even if its handles report
+// another error.
 func Ended(l *Lock) error { return l.h.Lock().Ended() }
 
-// ShareGrant does what an Acquire with Reentrant does after it has found the grant still
-// held.
+// ShareGrant shares the grant, as an Acquire with Reentrant does once it has found that the
+// grant is still held.
 func ShareGrant(ctx context.Context, l *Lock) (*Lock, error) {
 	return l.c.share(ctx, l.h.Lock(), &request{})
 }

@@ -53,7 +53,7 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	returned := false
 	defer func() {
 		within := ctx
-		if !returned { // after a panic, Do waits for the release, but not until ctx ends
+		if !returned { // after a panic, Do waits for the release only for the release grace, and not until ctx ends
 			ended, cancel := context.WithCancel(context.Background())
 			cancel()
 			within = ended
@@ -69,8 +69,8 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	return err
 }
 
-// beginWork counts a function in Do for every lock. If one lock has ended, it counts none
-// and releases the others.
+// beginWork counts a function in Do for every lock. If one lock has ended, it counts the
+// function for no lock, and releases the other locks.
 func (g *Group) beginWork(ctx context.Context) error {
 	for i, l := range g.locks {
 		if err := l.h.BeginWork(); err != nil {
@@ -87,9 +87,9 @@ func (g *Group) beginWork(ctx context.Context) error {
 }
 
 // endWork undoes beginWork and releases the locks, with the mark if done is set. It returns
-// how locks were lost, or why the mark may not be stored. A loss counts only if it came
-// before fn returned. After that, it does not matter if the release finds another client's
-// grant.
+// how locks were lost, or why the mark may not have been stored. A loss counts only if it
+// came before fn returned. After fn has returned, it does not matter if the release finds
+// another client's grant.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {
@@ -98,7 +98,7 @@ func (g *Group) endWork(ctx context.Context, done bool) error {
 		}
 	}
 	if done && len(lost) == 0 && g.isOnce() {
-		defer g.locks[0].h.EndWork() // not earlier, as Close would release the lock without the mark
+		defer g.locks[0].h.EndWork() // deferred, as otherwise Close could release the lock without the mark
 		if err := g.Release(ctx, MarkDone()); !errors.Is(err, hold.ErrShared) {
 			return err
 		}
@@ -113,8 +113,8 @@ func (g *Group) endWork(ctx context.Context, done bool) error {
 	return errors.Join(lost...)
 }
 
-// isOnce reports whether the group is one lock that was acquired with Once or Every. A
-// group of several never is.
+// isOnce reports whether the group is a single lock that was acquired with Once or Every.
+// It returns false for a group of several locks.
 func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 
 // AcquireAll acquires all keys or none, and calls with the same keys in another order do
@@ -214,8 +214,8 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 	return wants, nil
 }
 
-// checkOrder returns an error if want sorts below a key of a Group that ctx belongs to: the
-// holder of the wanted key may itself be waiting for a key of the Group.
+// checkOrder returns an error if want sorts below a key of a Group that ctx belongs to. In
+// that case the holder of the wanted key may itself be waiting for a key of the Group.
 func checkOrder(ctx context.Context, c *Client, want *request) error {
 	if want.NoWait {
 		return nil

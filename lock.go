@@ -36,7 +36,7 @@ func (l *Lock) Context() context.Context { return l.h.Context() }
 // Err returns nil while the lock is trusted, and then why its context ended.
 func (l *Lock) Err() error { return l.h.Err() }
 
-// String returns the key, the table and the token, for people.
+// String returns key, table and token as readable text.
 func (l *Lock) String() string {
 	if l == nil || l.c == nil {
 		return "no lock"

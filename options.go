@@ -30,7 +30,7 @@ type KeyOption interface {
 	toGet(*Key)
 }
 
-// RecordOption changes the record by the write of a grant, renewal or release.
+// RecordOption changes the record in the write of a grant, renewal or release.
 type RecordOption interface {
 	RenewOption
 	ReleaseOption
@@ -75,11 +75,11 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // NoWait returns a *HeldError instead of waiting for a live holder. Failed requests are
 // still retried, for about ten seconds at most.
 //
-// A holder appears dead if its record was written a lease ago or longer, by the wall
-// clocks; one whose record has no time, as another library's, counts as live. NoWait
-// observes a holder that appears dead for the rest of that lease, by the monotonic clock,
-// and takes its key over unless it renews: bound that wait by ctx. Of several keys it does
-// so only if none is live.
+// A holder whose record has no time, as another library's, counts as live. Any other
+// appears dead if its record was written at least a lease ago, by the wall clocks. NoWait
+// observes such a holder for the rest of that lease, by the monotonic clock, and takes its
+// key over unless the holder renews: bound that wait by ctx. Of several keys it does so
+// only if none is live.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // NoWaitEvenIfDead is NoWait that refuses at once if the holder appears dead. It takes over

@@ -107,7 +107,7 @@ func (b *End) brokenText() string {
 	return s
 }
 
-// clockText returns a time for people, with the date unless it is in the last hours.
+// clockText returns a time for people, with the date if it is more than 12 hours ago.
 func clockText(t time.Time) string {
 	if time.Since(t) > 12*time.Hour {
 		return t.Local().Format(time.DateTime)

@@ -52,7 +52,7 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 		return err
 	}
 	switch {
-	case !r.Once.None(): // the record contains the mark
+	case !r.Once.None(): // the record must remain, because it contains the mark of the done work
 	case r.policy == byConfig:
 		r.Delete = c.cfg.deletesByDefault()
 	default:
@@ -99,7 +99,7 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// noneNil returns an error if there is a nil among the options of a call.
+// noneNil returns an error if one of the options of a call is nil.
 func noneNil[O comparable](c *Client, op string, key Key, opts []O) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {
@@ -135,8 +135,8 @@ func (cfg *Config) deletesByDefault() bool {
 	return cfg.DeleteOnRelease || !cfg.Layout.Capabilities().KeepOnRelease
 }
 
-// checkRelease returns an error if the layout does not support the release: deleting the
-// record, or keeping it.
+// checkRelease returns an error if the layout does not support a release that deletes the
+// record or, if deletes is false, keeps it.
 func (cfg *Config) checkRelease(deletes bool) error {
 	switch caps := cfg.Layout.Capabilities(); {
 	case !deletes && !caps.KeepOnRelease:

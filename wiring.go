@@ -109,8 +109,8 @@ func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	})
 }
 
-// emitGaveUp emits the event of a call that ended without a grant. It emits none if NoWait
-// returned a holder.
+// emitGaveUp emits the event of a call that ended without a grant. It emits no event if a
+// call with NoWait found the key held.
 func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, requests int, err error) {
 	held := (*HeldError)(nil)
 	if errors.As(err, &held) && held.Err == nil {

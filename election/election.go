@@ -88,7 +88,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))
-	case e.in.Env().Caps.Data: // so that the previous leader's value is removed
+	case e.in.Env().Caps.Data: // stores nil, so that the previous leader's value is removed
 		opts = append(slices.Clip(opts), leasehold.WithData(nil))
 	}
 	if e.led.Load() { // a denial may be temporary, as the policy has allowed the key before
@@ -101,16 +101,16 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	return term, err
 }
 
-// Leader is the leader as stored.
+// Leader is the leader as the record shows it.
 type Leader struct {
 	Owner string // empty in layouts without owners
-	Value string // after a hand-over, the previous leader's value for up to a second
+	Value string // value of the leader; after a hand-over, the previous leader's value for up to a second
 	Token int64  // zero if there is no leader, or for a peer whose grants have no token
 }
 
-// Leader reads the leader once. It returns ErrNoLeader if there is none. A leader that has
-// died is returned until the next is elected: a single read cannot show whether a leader is
-// live, but Observe can.
+// Leader reads the leader once. It returns ErrNoLeader if there is no leader. It returns a
+// leader that has died until the next leader is elected. A single read cannot show whether
+// a leader is live, but Observe can.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	r, err := e.locks.Get(ctx, e.key)
 	switch {

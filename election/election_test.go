@@ -18,10 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// seat is the election in these tests.
+// seat is the key of the election in these tests.
 const seat = "scheduler"
 
-// elects returns a candidate and its wire.
+// elects returns a candidate, its client and its wire.
 func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.Client, *lab.Wire) {
 	c, wire := w.Client(cfg)
 	return newElection(w, c), c, wire
@@ -99,7 +99,7 @@ func TestCampaignNoWaitReplacesDeadLeader(t *testing.T) {
 		}
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
-		c, _, _ := elects(w, lab.Config()) // this candidate has not observed the record
+		c, _, _ := elects(w, lab.Config()) // a candidate that has not observed the record yet
 		began = time.Now()
 		term, err := c.Campaign(t.Context(), "", leasehold.NoWait())
 		if err != nil || time.Since(began) != 20*time.Second {

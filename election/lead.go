@@ -55,8 +55,8 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 // serve calls fn under a term. again means that the term was lost before fn had returned, or
 // was released because of a request to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
-	var called error       // what fn has returned
-	var asked, ended error // the causes with which ctx and the term had ended when fn returned
+	var called error       // the error that fn has returned
+	var asked, ended error // the causes with which ctx (asked) and the term (ended) had ended when fn returned
 	looked := false
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
 	until, resign := context.WithCancelCause(ctx)
@@ -74,7 +74,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 		}
 		return called
 	})
-	if !looked { // ctx or the term had ended before fn began
+	if !looked { // true if ctx or the term had ended before fn began
 		look()
 	}
 	switch {
@@ -85,15 +85,15 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	case errors.Is(ended, leasehold.ErrClosed):
 		return false, besides(leasehold.ErrClosed, leasehold.ErrClosed, called)
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
-		return true, nil // the release has shown the loss
+		return true, nil // the release was the first to show the loss
 	case errors.Is(context.Cause(until), ErrAsked):
 		return true, nil
 	}
 	return false, called
 }
 
-// besides joins fn's error to asked, which describes why fn's context ended. It returns only
-// asked if fn returned nil or that cause.
+// besides joins fn's error called to asked, the error that describes why fn's context
+// ended. It returns asked alone if fn returned nil or an error that matches cause.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

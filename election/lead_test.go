@@ -20,7 +20,7 @@ func TestLeadResignsAndReturnsErrorOfFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
-		for _, want := range []error{nil, done, leasehold.ErrLost} { // the last error is the ErrLost of another lock
+		for _, want := range []error{nil, done, leasehold.ErrLost} { // here ErrLost is an error about another lock
 			var term *leasehold.Lock
 			calls := 0
 			err := e.Lead(t.Context(), "", func(_ context.Context, l *leasehold.Lock) error {
@@ -101,7 +101,7 @@ func TestLeadCampaignsAgainIfTermWasBrokenBeforeRelease(t *testing.T) {
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
 			calls++
 			if calls == 1 {
-				breakTerm(w, other) // no renewal has shown yet that the term is broken
+				breakTerm(w, other) // the leader does not know about the break: no renewal has shown it yet
 			}
 			return nil
 		})
@@ -137,7 +137,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 		}()
 		lab.Elapse(time.Second)
 		cancel(stop)
-		isStop := func(err error) bool { // the error reads as the cause alone, and also matches context.Canceled
+		isStop := func(err error) bool { // matches an error that reads as the cause alone, and also matches context.Canceled
 			return errors.Is(err, stop) && errors.Is(err, context.Canceled) && err.Error() == stop.Error()
 		}
 		if err := <-campaigned; !isStop(err) {
@@ -258,7 +258,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if begun.Load() != 3 { // a function of the first client has begun, one of the other, and another one of the first
+		if begun.Load() != 3 { // one function of the first client, one of the other, and another one of the first
 			t.Errorf("%d functions begun", begun.Load())
 		}
 	})
@@ -319,7 +319,7 @@ func TestLeadAfterOutageReplacesItsOwnOldTermAtOnce(t *testing.T) {
 				terms := 0
 				err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
 					if terms++; terms == 2 {
-						if took := time.Since(back); took > 6*time.Second { // time for a request that hangs, and for the pause after that request
+						if took := time.Since(back); took > 6*time.Second { // allows for a request that hangs, and for the pause after that request
 							t.Errorf("elected again %v after the outage", took)
 						}
 						cancel()

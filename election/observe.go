@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Observe yields the current leader and each new leader. It yields the zero Leader when the
-// seat is empty or its holder is found dead. The sequence ends without an error when ctx
-// ends. Observe uses leasehold.Client.Watch, which determines when a holder is dead and
+// Observe yields the current leader and each new leader. It yields the zero Leader when
+// there is no leader or the leader is found dead. The sequence ends without an error when
+// ctx ends. Observe uses leasehold.Client.Watch, which determines when a holder is dead and
 // when to return an error. A leader that was found dead and then renews is yielded again.
 //
 // A change is yielded within one longest poll, 1.5 x Config.PollMax. While DynamoDB does
@@ -34,7 +34,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// seat is the state of an election for observers.
+// seat is the state of an election as an observer sees it.
 type seat struct {
 	taken  bool
 	leader Leader // zero if nothing is known about the leader

@@ -25,7 +25,7 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 		first := campaign(w, e, "a")
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "a"))
-		lab.Elapse(time.Minute) // renewals are not changes
+		lab.Elapse(time.Minute) // renewals are not changes, so they yield nothing
 		o.shows()
 		if err := first.Renew(t.Context(), leasehold.WithData([]byte("b"))); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "b"))
 
-		late := observe(t, watching) // yields the current leader at once
+		late := observe(t, watching) // this observer begins later, and is yielded the current leader at once
 		late.shows(leaderOf(first, "b"))
 		if err := late.end(); err != nil {
 			t.Error(err)
@@ -64,7 +64,8 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 	})
 }
 
-// A peer's terms have no number: the same leader gets a new term without a new number.
+// A peer's terms have no number. So the number does not change when the same leader gets a
+// new term.
 func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -201,7 +202,7 @@ func TestObserveReadsTwiceASecondDuringOldTerm(t *testing.T) {
 	})
 }
 
-// The observations of this client's observers do not wake its candidates.
+// When this client's observers read the record, its candidates are not woken.
 func TestObserveDoesNotDisturbCandidateOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		leader, _, wire := elects(w, lab.Config())

@@ -33,8 +33,8 @@ func TestObserveDetectsDeadLeaderAfterLease(t *testing.T) {
 				if len(news) != 1 || news[0].Leader != nobody {
 					t.Fatalf("yielded %v, want nobody", news)
 				}
-				// The observer saw the last version up to one renewal and one poll before
-				// the leader died.
+				// The last version that the observer saw may have been written up to one
+				// renewal and one poll before the leader died.
 				if after := news[0].at.Sub(died); after < 3*time.Second-polls || after > 4*time.Second+polls {
 					t.Errorf("found dead after %v", after)
 				}
@@ -56,10 +56,10 @@ func TestObserveOmitsLeaderWhoseSessionHasEnded(t *testing.T) {
 		before := len(wire.Sent())
 		lab.Elapse(time.Minute)
 		o.next()
-		if n := len(wire.Sent()) - before; n > 60*5 { // reads of the record and of the session's row
+		if n := len(wire.Sent()) - before; n > 60*5 { // at most five a second, for the record and the session's row
 			t.Errorf("%d reads in a minute", n)
 		}
-		if err := c.Close(t.Context()); err != nil { // marks only the session
+		if err := c.Close(t.Context()); err != nil { // Close marks only the session as ended
 			t.Fatal(err)
 		}
 		lab.Elapse(polls)
@@ -80,7 +80,7 @@ func TestLeaderWithExpiryTimeIsDeadOnceWallClockPassesIt(t *testing.T) {
 		lab.Elapse(time.Minute)
 		o.shows()
 		wire.SetFault(lab.Cut)
-		lab.Elapse(5 * time.Second) // messages in flight arrive during this time
+		lab.Elapse(5 * time.Second) // time for the messages in flight to arrive
 		r, err := c.Get(t.Context(), seat)
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +90,8 @@ func TestLeaderWithExpiryTimeIsDeadOnceWallClockPassesIt(t *testing.T) {
 		if len(news) != 1 || news[0].Leader != nobody {
 			t.Fatalf("yielded %v, want nobody", news)
 		}
-		// The 3 s are MaxSkew (2 s), plus one second because the times in records are rounded to seconds.
+		// The expected delay is 3 s: MaxSkew (2 s), plus one second because the times in
+		// records are rounded to seconds.
 		if late := news[0].at.Sub(r.ExpiresAt); late < 3*time.Second || late > 3*time.Second+polls {
 			t.Errorf("found dead %v after its expiry", late)
 		}
@@ -119,7 +120,7 @@ func TestObserveYieldsLeaderAgainIfItRenewsAfterPresumedDeath(t *testing.T) {
 				t.Errorf("yielded %v", news)
 			}
 		}
-		if len(news) < 5 { // the leader renews every 5 s, but its lease of 20 s passes in 2 s on the fast clock
+		if len(news) < 5 { // the leader renews every 5 s, but on the fast clock its lease of 20 s passes in 2 s
 			t.Errorf("yielded %v", news)
 		}
 		_ = o.end()
@@ -174,7 +175,7 @@ func TestObserveOmitsLeaderWhoseTermIsNotTrusted(t *testing.T) {
 			case r.Op == "GetItem":
 				return r.Send()
 			}
-			return nil, lab.ErrReset // the term cannot be released either
+			return nil, lab.ErrReset // no request that would release the term gets through either
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -193,7 +194,7 @@ func TestLeaderStaysLeaderWhileItsSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()
-		cfg.PollMax = time.Minute // makes three hours pass in few steps
+		cfg.PollMax = time.Minute // lets the test pass three hours in few steps
 		watching, _, _ := elects(w, cfg)
 		term := campaign(w, e, "a")
 		o := observe(t, watching)

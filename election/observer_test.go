@@ -47,7 +47,8 @@ func observe(t *testing.T, e *election.Election) *observer {
 	return o
 }
 
-// next returns the leaders yielded since the last call, with at most one for each change.
+// next returns the leaders yielded since the last call, with at most one leader for each
+// change.
 func (o *observer) next() []observed {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -34,7 +34,7 @@ func TestLeadCampaignsAgainIfTermWasLostByRefusedRenewals(t *testing.T) {
 				}()
 				first := <-terms
 				wire.SetFault(refusing(code))
-				lab.Elapse(2 * time.Minute) // the term has been lost, and the next campaign has begun
+				lab.Elapse(2 * time.Minute) // long enough to lose the term and to begin the next campaign
 				select {
 				case err := <-ended:
 					t.Fatalf("it ended: %v", err)

@@ -19,7 +19,8 @@ var (
 	// has asked this leader to step down. The process still leads.
 	ErrAsked = errors.New("election: asked to step down")
 
-	// ErrLeaderDead is returned if the leader is dead, so that it cannot be asked.
+	// ErrLeaderDead is returned if the leader is dead, so that it cannot be asked to step
+	// down.
 	ErrLeaderDead = errors.New("election: the leader appears dead: the next candidate takes over")
 )
 
@@ -70,8 +71,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 	}
 }
 
-// ask sends the request until it is answered. A failed condition is an answer: as far as
-// one request can show, the record contains another grant.
+// ask sends the request until it is answered. A failed condition counts as an answer: it
+// means that the record contains another grant, as far as one request can show.
 func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	w := env.Native.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, env.Owner, env.Wall())
 	silent := false
@@ -90,10 +91,11 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 }
 
 // awaitEnd waits until the record no longer contains the grant of r. If the leader has
-// replaced that grant by a new one, awaitEnd returns the new grant. A leader replaces a
-// grant that had no answer, or that was handed over while the leader has a value to store.
-// Such a leader has not read the request. A leader that has renewed its grant does not
-// replace it: a new grant then means that the leader has resigned and was elected again.
+// replaced that grant by a new one, awaitEnd returns the record with the new grant. A
+// leader replaces a grant that had no answer, or a grant that was handed over while the
+// leader has a value to store. Such a leader has not read the request. A leader that has
+// renewed its grant does not replace it: a new grant then means that the leader has
+// resigned and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	renewed := wasRenewed(r)
 	for seen, err := range e.locks.Watch(ctx, e.key) {
@@ -112,9 +114,10 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 	return nil, attempts.Cause(ctx)
 }
 
-// wasRenewed reports whether a record was written again after its grant. A hand-over also
-// writes a version that differs from the grant's. But the time of its grant equals the time
-// of its write, as both come from one clock.
+// wasRenewed reports whether a record was written again after its grant. The version alone
+// does not show this, as a hand-over also writes a version that differs from the grant's.
+// But in a record that was handed over, the time of the grant equals the time of the write,
+// as both come from one clock.
 func wasRenewed(r leasehold.Record) bool {
 	return r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 }
@@ -138,8 +141,8 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	return nil
 }
 
-// letOthers waits until every other candidate has read the record. Otherwise the client that
-// resigned would be the first to acquire it again.
+// letOthers waits until every other candidate has read the record. Otherwise the client
+// that resigned would be the first to acquire the key again.
 func (e *Election) letOthers(ctx context.Context) {
 	env := e.in.Env()
 	longest := env.PollMax

@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// works returns a function that leads until its context ends, and then works under its term for
-// a while.
+// works returns a function that leads until its context ends. It then works under its term
+// for the time ends, and sends the cause to why.
 func works(ends time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -59,7 +59,7 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 		if err := <-why; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("its function ended with %v, want ErrAsked and a term that lasts", err)
 		}
-		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // late by at most one period of renewals and one poll
+		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // exceeds the 30 s by at most one period of renewals and one poll
 			t.Errorf("it has resigned %v after the request", took)
 		}
 		term := <-next
@@ -114,7 +114,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 			if err := <-why; !errors.Is(err, election.ErrAsked) {
 				t.Errorf("its function ended with %v", err)
 			}
-			lab.Elapse(polls + 2*decide.LongestQueuePause) // the leader leaves the key to others for this long
+			lab.Elapse(polls + 2*decide.LongestQueuePause) // waits for as long as the leader leaves the key to others
 			if _, err := operator.Leader(t.Context()); err != nil {
 				t.Errorf("who leads after that: %v", err)
 			}
@@ -136,7 +136,7 @@ func TestOnStepDownReportsRequestMadeBeforeRegistration(t *testing.T) {
 		if err := operator.StepDown(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("of who does not listen: %v", err)
 		}
-		listen() // registers after the request
+		listen() // registers the function after the request was made
 		lab.Elapse(6 * time.Second)
 		if asked != 1 || term.Err() == nil {
 			t.Errorf("told %d times; the term: %v", asked, term.Err())
@@ -198,8 +198,8 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 		if len(why) > 0 || w.Item(seat)["stepDown"] != nil {
 			t.Errorf("the next leader was asked: %v", w.Item(seat)["stepDown"])
 		}
-		// The record still contains this request to an earlier leader, as it would after a
-		// grant by an older version.
+		// The record still contains this request to an earlier leader. A grant by an older
+		// version of leasehold leaves a record in that state.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
@@ -326,8 +326,8 @@ func TestStepDownReachesLeaderAfterHandOver(t *testing.T) {
 	})
 }
 
-// A client reads rarely when it has waited for a long time for a leader to stop. It may see
-// the next term of the same leader without seeing the free key in between.
+// If a client has waited for a long time for a leader to stop, it reads rarely. So it may
+// see the next term of the same leader without seeing the free key in between.
 func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -426,12 +426,13 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 	})
 }
 
-// A release does not see a candidate that joined the queue after the leader's last renewal.
-// Such a candidate reads four times a second, even if the pauses of others are shorter.
+// A release does not know of a candidate that joined the queue after the leader's last
+// renewal. Such a candidate reads four times a second, even if the pauses of others are
+// shorter.
 func TestStepDownWaitsUntilQueuedCandidateHasRead(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
-	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond { // covers each moment at which the waiter may read
+	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond { // covers every moment at which the waiter may read the record
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			e, _, _ := elects(w, cfg)
 			other, _, _ := elects(w, cfg)

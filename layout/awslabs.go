@@ -9,8 +9,8 @@ import "time"
 // TTL could delete a lock that is held.
 type AWSLabs struct {
 	PartitionKey string // attribute name; default "key"
-	SortKey      string // attribute name; default: no sort key
-	SortValue    string // sort key of calls that name none; default: such a call is an error
+	SortKey      string // name of the table's sort key attribute; default: no sort key
+	SortValue    string // sort key for calls that name none; default: such a call is an error
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers every
 	// request with a 5xx or throttling, as withHoldLockOnServiceUnavailable does. The

@@ -7,7 +7,7 @@ package layout
 // attribute expiresAt, whoever wrote it.
 type Dynamolock struct {
 	PartitionKey string // attribute name; default "key"
-	SortKey      string // attribute name; default: no sort key
+	SortKey      string // name of the table's sort key attribute; default: no sort key
 	SortValue    string // sort key for calls that name none; dynamolock has one sort key for each client
 }
 

@@ -7,8 +7,8 @@ import "time"
 // and TTL.
 type Native struct {
 	PartitionKey string // attribute name; default "key"
-	SortKey      string // attribute name; default: no sort key
-	SortValue    string // sort key of calls that name none; default: such a call is an error
+	SortKey      string // name of the table's sort key attribute; default: no sort key
+	SortValue    string // sort key for calls that name none; default: such a call is an error
 	TTL          string // attribute name; default "expiresAt"; "-" for no TTL
 }
 

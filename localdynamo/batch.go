@@ -11,7 +11,7 @@ import (
 const (
 	maxBatchGet   = 100
 	maxBatchWrite = 25
-	maxBatchRead  = 16 << 20 // bytes that one BatchGetItem returns
+	maxBatchRead  = 16 << 20 // maximum number of bytes that one BatchGetItem returns
 )
 
 // batchGetItem implements BatchGetItem. All its reads see the same state.

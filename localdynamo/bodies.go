@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	smallBody     = 64 << 10         // maximum bytes of a body that never waits for others; a lock's body has hundreds
-	maxLarge      = 64 << 20         // bytes of larger bodies in flight at once
+	smallBody     = 64 << 10         // maximum bytes of a body that never waits for other bodies; a lock's body has hundreds of bytes
+	maxLarge      = 64 << 20         // maximum bytes of larger bodies in flight at once
 	largePatience = 30 * time.Second // longest wait of a large body until there is room for it
-	maxDrained    = 4 * maxBody      // bytes of a body that are read after its request was refused
-	drainPatience = 5 * time.Second  // longest time that this reading may take
+	maxDrained    = 4 * maxBody      // maximum bytes of a body that are read after its request was refused
+	drainPatience = 5 * time.Second  // longest time for reading the body of a refused request
 )
 
 // bodies reads the bodies of requests from the network, and bounds how much of them is in
-// memory. A client occupies the size that it has announced for as long as it sends, so
-// large bodies wait for each other. Small bodies do not wait: a client that sends a large
-// body slowly must not keep other clients from their locks.
+// memory. While a client sends a large body, the body occupies room of the size that the
+// client has announced. So large bodies wait for each other. Small bodies do not wait: a
+// client that sends a large body slowly must not keep other clients from their locks.
 //
 // Decoding takes several times as much memory as the body, so large bodies are answered one
 // at a time. A request that has its turn to answer never waits for room, so the two waits

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// underWay counts the bytes of bodies that the engine has read and whose requests it has
-// not answered.
+// underWay counts the bytes of bodies that the engine has read for requests that it has not
+// answered yet.
 type underWay struct{ now, most atomic.Int64 }
 
 func (u *underWay) add(n int) {
@@ -106,8 +106,8 @@ func TestTotalSizeOfBodiesInFlightIsBounded(t *testing.T) {
 					})
 				}
 				all.Wait()
-				// Each of the other clients has sent no more than the engine reads of a
-				// small body.
+				// From each of the other clients, the engine has read no more than it reads
+				// of a small body.
 				if most, bound := u.most.Load(), int64(fourRoom+(clients-4)*(smallBody+1)); most > bound || most < large {
 					t.Errorf("%d bytes were under way at once, want %d at most", most, bound)
 				}

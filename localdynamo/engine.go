@@ -128,7 +128,7 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 // ServeHTTP answers one DynamoDB request. It checks no credentials unless WithAccessKey is
 // given: serve it on loopback only. It refuses requests from browser pages, which could
 // otherwise reach loopback from any site. Set the timeouts of the http.Server: they bound
-// how long it waits for a body. Bodies of more than 64 KB may have 64 MB in total at once.
+// how long it waits for a body. Bodies of more than 64 KB may occupy 64 MB in total.
 // Further bodies of that size wait for up to 30 seconds. Smaller bodies do not wait. A
 // client whose body is too large gets its answer before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -137,7 +137,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // with Expect, the client asks before it sends the body
+	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // a client that sends Expect asks before it sends the body, so it needs no drain
 		defer drain(w, r)()
 	}
 	for name, values := range e.header(reply) {
@@ -147,7 +147,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(reply) // fails only if the client is gone
 }
 
-// serve answers one request of the network. It returns the error of RoundTrip.
+// serve answers one request from the network. It returns the same errors as RoundTrip.
 func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 	refuse := func(why *apiError) (int, []byte, error) { return why.status, errorReply(why), nil }
 	switch {
@@ -205,7 +205,7 @@ func readBody(r *http.Request) (string, error) {
 	return string(body[:n]), err
 }
 
-// answer executes one request. It returns the error of RoundTrip.
+// answer executes one request. It returns the same errors as RoundTrip.
 func (e *Engine) answer(ctx context.Context, target, body string) (status int, reply []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err

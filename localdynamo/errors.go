@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
-// Error types, by the names that SDKs decode.
+// These are the error types, under the names that SDKs decode.
 const (
 	typeValidation     = "com.amazon.coral.validate#ValidationException"
 	typeSerialization  = "com.amazon.coral.service#SerializationException"

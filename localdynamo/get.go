@@ -33,7 +33,7 @@ func (e *Engine) newRead(req *request) (*read, error) {
 	return &read{req.table, req.key.value, projection}, s.checkUsed()
 }
 
-// find returns the item, or nil, and the number of bytes that were read.
+// find returns the item, or nil if there is none, and the number of bytes that it has read.
 func (e *Engine) find(tx Tx, r *read, now time.Time) (found item, size int, err error) {
 	t, err := e.table(tx, r.table)
 	if err != nil {

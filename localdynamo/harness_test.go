@@ -98,7 +98,8 @@ func get(t *testing.T, client *dynamodb.Client, id string) map[string]types.Attr
 	return out.Item
 }
 
-// call sends a request as it is and returns the reply's status and body.
+// call sends a request with the given body, unchanged. It returns the reply's status and
+// body.
 func call(t *testing.T, e *localdynamo.Engine, operation, body string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localdynamo/", strings.NewReader(body))

@@ -64,8 +64,9 @@ func appendSortable(b []byte, v value) []byte {
 // byte within a text is followed by 0xff.
 const endOfText = "\x00\x00"
 
-// appendSortableNumber appends a byte for the sign, the exponent and the digits.
-// For negative numbers these are inverted, since a greater magnitude sorts first.
+// appendSortableNumber appends one byte for the sign, then the exponent, then the digits.
+// For negative numbers, the exponent and the digits are inverted, because a greater
+// magnitude sorts first.
 func appendSortableNumber(b []byte, number string) []byte {
 	negative, digits, exponent := numberParts(number)
 	if digits == "" {

@@ -33,7 +33,7 @@ func (m *memory) View(fn func(Tx) error) error {
 	return fn(&memoryTx{pairs: m.pairs, readOnly: true})
 }
 
-// Update calls fn exclusively, and undoes its changes if it fails or panics.
+// Update calls fn exclusively, and undoes fn's changes if fn fails or panics.
 func (m *memory) Update(fn func(Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

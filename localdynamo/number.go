@@ -13,7 +13,7 @@ import (
 const (
 	maxDigits   = 38   // significant digits of a number
 	maxExponent = 125  // largest e of a number written as d.ddd x 10^e
-	minExponent = -130 // smallest e of such a number
+	minExponent = -130 // smallest e of a number written as d.ddd x 10^e
 )
 
 // arithmetic has enough precision for every sum of two DynamoDB numbers. A result
@@ -89,7 +89,7 @@ func decimal(canonical string) *apd.Decimal {
 	return d
 }
 
-// addNumbers returns a+b, or a-b.
+// addNumbers returns a+b or, if minus is true, a-b.
 func addNumbers(a, b string, minus bool) (string, error) {
 	operation := arithmetic.Add
 	if minus {
@@ -139,8 +139,8 @@ func numberParts(canonical string) (negative bool, digits string, exponent int) 
 	return negative, strings.TrimRight(significant, "0"), exponent
 }
 
-// numberSize returns the size of a number in bytes: one for each two significant
-// digits, plus one, plus one for a minus.
+// numberSize returns the size of a number in bytes: half the number of significant digits,
+// rounded up, plus one. A minus sign adds one more byte.
 func numberSize(canonical string) int {
 	negative, digits, _ := numberParts(canonical)
 	size := 1 + (len(digits)+1)/2

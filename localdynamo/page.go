@@ -8,14 +8,14 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// maxPage is the most bytes of items that one page of a Query or Scan reads.
+// maxPage is the number of bytes of items after which a page of a Query or Scan ends.
 const maxPage = 1 << 20
 
 // page is one page of a Query or Scan: the request, and its result.
 type page struct {
 	filter     *condition
 	projection []expr.Path
-	limit      int // 0 means as many as fit
+	limit      int // largest number of items to read; zero means as many as fit
 	count      bool
 	backward   bool
 
@@ -69,7 +69,7 @@ func checkSelect(selects string, projection bool) error {
 	return nil
 }
 
-// read fills the page with the items with from <= key < to.
+// read fills the page with items in the range from <= key < to.
 func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 	pairs := tx.Range(from, to)
 	if p.backward {
@@ -124,7 +124,7 @@ func (p *page) add(it item) {
 	p.items = append(p.items, it)
 }
 
-// reply writes the page.
+// reply returns the page as the body of a reply.
 func (p *page) reply(req *request) []byte {
 	r := newReply()
 	if !p.count {

@@ -65,7 +65,8 @@ func part(v value, paths []expr.Path) value {
 	return value{}
 }
 
-// whole returns all of v if a path ends here, and otherwise the parts of v at the paths.
+// whole returns all of v if one of the paths ends at v, and otherwise the parts of v at the
+// paths.
 func whole(v value, paths []expr.Path) value {
 	if slices.ContainsFunc(paths, func(p expr.Path) bool { return len(p) == 0 }) {
 		return v
@@ -84,7 +85,7 @@ func rest(paths []expr.Path, step expr.Step) []expr.Path {
 	return following
 }
 
-// indexes returns the list indexes that the paths begin with, in order.
+// indexes returns the list indexes with which paths begin, in ascending order.
 func indexes(paths []expr.Path) []int {
 	var all []int
 	for _, path := range paths {

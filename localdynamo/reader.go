@@ -11,9 +11,10 @@ import (
 // maxSkipped bounds the nesting of JSON values that the engine ignores.
 const maxSkipped = 512
 
-// maxValues bounds the members and elements of a request, because each may take ten times
-// its bytes in memory. One item always has fewer. The smallest value, a NULL in a list,
-// takes 2 bytes of the 400 KB that an item may have, and counts as an element and a member.
+// maxValues limits the members and elements of a request, because each may take ten times
+// as many bytes in memory as in the request. A single item always stays below the limit.
+// The smallest value, a NULL in a list, takes 2 bytes of the 400 KB that an item may have.
+// It counts as an element and as a member.
 const maxValues = 500_000
 
 // reader decodes a request's JSON directly into the engine's own values. Strings are
@@ -26,7 +27,7 @@ const maxValues = 500_000
 type reader struct {
 	source  string
 	at      int
-	values  int       // members and elements so far
+	values  int       // number of members and elements read so far
 	refused *apiError // error of the first value that is not allowed
 }
 

@@ -114,7 +114,7 @@ func (r *reply) int(name string, n int) {
 
 func (r *reply) item(name string, it item) { r.body = appendJSONItem(r.member(name).body, it) }
 
-// attributes writes the item, unless it is empty.
+// attributes writes the item as the member with the given name, unless the item is empty.
 func (r *reply) attributes(name string, it item) {
 	if len(it) > 0 {
 		r.item(name, it)

@@ -14,8 +14,8 @@ type option[T any] struct {
 
 func some[T any](v T) option[T] { return option[T]{v, true} }
 
-// request has the members of all operations on items. Each operation reads its
-// own. Unknown members are ignored, as in the service.
+// request has the members of all operations on items. Each operation uses only its own
+// members. Unknown members are ignored, as in the service.
 type request struct {
 	table        string
 	key          option[item]
@@ -66,12 +66,13 @@ func readRequest(body string) (*request, error) {
 	return req, nil
 }
 
-// maxParts is the most actions, and the most tables, that the reader keeps: more than a
-// request may have. It reads and drops the rest, because each takes hundreds of bytes.
+// maxParts is the largest number of actions, and of tables, that the reader keeps. A
+// request may have fewer. The reader drops the rest, because each action or table takes
+// hundreds of bytes.
 const maxParts = 101
 
-// part reads a member of the outermost request. A member that contains requests cannot be
-// nested in these requests, which bounds the recursion.
+// part reads a member of the outermost request. Only the outermost request can contain
+// other requests, which bounds the recursion.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":
@@ -183,7 +184,7 @@ func (r *reader) bindings() []valueBinding {
 		if !expr.IsPlaceholder(placeholder, ':') {
 			r.refuse(invalidf("ExpressionAttributeValues contains invalid key: Syntax error; key: \"%s\"", placeholder))
 		}
-		if v.kind != kindNone { // otherwise the value was refused
+		if v.kind != kindNone { // kindNone means that the value was refused
 			values = append(values, valueBinding{placeholder: placeholder, value: v})
 		}
 	})

@@ -76,7 +76,8 @@ func (s *stored) uvarint() int {
 		n |= uint64(c&0x7f) << (7 * i)
 		if c < 0x80 {
 			s.rest = s.rest[i+1:]
-			// Each element takes at least one byte.
+			// The number of elements cannot exceed the number of remaining bytes, because
+			// each element takes at least one byte.
 			if n > uint64(len(s.rest)) {
 				s.bad = true
 				return 0

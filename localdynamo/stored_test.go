@@ -17,8 +17,9 @@ var storedSeeds = []string{
 	`{"deep":` + strings.Repeat(`{"L":[`, maxNesting-1) + `{"S":"x"}` + strings.Repeat(`]}`, maxNesting-1) + `}`,
 }
 
-// FuzzStored checks the stored form of items. A stored item reads back unchanged. A damaged
-// one is an error, or an item that can be stored again. A truncated one is an error.
+// FuzzStored checks the stored form of items. A stored item is read back unchanged. Reading
+// a damaged item returns an error, or an item that can be stored again. Reading a truncated
+// item returns an error.
 func FuzzStored(f *testing.F) {
 	for _, seed := range storedSeeds {
 		f.Add([]byte(seed))
@@ -60,7 +61,7 @@ func reads(t *testing.T, b []byte, want item) {
 	}
 }
 
-// A damaged file may nest values as deep as it is long.
+// In a damaged file, values may be nested as deeply as the file's length allows.
 func TestDamagedStoredItemReturnsErrorAtAnyDepth(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {

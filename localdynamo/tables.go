@@ -129,8 +129,7 @@ func (t *table) count(tx Tx) (items, size int, err error) {
 	return items, size, nil
 }
 
-// changeTable calls fn with a copy of the description of the table. fn must save
-// it.
+// changeTable calls fn with a copy of the description of the table. fn must save the copy.
 func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *table) error) (*table, error) {
 	name = tableName(name)
 	if err := checkTableName(name); err != nil {
@@ -148,7 +147,7 @@ func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *tabl
 	})
 }
 
-// deleteTable implements DeleteTable. The table is gone at once.
+// deleteTable implements DeleteTable. It removes the table at once.
 func (e *Engine) deleteTable(ctx context.Context, body string) ([]byte, error) {
 	var in tableInput
 	if err := readInput(body, &in); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	maxToken  = 36               // bytes of a ClientRequestToken
+	maxToken  = 36               // largest length of a ClientRequestToken, in bytes
 	tokenLife = 10 * time.Minute // how long a token is remembered
 )
 

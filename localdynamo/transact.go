@@ -145,8 +145,8 @@ func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
 }
 
 // checkDistinct refuses a transaction that uses a missing table, or the same item twice,
-// before any write is executed. It ignores a wrong key, which is a cancellation reason that
-// apply finds.
+// before any write is executed. It ignores a wrong key, because apply reports wrong keys as
+// cancellation reasons.
 func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 	var places [][]byte
 	for _, w := range writes {
@@ -166,8 +166,9 @@ func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 
 var errSameItem = invalid("Transaction request cannot include multiple operations on one item")
 
-// reasonOf turns the error of one action into its cancellation reason. If the error is not
-// a cancellation reason, reasonOf returns the error, which ends the whole request.
+// reasonOf turns the error of one action into the action's cancellation reason. If the
+// error is not a cancellation reason, reasonOf returns the error, and the whole request
+// fails with it.
 func reasonOf(err error) (reason, error) {
 	if err == nil {
 		return reason{code: "None"}, nil

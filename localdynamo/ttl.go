@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// sweepAfter is how long after an item's expiry TTL deletes the item. DynamoDB takes up to
-// a few days, and returns the item until then. An hour is long enough to expose code that
-// relies on prompt deletion.
+// sweepAfter is the time between an item's expiry and its deletion by TTL. DynamoDB takes
+// up to a few days, and returns the item until it is deleted. An hour is long enough to
+// expose code that relies on prompt deletion.
 const sweepAfter = time.Hour
 
 // staleAfter is the age from which TTL ignores an expiry time. DynamoDB takes such an old
 // time for a mistake.
 const staleAfter = 5 * 365 * 24 * time.Hour
 
-// maxSwept is the most expired items that one write deletes.
+// maxSwept is the largest number of expired items that one write deletes.
 const maxSwept = 25
 
 // expiry returns the second at which the item expires, if it does.
@@ -69,8 +69,8 @@ func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	return tx.Put(t.expiryKey(key, is), []byte{1})
 }
 
-// sweep removes items from the Store that TTL has deleted at the time now. Writes call it,
-// so that a file does not grow forever. No goroutine does this.
+// sweep removes from the Store the items that TTL has deleted at the time now. Writes call
+// sweep, so that a file does not grow forever. There is no background goroutine for this.
 func (t *table) sweep(tx Tx, now time.Time) error {
 	if t.TTL == "" {
 		return nil
@@ -96,9 +96,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem removes the item at key if TTL has deleted it at the time now. The item's
-// expiry entry may be outdated. If an expired item was replaced, load did not return the
-// old item, so moveExpiry did not remove its entry.
+// sweepItem removes the item at key if TTL has deleted it at the time now. It checks the
+// item, because the expiry entry may be outdated. When an expired item is replaced, load
+// does not return the old item, so moveExpiry does not remove the old entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

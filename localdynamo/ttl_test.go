@@ -25,7 +25,7 @@ func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 			}
 		}
 		now := int(time.Now().Unix())
-		put("before", map[string]types.AttributeValue{"expiresAt": number(now + 60)}) // TTL is not on yet
+		put("before", map[string]types.AttributeValue{"expiresAt": number(now + 60)}) // written before TTL is turned on
 		if _, err := client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 			TableName:               aws.String("locks"),
 			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)},
@@ -80,7 +80,7 @@ func TestTTLSweepKeepsItemThatReplacedExpiredItem(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		const crowd = 90 // more items than three writes sweep
+		const crowd = 90 // more items than three writes can sweep
 		for i := range crowd {
 			put(i, true)
 		}

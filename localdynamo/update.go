@@ -36,7 +36,7 @@ func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	return u, nil
 }
 
-// check returns the errors that are independent of the item.
+// check returns the first error that does not depend on the item.
 func (u *update) check() error {
 	for _, assignment := range u.tree.Set {
 		if _, err := u.checkTerm(assignment.Value); err != nil {
@@ -223,7 +223,7 @@ func (u *update) evaluate(term expr.Term, it item) (value, error) {
 	panic("localdynamo: an unknown term")
 }
 
-// operands evaluates two terms. Both must have the kind want.
+// operands evaluates two terms. Both values must be of the kind want.
 func (u *update) operands(want kind, one, two expr.Term, it item) (a, b value, err error) {
 	if a, err = u.evaluate(one, it); err != nil {
 		return a, b, err

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// kind is the type of an attribute's value. The numbers are stored (stored.go), so
-// the order must not change.
+// kind is the type of an attribute's value. The number of a kind is stored (stored.go), so
+// the order of the kinds must not change.
 type kind byte
 
 const (
@@ -47,7 +47,7 @@ type value struct {
 	kind kind
 	yes  bool    // value of a BOOL
 	text string  // text of an S, canonical form of an N, or bytes of a B
-	list []value // elements of an L in order, or of a set, sorted and without duplicates
+	list []value // elements of an L in their order, or elements of a set, sorted and without duplicates
 	item item    // content of an M
 }
 

@@ -21,7 +21,7 @@ func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step
 func TestCloseMonthRunsInOneProcessAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
-		var now, most int // calls of step in progress: now, and the most at any time
+		var now, most int // number of running calls of step: current and highest
 		var mu sync.Mutex
 		step := func(context.Context) error {
 			mu.Lock()

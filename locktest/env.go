@@ -57,7 +57,7 @@ type Env struct {
 	mu        sync.Mutex    // guards the following fields; never held across I/O
 	layout    layout.Layout // layout of the lock table; nil until the first client
 	processes []*process
-	cut       bool // all processes are disconnected, including later clients
+	cut       bool // whether all processes are disconnected, including clients created later
 	ended     bool
 }
 
@@ -161,13 +161,13 @@ func (p *process) setClock(m *machine.Machine) {
 // end closes everything, and reports the locks that the code under test still holds.
 func (e *Env) end() {
 	e.t.Helper()
-	e.log.stop() // report reports problems: closing need not log them
+	e.log.stop() // clients need not log problems while they close, because report reports problems
 	e.mu.Lock()
 	e.ended = true
 	var tested, others []*process
 	for _, p := range e.processes {
 		switch {
-		case p.client == nil: // leasehold.New failed
+		case p.client == nil: // skipped, as leasehold.New failed for this process
 		case p.others:
 			others = append(others, p)
 		default:
@@ -192,12 +192,12 @@ func (e *Env) end() {
 	_ = e.engine.Close() // an engine in memory closes without an error
 }
 
-// report names each key that a client still holds.
+// report reports, as a test error, each key that a client still holds.
 func (e *Env) report(c *leasehold.Client) {
 	e.t.Helper()
 	seen := map[leasehold.Key]bool{}
 	for _, lock := range c.Held() {
-		// A lock that has just been lost is in the list for a moment.
+		// A lock that has just been lost stays in the list for a moment.
 		if !seen[lock.Key()] && lock.Err() == nil {
 			seen[lock.Key()] = true
 			e.t.Errorf("locktest: %v is still held by %s at the end of the test: release it (Client.Do does so by itself), close its client, or disconnect the client if its process should have died",
@@ -211,7 +211,7 @@ func (e *Env) report(c *leasehold.Client) {
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {
-		wg.Go(func() { _ = p.client.Close(ctx) }) // report has reported problems
+		wg.Go(func() { _ = p.client.Close(ctx) }) // errors are ignored, because report has already reported problems
 	}
 	wg.Wait()
 }

@@ -138,7 +138,8 @@ func TestWaiterLeftAtEndOfTestIsNotGrantedKey(t *testing.T) {
 }
 
 func TestHeldKeyIsNotGrantedToWaitersLeftAtEndOfTest(t *testing.T) {
-	// This uses real time: in a bubble no client polls while others close.
+	// This test uses real time, because in a bubble no client polls while other clients
+	// close.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
 	locks := env.Client(leasehold.Config{PollMax: time.Millisecond})
@@ -171,7 +172,7 @@ func TestEnvCloseDoesNotWaitForDisconnectedNetwork(t *testing.T) {
 			acquire(t, locks, key)
 		}
 		env.Disconnect(locks)
-		time.Sleep(6 * time.Second) // each lock has a renewal in flight
+		time.Sleep(6 * time.Second) // after 6 s, each lock has a renewal in flight
 		began := time.Now()
 		if problems := p.end(); len(problems) > 0 || time.Since(began) > time.Second {
 			t.Errorf("after %v: %q", time.Since(began), problems)
@@ -302,7 +303,7 @@ func TestBadConfigFailsTheTest(t *testing.T) {
 		if said := p.fatal(func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }); !strings.Contains(said, "Lease is 1ms") {
 			t.Errorf("said: %s", said)
 		}
-		env.Disconnect() // must also work after a client could not be created
+		env.Disconnect() // Disconnect must also work after a client could not be created
 		if problems := p.end(); len(problems) > 0 {
 			t.Errorf("at the end: %q", problems)
 		}

@@ -59,8 +59,7 @@ func (p *probe) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// fatal calls a function that must end the test, on another goroutine, and returns the
-// message.
+// fatal calls fn on another goroutine and returns the message. fn must end the test.
 func (p *probe) fatal(fn func()) string {
 	done := make(chan struct{})
 	go func() {

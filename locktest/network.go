@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// process is a client, its network, and its clock.
+// process is a client with its own network and its own clock.
 type process struct {
 	env    *Env
 	client *leasehold.Client
@@ -27,11 +27,11 @@ type process struct {
 // processes, including Hold and Steal and clients created later. A client that is never
 // reconnected is like a process that has died.
 //
-// The network loses every request: it does not arrive and is not answered. Each request
-// takes until its deadline, at most three seconds, and is then retried. A lock is lost when
-// its trust ends. TryAcquire and Release return errors after their own limits. In a bubble
-// that takes no time; outside, use a shorter Config.Lease and ReleaseGrace. DB is not
-// disconnected.
+// Every request is lost: it does not arrive and gets no reply. The client waits for a reply
+// until the request's deadline, at most three seconds, and then retries. A lock is lost
+// when its trust ends. TryAcquire and Release return errors after their own limits. In a
+// bubble these waits take no real time. Outside a bubble, use a shorter Config.Lease and
+// ReleaseGrace. DB is not disconnected.
 func (e *Env) Disconnect(clients ...*leasehold.Client) {
 	e.t.Helper()
 	for _, p := range e.processesOf("disconnect", clients, true) {
@@ -54,7 +54,7 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 }
 
 // processesOf returns the processes of clients. Without clients it returns all processes,
-// and sets whether later ones are disconnected.
+// and cut decides whether later processes are disconnected.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()

@@ -88,7 +88,7 @@ func TestWaiterContinuesAtOnceAfterReconnect(t *testing.T) {
 			}
 			granted <- time.Since(began)
 		}()
-		synctest.Wait() // the waiter's request is in flight for three seconds
+		synctest.Wait() // wait until the waiter's request is in flight, where it would stay for three seconds
 		env.Reconnect(locks)
 		if took := <-granted; took > time.Second {
 			t.Errorf("granted after %v", took)
@@ -133,7 +133,7 @@ func TestDisconnectAffectsOnlyNamedClients(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		one, other := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
 		env.Disconnect(one)
-		env.Disconnect(one) // the client is already disconnected
+		env.Disconnect(one) // has no effect, as the client is already disconnected
 		release(t, acquire(t, other, "k"))
 		if _, err := one.TryAcquire(t.Context(), "k"); err == nil {
 			t.Error("the client named is connected")

@@ -30,13 +30,13 @@ func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock 
 }
 
 // Steal makes another process take over key, as if the holder's lease had expired without
-// the holder noticing: the worst case for the code under test. The write is an ordinary
-// takeover, and the token grows. The old holder trusts its lock until its next renewal, but
-// its writes through Commit or Guards are rejected at once.
+// the holder noticing. This is the worst case for the code under test. The write is an
+// ordinary takeover, and the token grows. The old holder trusts its lock until its next
+// renewal, but its writes through Commit or Guards are rejected at once.
 //
-// If a renewal or a hand-over comes in between, Steal tries again. It acquires a free key
-// as Hold does. Steal works even while all processes are disconnected; its process is
-// disconnected afterwards.
+// If the holder renews, or hands the key over, before the takeover is written, Steal tries
+// again. If the key is free, Steal acquires it as Hold does. Steal works even while all
+// processes are disconnected; its process is disconnected afterwards.
 func (e *Env) Steal(key string) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("thief")
@@ -55,8 +55,8 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// Steal first tries maxTakeovers takeovers. A holder that renews without a pause can
-// prevent these. Steal then breaks the grant, which only another grant can prevent. It
+// Steal first tries maxTakeovers takeovers. A holder can prevent these by renewing without
+// a pause. After that, Steal breaks the grant, which only another grant can prevent. Steal
 // fails after maxSteals attempts.
 const (
 	maxTakeovers = 5

@@ -165,7 +165,8 @@ func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 			renewing := make(chan struct{})
 			go func() {
 				defer close(renewing)
-				// Without a pause, the version changes between Steal's read and its write.
+				// The holder renews without a pause, so that the version changes between
+				// Steal's read and its write.
 				var err error
 				for err == nil {
 					err = lock.Renew(t.Context())

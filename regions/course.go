@@ -15,7 +15,7 @@ const (
 	noticedLate  = 200 * time.Millisecond // a silence that is noticed this late was a pause of this process
 
 	probeEvery  = 5 * time.Second
-	homeAfter   = 30 * time.Second // period of answered probes before requests return home
+	homeAfter   = 30 * time.Second // how long home must answer all probes before requests return
 	relapse     = 2 * time.Minute  // if home fails this soon after a return, the next return takes longer
 	longestHome = 8 * time.Minute
 )
@@ -26,7 +26,7 @@ type exchange struct {
 	sent, ended   time.Duration
 	limit         time.Duration // when its context ended, or would have ended; zero if the context had no deadline
 	err           error
-	brief         bool // a write, or a strongly consistent read of one item
+	brief         bool // the request is a write, or a strongly consistent read of one item
 }
 
 // outcome is the state of a Region according to one exchange.
@@ -59,10 +59,10 @@ type course struct {
 	at      int           // the Region that requests go to
 	moves   int           // number of moves so far
 	left    error         // why the previous Region was left; nil at home
-	quick   bool          // the Region has answered within silence, since the last move or to probes before the move
+	quick   bool          // the Region has answered within the time of silence, since the last move or to probes before the move
 	back    time.Duration // when probes last brought requests home; zero if never
 
-	wait    time.Duration // for how long home must answer probes
+	wait    time.Duration // how long home must answer probes before requests return
 	probed  time.Duration // when the last probe was sent
 	answers bool          // the last probe was answered in time
 	since   time.Duration // when the first probe of the current series of answered probes was sent

@@ -13,7 +13,7 @@ import (
 // verdict is the answer to the question whether requests to a table may leave the home Region.
 type verdict struct {
 	known bool
-	why   string // the reason that they may not; empty if they may
+	why   string // reason why requests may not leave home; empty if they may
 }
 
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }

@@ -33,7 +33,7 @@ var _ leasehold.DB = (*DB)(nil)
 
 var _ attempts.Regions = (*DB)(nil)
 
-// askEvery is the least time between two DescribeTable requests about a table.
+// askEvery is the minimum time between two DescribeTable requests about a table.
 const askEvery = time.Second
 
 // table is the known state of a table.

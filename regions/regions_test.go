@@ -218,8 +218,8 @@ func TestRequestsStayInRegionThatServes(t *testing.T) {
 	})
 }
 
-// TestLocksSurviveFailureOfRegionsInTurn has one Region dark nearly always, while processes with
-// different homes contend for two keys.
+// TestLocksSurviveFailureOfRegionsInTurn keeps one Region dark nearly all the time, while
+// processes with different homes contend for two keys.
 func TestLocksSurviveFailureOfRegionsInTurn(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -451,7 +451,7 @@ func TestUnansweredRequestMovesToNextRegionAfterOneSecond(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
-		lab.Elapse(time.Second) // the table is proven
+		lab.Elapse(time.Second) // time to prove that the table is strongly consistent
 		w.darken(0, ways["no answer"])
 		began := time.Now()
 		w.Release(lock)

@@ -23,7 +23,7 @@ import (
 type seen struct {
 	mu     sync.Mutex
 	events []leasehold.Event
-	ended  bool // the context of an event had ended
+	ended  bool // an event was reported with a context that had ended
 	log    bytes.Buffer
 }
 
@@ -121,7 +121,7 @@ func TestTransactionIsUnsupportedOnStronglyConsistentTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		_, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
-		lab.Elapse(time.Second) // the table is proven
+		lab.Elapse(time.Second) // time to prove that the table is strongly consistent
 		ctx, refused := t.Context(), errors.New("ValidationException")
 		_, read := lock.Read(ctx, nil)
 		for name, err := range map[string]error{

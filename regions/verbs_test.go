@@ -155,8 +155,8 @@ func TestLockCallsWorkInHomeAndFailoverRegions(t *testing.T) {
 	}
 }
 
-// pool is a wire that looks like the SDK's own HTTP client with the given number of idle
-// connections.
+// pool is a wire that leasehold takes for the SDK's own HTTP client with the given number
+// of idle connections.
 type pool struct {
 	*lab.Wire
 	idle int

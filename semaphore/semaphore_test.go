@@ -141,7 +141,7 @@ func TestSemaphoreSharesPermitsBetweenProcesses(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
-		_ = c.Close(t.Context()) // Close waits for grants to callers that had left
+		_ = c.Close(t.Context()) // Close waits for grants that arrive after their callers have given up
 		_ = other.Close(t.Context())
 	})
 }

@@ -5,10 +5,11 @@ import (
 	"slices"
 )
 
-// CloudFormation returns the table as a YAML template. Deleting the stack keeps
-// the table, because deleting it would delete the locks and their tokens; DynamoDB
-// refuses to delete it, and can recover it to a point in time: see Spec.Disposable. For a
-// spec that Create refuses, it returns the error, which is not a valid template.
+// CloudFormation returns the table as a YAML template. Deleting the stack keeps the table,
+// because deleting the table would delete the locks and their tokens. DynamoDB also refuses
+// to delete the table, and can recover it to a point in time: see Spec.Disposable. For a
+// spec that Create refuses, CloudFormation returns the error, which is not a valid
+// template.
 func (s Spec) CloudFormation() string {
 	want, err := s.complete()
 	if err != nil {

@@ -20,10 +20,10 @@ const (
 	Read    Access = "read"    // list locks and get their records
 )
 
-// SharedLeases is the reserved prefix: the keys of the rows of shared leases begin with
-// it, for Policy. A client that may write these rows can
-// end the locks of every client of the table that has a shared lease, whatever their keys,
-// or keep the locks of a dead client held.
+// SharedLeases is the reserved prefix of the keys under which shared leases are stored. It
+// is a prefix for Policy. A client that may write these rows can end the locks of every
+// client of the table that has a shared lease, whatever the keys of the locks are. It can
+// also keep the locks of a dead client held.
 const SharedLeases = records.SessionPrefix
 
 // actions are the actions that the library needs. For a transaction IAM checks the action
@@ -31,9 +31,9 @@ const SharedLeases = records.SessionPrefix
 // needs ConditionCheckItem. There is no action TransactWriteItems.
 var actions = map[Access][]string{
 	Use: {
-		"dynamodb:BatchGetItem",       // AcquireAll, AcquireAny
-		"dynamodb:ConditionCheckItem", // Commit, Guard
-		"dynamodb:DeleteItem",         // releases that delete the record
+		"dynamodb:BatchGetItem",       // for AcquireAll and AcquireAny
+		"dynamodb:ConditionCheckItem", // for Commit and Guard
+		"dynamodb:DeleteItem",         // for releases that delete the record
 		"dynamodb:GetItem",
 		"dynamodb:UpdateItem",
 	},
@@ -42,8 +42,8 @@ var actions = map[Access][]string{
 		"dynamodb:ConditionCheckItem",
 		"dynamodb:DeleteItem",
 		"dynamodb:GetItem",
-		"dynamodb:Query", // List of a partition
-		"dynamodb:Scan",  // List
+		"dynamodb:Query", // for List of one partition
+		"dynamodb:Scan",  // for List
 		"dynamodb:UpdateItem",
 	},
 	Read: {
@@ -57,12 +57,13 @@ var actions = map[Access][]string{
 // that package leasehold and its recipes need. It contains neither the actions of Create
 // and Check, nor the actions of the caller's own writes in a Commit or reads in a Read.
 //
-// With prefixes it allows only keys that begin with one of them, as they are given: end
-// them with a separator, or "bill" allows "billing/7" as well. Then there is no
-// dynamodb:Scan: it names no key. Semaphores, read/write locks and elections are under
-// their own keys. The rows of shared leases are not, so Config.SharedLease is denied unless
-// SharedLeases is one of the prefixes. A shorter prefix that SharedLeases begins with, such
-// as "lease", would allow these rows by accident: it is an error.
+// With prefixes, the policy allows only keys that begin with one of them. Prefixes are used
+// as given: end them with a separator, or "bill" allows "billing/7" as well. Such a policy
+// does not allow dynamodb:Scan, because a scan names no key. Semaphores, read/write locks
+// and elections are under their own keys. The rows of shared leases are not, so
+// Config.SharedLease is denied unless SharedLeases is one of the prefixes. Policy returns
+// an error for a shorter prefix with which SharedLeases begins, such as "lease", because it
+// would allow these rows by accident.
 //
 // The ARN is used as given. IAM refuses the document if the ARN is empty, or if a is not
 // one of the constants of this package.

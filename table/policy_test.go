@@ -68,7 +68,7 @@ func policy(t *testing.T, s table.Spec, arn string, a table.Access, prefixes ...
 // policy does not allow. A nil policy denies none.
 type iam struct {
 	engine    *localdynamo.Engine
-	partition string // the name of the partition key
+	partition string // name of the partition key
 	policy    *document
 	mu        sync.Mutex
 	asked     map[string]bool
@@ -152,7 +152,7 @@ func (a *account) group(keys ...string) *leasehold.Group {
 	return g
 }
 
-// election returns an election with c as a possible candidate.
+// election returns an election in which c can be a candidate.
 func (a *account) election(c *leasehold.Client) *election.Election {
 	a.Helper()
 	e, err := election.New(c, "k")
@@ -160,7 +160,7 @@ func (a *account) election(c *leasehold.Client) *election.Election {
 	return e
 }
 
-// term returns a term of an election, which c has won.
+// term returns a term of an election that c has won.
 func (a *account) term(c *leasehold.Client) *leasehold.Lock {
 	a.Helper()
 	l, err := a.election(c).Campaign(a.Context(), "")

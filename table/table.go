@@ -35,10 +35,10 @@ type Spec struct {
 	Tags               map[string]string
 	DeletionProtection bool // for Create: DynamoDB refuses to delete the table
 
-	// Disposable is for Terraform and CloudFormation. It leaves out the table's default
-	// protection: DynamoDB and the tool refuse to delete the table, and DynamoDB can
-	// recover it to a point in time. AWS charges for this recovery by the size of the
-	// table.
+	// Disposable removes the table's default protection from the output of Terraform and
+	// CloudFormation. By default, DynamoDB and the tool refuse to delete the table, and
+	// DynamoDB can recover it to a point in time. AWS charges for this recovery by the size
+	// of the table.
 	Disposable bool
 }
 

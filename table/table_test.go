@@ -123,7 +123,8 @@ func TestInvalidSpecIsRefusedBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-// describing answers with its own descriptions of a table and of the table's TTL.
+// describing is a DB that answers with its own descriptions of a table and of the table's
+// TTL.
 type describing struct {
 	*dynamodb.Client
 	table *types.TableDescription
@@ -289,7 +290,7 @@ func TestCheckReportsLayoutOfTable(t *testing.T) {
 	}
 }
 
-// acting answers with text that contains control characters for a terminal.
+// acting is a DB that answers with text that contains control characters for a terminal.
 type acting struct {
 	*dynamodb.Client
 	err error

@@ -8,9 +8,10 @@ import (
 )
 
 // Terraform returns the table as an HCL resource of the AWS provider. Terraform and
-// DynamoDB refuse to delete that table, because that would delete the locks and their
-// tokens, and DynamoDB can recover it to a point in time: see Spec.Disposable. For a spec
-// that Create refuses, it returns the error, which is not valid HCL.
+// DynamoDB refuse to delete that table, because deleting it would delete the locks and
+// their tokens. DynamoDB can also recover the table to a point in time: see
+// Spec.Disposable. For a spec that Create refuses, Terraform returns the error, which is
+// not valid HCL.
 func (s Spec) Terraform() string {
 	want, err := s.complete()
 	if err != nil {

@@ -26,7 +26,7 @@ func refused(err error) string {
 	return "error: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
 }
 
-// text is written line by line, indented by two spaces for each level.
+// text is built line by line. Each level indents a line by two spaces.
 type text struct{ strings.Builder }
 
 func (t *text) line(level int, format string, args ...any) {

@@ -14,7 +14,8 @@ type Database struct {
 }
 
 // ForDatabase returns the lock with that name, for goose.WithLocker or
-// goose.WithSessionLocker. Use the database's name. Both ways exclude each other.
+// goose.WithSessionLocker. Use the database's name. A process that uses WithLocker and a
+// process that uses WithSessionLocker exclude each other.
 func (l *Locker) ForDatabase(name string) *Database { return &Database{l, name} }
 
 // Lock calls Locker.Lock. It does not use the database.

@@ -34,8 +34,8 @@ type Locker struct {
 	held map[string]*section
 }
 
-// section is the work under one lock, from the grant to Unlock, even if the lock is lost
-// meanwhile.
+// section is the work under one lock, from the grant until Unlock. It lasts until Unlock
+// even if the lock is lost earlier.
 type section struct {
 	lock *leasehold.Lock
 	left chan struct{} // closed by Unlock
@@ -59,14 +59,14 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 
 // Lock waits until the lock with that name is granted or ctx ends, like
 // leasehold.Client.Acquire, and returns its errors. The lock is then renewed until Unlock.
-// Callers of one Locker are served in the order of their calls. If one of them loses its
-// lock, the next still waits for its Unlock. A section that has not noticed the loss may
-// run beside sections of other processes, but not beside another section of its own
-// process.
+// Callers of one Locker are served in the order of their calls. If a caller loses its lock,
+// the next caller still waits until the first calls Unlock. A section that has not noticed
+// the loss may run beside sections of other processes, but not beside another section of
+// its own process.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
-		// If the section's lock is still trusted, Lock waits in the client's own queue,
-		// where the grant is handed over.
+		// If the earlier section's lock is still trusted, Lock waits in the client's own
+		// queue, where the grant is handed over.
 		if before := l.section(name); before != nil && before.lock.Err() != nil {
 			if err := before.wait(ctx); err != nil {
 				return err
@@ -80,8 +80,8 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 		if l.enter(name, lock) {
 			return nil
 		}
-		// The previous section has lost its lock meanwhile, and has not been unlocked.
-		// Other processes need not wait for its Unlock.
+		// The earlier section has lost its lock but has not called Unlock yet. Release this
+		// grant: other processes need not wait for that Unlock.
 		if err := lock.Release(ctx); err != nil {
 			return err
 		}
@@ -137,7 +137,8 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 
 // RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
 // held. Locks are renewed in the background, so no lease needs to be as long as the work.
-// The duration is not used: a holder that dies would block the name for that long.
+// RenewLockLease ignores the duration: with a lease of that length, a holder that dies
+// would block the name for as long.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// issue is the name in these tests.
+// issue is the name of the lock in these tests.
 const issue = "issue_example.com"
 
 // namesOf returns a new process's Locker, client and wire.
@@ -143,12 +143,12 @@ func TestUnnoticedLossExcludesGoroutinesOfSameProcessOnly(t *testing.T) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
 		must(t, a.Lock(t.Context(), issue))
-		came := locking(t.Context(), a) // this call is granted the key next
+		came := locking(t.Context(), a) // this call is next in the queue for the key
 		r, err := c.Get(t.Context(), "certificates/"+issue)
 		must(t, err)
 		must(t, c.Break(t.Context(), r, leasehold.BreakOptions{}))
 		lab.Elapse(10 * time.Second)
-		comes := locking(t.Context(), a) // this call came after the loss
+		comes := locking(t.Context(), a) // this call begins after the lock was lost
 		lab.Elapse(10 * time.Second)
 		pending(t, came, "the section before it is not over")
 		pending(t, comes, "the section before it is not over")

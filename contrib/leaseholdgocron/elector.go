@@ -18,7 +18,7 @@ var ErrNotLeader = errors.New("leaseholdgocron: this process does not lead")
 type Elector struct {
 	election *election.Election
 	value    string
-	term     atomic.Pointer[leasehold.Lock] // the last term; nil before the first
+	term     atomic.Pointer[leasehold.Lock] // the last term; nil before the first term
 }
 
 var _ gocron.Elector = (*Elector)(nil)
@@ -35,8 +35,9 @@ func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 }
 
 // Run campaigns and leads, term after term, until ctx ends. It then resigns and returns the
-// cause. It returns the errors of election.Election.Lead. Shut the scheduler down before
-// ctx ends: otherwise its last runs continue beside the next leader.
+// cause with which ctx ended. It also returns the errors of election.Election.Lead. Shut
+// the scheduler down before ctx ends: otherwise its last runs continue beside the next
+// leader.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Lead(ctx, e.value, func(ctx context.Context, term *leasehold.Lock) error {
 		e.term.Store(term)

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// candidate starts a process that campaigns until the returned function is called.
+// candidate starts a process that campaigns. The returned function ends the campaign.
 func candidate(t *testing.T, locks *leasehold.Client) (*leaseholdgocron.Elector, func()) {
 	t.Helper()
 	e, err := leaseholdgocron.NewElector(locks, "scheduler", "")
@@ -81,7 +81,7 @@ func TestElectorReportsLeaderFromElectionUntilTrustEnds(t *testing.T) {
 		ctx, cancel := term.Bind(t.Context())
 		defer cancel()
 		env.Steal("scheduler")
-		<-ctx.Done() // a job that did not stop would hang here
+		<-ctx.Done() // if the loss of the term did not end the context, the test would hang here
 		if err := e.IsLeader(t.Context()); !errors.Is(err, leaseholdgocron.ErrNotLeader) {
 			t.Errorf("after its term: %v", err)
 		}

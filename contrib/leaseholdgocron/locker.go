@@ -30,14 +30,15 @@ import (
 type Locker struct {
 	locks  *leasehold.Client
 	prefix string
-	period time.Duration // each job runs once in each period; zero means whenever its lock is free
+	period time.Duration // period in which each job runs once; zero means that a job runs whenever its lock is free
 }
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker whose keys are prefix plus the job's name. That is the name of
-// the job's function, such as main.report, unless gocron.WithName sets another. It sends no
-// request. For a table with a sort key, the layout must name the sort key's value.
+// NewLocker returns a Locker whose keys are prefix plus the job's name. By default a job's
+// name is the name of its function, such as main.report; gocron.WithName sets another.
+// NewLocker sends no request. For a table with a sort key, the layout must name the sort
+// key's value.
 func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("leaseholdgocron: the client is nil: pass what leasehold.New returned")
@@ -61,14 +62,14 @@ func (l *Locker) Every(period time.Duration) *Locker {
 	return &Locker{l.locks, l.prefix, period}
 }
 
-// Lock acquires a job's lock for one run. It does not wait for a live holder, but
-// returns a *leasehold.HeldError: gocron then skips the run and calls gocron.AfterLockError.
-// A holder that appears dead is observed for its lease, and taken over (leasehold.NoWait).
-// The lock is renewed until the run ends.
+// Lock acquires a job's lock for one run. It does not wait for a live holder, but returns a
+// *leasehold.HeldError: gocron then skips the run and calls gocron.AfterLockError. A holder
+// that appears dead is observed for its lease, and taken over (leasehold.NoWait). The lock
+// is renewed until the run ends.
 //
-// A lock prevents simultaneous runs, not repeated ones: a run that is shorter than the
-// difference of two clocks has ended before the other process tries. Every prevents repeated
-// runs: Lock then returns a *leasehold.DoneError for a run that was done.
+// A lock prevents simultaneous runs, but not repeated ones. If a run is shorter than the
+// difference of two clocks, it has ended before the other process tries. Every prevents
+// repeated runs: Lock then returns a *leasehold.DoneError for a run that was done.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	opts := []leasehold.AcquireOption{leasehold.NoWait()}
 	var ends []leasehold.ReleaseOption
@@ -88,6 +89,7 @@ type held struct {
 	ends []leasehold.ReleaseOption
 }
 
-// Unlock releases the lock, even if gocron's context has ended. leasehold.ErrLost means that
-// the lock was lost before. gocron drops the error, and leasehold logs the loss.
+// Unlock releases the lock, even if gocron's context has ended. It returns
+// leasehold.ErrLost if the lock was lost before. gocron drops this error, but leasehold
+// logs the loss.
 func (h held) Unlock(ctx context.Context) error { return h.lock.Release(ctx, h.ends...) }

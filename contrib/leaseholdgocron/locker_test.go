@@ -141,7 +141,7 @@ func TestTaskContextEndsWhenLockIsLost(t *testing.T) {
 		_, err = s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(func(ctx context.Context) error {
 			return locks.Do(ctx, "jobs/report", func(ctx context.Context, _ *leasehold.Lock) error {
 				env.Steal("jobs/report")
-				<-ctx.Done() // a report that did not stop would hang here
+				<-ctx.Done() // if the loss of the lock did not end the context, the test would hang here
 				return context.Cause(ctx)
 			}, leasehold.NoWait())
 		}), gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { failed <- err })))

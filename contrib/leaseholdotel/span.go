@@ -23,7 +23,7 @@ func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 		if e.Held == 0 {
 			return // an earlier event has ended the hold
 		}
-		end := e.Time.Add(-e.Took) // the lock is no longer held while it is being released
+		end := e.Time.Add(-e.Took) // time when the release began, as the lock is no longer held from then on
 		var more []attribute.KeyValue
 		if reason, ok := metrics.LossIn(e); ok {
 			more = append(more, attribute.String("leasehold.reason", string(reason)))

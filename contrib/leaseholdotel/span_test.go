@@ -113,7 +113,7 @@ func TestSpanHasParentAndTimesOfOperation(t *testing.T) {
 		began := time.Now()
 		start := func(name string) (context.Context, func(string)) {
 			ctx, span := rig.tracer.Tracer("test").Start(t.Context(), name)
-			span.End() // ends before the operations under it: a hold continues when its caller has returned
+			span.End() // the caller's span ends before the operations under it, as a hold continues after its caller has returned
 			return ctx, func(what string) {
 				t.Helper()
 				s := of(rig.spans.GetSpans(), what)
@@ -151,7 +151,7 @@ func TestSpanHasParentAndTimesOfOperation(t *testing.T) {
 		wire.Cut()
 		result := make(chan error, 1)
 		go func() { result <- lock.Commit(committing, nil) }()
-		synctest.Wait() // the commit has been sent, and its request was lost
+		synctest.Wait() // waits until the commit has been sent and its request has been lost
 		wire.Mend()
 		if err := <-result; err != nil {
 			t.Fatal(err)

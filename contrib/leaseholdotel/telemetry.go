@@ -50,7 +50,7 @@ const scope = "github.com/leasehold-go/leasehold/contrib/leaseholdotel"
 type Telemetry struct {
 	tracer  trace.Tracer
 	adders  map[*metrics.Metric]func(context.Context, metrics.Sample)
-	first   sync.Once // initializes the counters at the first event
+	first   sync.Once // starts the counters at zero when the first event arrives
 	watched *watched
 }
 
@@ -96,8 +96,8 @@ func newAdder(meter metric.Meter, of *metrics.Metric) (func(context.Context, met
 	}, err
 }
 
-// startAtZero makes every counter visible with the value 0. A counter that appeared with
-// its first loss would show no increase.
+// startAtZero makes every counter visible with the value 0. If a counter appeared only with
+// its first loss, monitoring would see no increase.
 func (t *Telemetry) startAtZero() {
 	for _, of := range metrics.All() {
 		values := of.Values
@@ -115,7 +115,7 @@ func (t *Telemetry) startAtZero() {
 
 // OnEvent is the function for Config.OnEvent.
 func (t *Telemetry) OnEvent(ctx context.Context, e leasehold.Event) {
-	t.first.Do(t.startAtZero) // repeated here: the global provider may have been set after New
+	t.first.Do(t.startAtZero) // not done in New, as the global provider may have been set later
 	for _, s := range metrics.Of(e) {
 		t.adders[s.Of](ctx, s)
 	}

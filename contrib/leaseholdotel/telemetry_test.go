@@ -64,7 +64,7 @@ func collect(t *testing.T, reader *sdkmetric.ManualReader) []metricdata.Metrics 
 	return metrics
 }
 
-// samples collects the series of a reader by name and attribute value, such as name{value}.
+// samples returns the series of a reader by name and attribute value, such as name{value}.
 func samples(t *testing.T, reader *sdkmetric.ManualReader) map[string]sample {
 	t.Helper()
 	all := map[string]sample{}
@@ -96,7 +96,7 @@ func samples(t *testing.T, reader *sdkmetric.ManualReader) map[string]sample {
 	return all
 }
 
-// want compares series with expected ones, with times to a millisecond.
+// want compares the series with the expected ones. It compares times to the millisecond.
 func want(t *testing.T, got, want map[string]sample) {
 	t.Helper()
 	for name, w := range want {
@@ -141,7 +141,7 @@ func TestMetricsCountEvents(t *testing.T) {
 		if h := got["leasehold.renew_seconds"]; h.count != uint64(life.Renewals) {
 			t.Errorf("%v of %d renewals", h, life.Renewals)
 		}
-		if h := got["leasehold.acquire_seconds"]; h.count != 9 || h.value < 300 { // one call waited for the end of a lease
+		if h := got["leasehold.acquire_seconds"]; h.count != 9 || h.value < 300 { // one call waited until a lease expired
 			t.Errorf("acquiring: %v", h)
 		}
 	})
@@ -179,7 +179,7 @@ func TestPrometheusExporterUsesNamesOfLeaseholdprom(t *testing.T) {
 			t.Fatal(err)
 		}
 		lock := w.Acquire(t.Context(), c, "job")
-		time.Sleep(5 * time.Minute) // long enough for a renewal
+		time.Sleep(5 * time.Minute) // long enough for at least one renewal
 		w.Release(lock)
 		w.Acquire(t.Context(), c, "job")
 		namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
@@ -235,7 +235,7 @@ func TestNilProviderUsesGlobalProviderThatIsSetLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := samples(t, rig.reader) // contains the values of the previous run with -count
+	before := samples(t, rig.reader) // with -count, the series still contain the values of the previous run
 	rig.spans.Reset()
 	c, _ := eventtest.New(t).Client(rig.OnEvent)
 	if err := rig.Watch(c); err != nil {
@@ -281,7 +281,7 @@ func TestGaugesCoverAllWatchedClients(t *testing.T) {
 		for key, c := range map[string]*leasehold.Client{"x": a, "y": a, "z": b, "v": notWatched} {
 			w.Acquire(t.Context(), c, key)
 		}
-		wire.Cut() // a's locks are not renewed
+		wire.Cut() // from now on, a's locks cannot be renewed
 		time.Sleep(2 * time.Minute)
 		ctx, stop := context.WithCancel(t.Context())
 		waits := make(chan error, 1)
@@ -293,7 +293,7 @@ func TestGaugesCoverAllWatchedClients(t *testing.T) {
 		want(t, samples(t, rig.reader), map[string]sample{
 			"leasehold.held":                  {value: 3},
 			"leasehold.waiting":               {value: 1},
-			"leasehold.min_remaining_seconds": {value: 150}, // a lease of 300 s, less the margin
+			"leasehold.min_remaining_seconds": {value: 150}, // the lease of 300 s, less the margin and the time elapsed
 		})
 
 		stop()
@@ -319,7 +319,7 @@ func TestUnusedWatchedClientIsGarbageCollected(t *testing.T) {
 			t.Fatal(err)
 		}
 	}()
-	for range 10 { // an interrupted frame may keep the client alive for a while
+	for range 10 { // repeated, as the stack frame of an interrupted goroutine may keep the client alive for a while
 		runtime.GC()
 	}
 	if client.Value() != nil {
@@ -366,7 +366,7 @@ func TestWaitWithUnreachableEndpointIsCounted(t *testing.T) {
 			t.Fatal("granted")
 		}
 		want(t, samples(t, rig.reader), map[string]sample{
-			"leasehold.wait_errors":     {value: 3}, // reported at once, and again after each minute
+			"leasehold.wait_errors":     {value: 3}, // the failure is reported at once, and again after each minute
 			"leasehold.gave_up":         {value: 1},
 			"leasehold.acquire_seconds": {150, 1},
 		})

@@ -44,7 +44,7 @@ type Metrics struct {
 	group      func(leasehold.Key) string
 	histograms map[*metrics.Metric]*prometheus.HistogramVec
 	counters   map[*metrics.Metric]*prometheus.CounterVec
-	groups     sync.Map // from group to *series
+	groups     sync.Map // maps each group to its *series
 	watched    *watched
 }
 
@@ -89,10 +89,10 @@ func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	return m
 }
 
-// name returns a metric's name in the form of Prometheus.
+// name returns a metric's name as Prometheus spells it.
 func name(dotted string) string { return strings.ReplaceAll(dotted, ".", "_") }
 
-// collectors are registered together or not at all.
+// collectors is a list of collectors that are registered together or not at all.
 type collectors []prometheus.Collector
 
 func (cs collectors) Describe(ch chan<- *prometheus.Desc) {
@@ -128,9 +128,9 @@ func (m *Metrics) seriesOfEvent(e leasehold.Event) *series {
 	return m.seriesOf(e.Key)
 }
 
-// series are the metrics of one group.
+// series is the set of metrics of one group.
 type series struct {
-	labels []string // the group as a label value; nil if there are no groups
+	labels []string // the name of the group; nil if there are no groups
 	adders map[adderKey]func(float64)
 }
 
@@ -139,9 +139,8 @@ type adderKey struct {
 	label string
 }
 
-// seriesOf returns the series of a key's group. It creates all of them at the same
-// time, at zero: a counter that appeared with its first loss would show no
-// increase.
+// seriesOf returns the series of a key's group. It creates all of them at the same time, at
+// zero. If a counter appeared only with its first loss, monitoring would see no increase.
 func (m *Metrics) seriesOf(k leasehold.Key) *series {
 	var group string
 	var labels []string
@@ -162,11 +161,11 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 			s.adders[adderKey{of, value}] = m.adder(of, labels, value)
 		}
 	}
-	m.groups.Store(group, s) // if another goroutine has stored series of this group meanwhile, both have the same counters
+	m.groups.Store(group, s) // may replace the series that another goroutine has just stored; both use the same counters
 	return s
 }
 
-// adder returns a function that adds to a counter or observes a histogram.
+// adder returns a function that adds to a counter or, for a histogram, observes a value.
 func (m *Metrics) adder(of *metrics.Metric, labels []string, label string) func(float64) {
 	if of.Label != "" {
 		labels = append(slices.Clip(labels), label)

@@ -26,7 +26,7 @@ import (
 // sample is the state of one series in a registry.
 type sample struct {
 	value float64 // sum of the observations if the series is a histogram
-	count uint64  // set only for a histogram
+	count uint64  // number of observations; set only for a histogram
 }
 
 // samples returns the series of a registry by name and label values, such as
@@ -55,7 +55,7 @@ func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 	return all
 }
 
-// want compares series with expected ones, with times to a millisecond.
+// want compares the series with the expected ones. It compares times to the millisecond.
 func want(t *testing.T, got, want map[string]sample) {
 	t.Helper()
 	for name, w := range want {
@@ -106,7 +106,7 @@ func TestMetricsCountEvents(t *testing.T) {
 		if h := got["leasehold_renew_seconds"]; h.count != uint64(life.Renewals) {
 			t.Errorf("%v of %d renewals", h, life.Renewals)
 		}
-		if h := got["leasehold_acquire_seconds"]; h.count != 9 || h.value < 300 { // one call waited for the end of a lease
+		if h := got["leasehold_acquire_seconds"]; h.count != 9 || h.value < 300 { // one call waited until a lease expired
 			t.Errorf("acquiring: %v", h)
 		}
 	})
@@ -143,8 +143,8 @@ func TestKeysOfSameGroupShareMetricSeries(t *testing.T) {
 	})
 }
 
-// A counter that does not exist before its first count shows no increase: increase() needs
-// two samples, and an alert on the first loss would not fire.
+// If a counter appears only with its first count, it shows no increase: increase() needs
+// two samples. An alert on the first loss would not fire.
 func TestCountersStartAtZero(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	leaseholdprom.New(reg, nil)
@@ -226,7 +226,7 @@ func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	leaseholdprom.New(nil, nil) // registers nothing, as promauto does without a registry
+	leaseholdprom.New(nil, nil) // does not panic: without a registry, New registers nothing, as promauto does
 	shared := prometheus.NewPedanticRegistry()
 	for _, table := range []string{"jobs", "leaders"} {
 		leaseholdprom.New(prometheus.WrapRegistererWith(prometheus.Labels{"table": table}, shared), nil)
@@ -319,7 +319,7 @@ func TestWaitWithUnreachableEndpointIsCounted(t *testing.T) {
 			t.Fatal("granted")
 		}
 		want(t, samples(t, reg), map[string]sample{
-			"leasehold_wait_errors_total": {value: 3}, // reported at once, and again after each minute
+			"leasehold_wait_errors_total": {value: 3}, // the failure is reported at once, and again after each minute
 			"leasehold_gave_up_total":     {value: 1},
 			"leasehold_acquire_seconds":   {150, 1},
 		})

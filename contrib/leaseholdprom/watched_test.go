@@ -38,7 +38,7 @@ func TestGaugesCoverAllWatchedClients(t *testing.T) {
 		for key, c := range map[string]*leasehold.Client{"x": a, "y": a, "z": b, "v": notWatched} {
 			w.Acquire(t.Context(), c, key)
 		}
-		wire.Cut() // a's locks are not renewed
+		wire.Cut() // from now on, a's locks cannot be renewed
 		time.Sleep(2 * time.Minute)
 		ctx, stop := context.WithCancel(t.Context())
 		waits := make(chan error, 1)
@@ -50,7 +50,7 @@ func TestGaugesCoverAllWatchedClients(t *testing.T) {
 		want(t, samples(t, reg), map[string]sample{
 			"leasehold_held":                  {value: 3},
 			"leasehold_waiting":               {value: 1},
-			"leasehold_min_remaining_seconds": {value: 150}, // a lease of 300 s, less the margin
+			"leasehold_min_remaining_seconds": {value: 150}, // the lease of 300 s, less the margin and the time elapsed
 		})
 
 		stop()
@@ -75,7 +75,7 @@ func TestUnusedWatchedClientIsGarbageCollected(t *testing.T) {
 		client = weak.Make(c)
 		m.Watch(c)
 	}()
-	for range 10 { // an interrupted frame may keep the client alive for a while
+	for range 10 { // repeated, as the stack frame of an interrupted goroutine may keep the client alive for a while
 		runtime.GC()
 	}
 	if client.Value() != nil {

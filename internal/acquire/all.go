@@ -29,7 +29,7 @@ func (w *call) all() {
 }
 
 // acquireAll acquires the keys until all are held, one is refused, or the caller has left.
-// If a key is lost during the wait for others, it releases all and begins again.
+// If it loses a key while it waits for others, it releases all keys and begins again.
 func (w *call) acquireAll() ([]Holding, error) {
 	for {
 		held, err := w.takeInOrder()
@@ -58,7 +58,7 @@ func (w *call) takeInOrder() ([]Holding, error) {
 			return nil, err
 		}
 		w.waiters = w.parts[i : i+1]
-		of.want.Manual = false // renews the key even for a caller without renewal: the wait for the other keys may be long
+		of.want.Manual = false // renews the key while the call waits for other keys, even if the caller wants no renewal: that wait may be long
 		h, err := w.take(of, w.parts[i:])
 		of.want.Manual = of.manual
 		if err != nil {
@@ -67,7 +67,7 @@ func (w *call) takeInOrder() ([]Holding, error) {
 		held = append(held, h)
 		w.keep(h)
 		r := h.Lease().Record()
-		w.c.Local.ReportHolder(of.want.Key, &r) // a caller with NoWait learns the holder and need not wait for this call
+		w.c.Local.ReportHolder(of.want.Key, &r) // reports the holder to local callers with NoWait, so that they need not wait for this call
 		if slices.ContainsFunc(held, isLost) {
 			break
 		}
@@ -102,9 +102,10 @@ func (w *call) take(of *waiter, left []*waiter) (Holding, error) {
 	return h, err
 }
 
-// readAhead reads the records of the remaining keys, once. From then on each dead holder is
-// observed, so that all of them together cost one lease, and not one lease each. A call
-// with NoWait learns of a live holder before it waits for a holder that appears dead.
+// readAhead reads the records of the remaining keys, once. From then on, all dead holders
+// are observed at the same time. So the call waits one lease for all of them together, and
+// not one lease for each. A call with NoWait learns of a live holder before it waits for a
+// holder that appears dead.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil
@@ -136,8 +137,8 @@ func (w *call) readAhead(left []*waiter) error {
 	return nil
 }
 
-// awaitTurn waits until it is this call's turn in the local queue of the key, and then for
-// as long as other processes go first.
+// awaitTurn waits in the local queue of the key until the turn of this call comes. It then
+// waits for as long as other processes go first.
 func (w *call) awaitTurn(of *waiter) error {
 	w.at.Store(of)
 	if of.ready {
@@ -154,14 +155,15 @@ func (w *call) awaitTurn(of *waiter) error {
 	return w.ctx.Err() // the caller has left
 }
 
-// keep adds a holding to those of the call, which is acquiring more keys.
+// keep adds a holding to the holdings of a call that is still acquiring more keys.
 func (w *call) keep(h Holding) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held = append(w.held, h)
 }
 
-// takeHeld returns the holdings and forgets them: its caller must release them.
+// takeHeld returns the holdings and removes them from the call. The function that calls
+// takeHeld must release them.
 func (w *call) takeHeld() []Holding {
 	w.mu.Lock()
 	defer w.mu.Unlock()

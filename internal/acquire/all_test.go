@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/acquire"
 )
 
-// wants returns one Want of a call of c for each of the keys.
+// wants returns a Want for each of the keys, for one call of c.
 func (c *client) wants(keys ...string) []*acquire.Want {
 	var wants []*acquire.Want
 	for _, key := range keys {
@@ -138,7 +138,7 @@ func TestAcquireAllWaitsForDeadHolderWhileHoldingOtherKeys(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
-		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease+time.Second) // b's holder is dead by then
+		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease+time.Second) // long enough for the lease of b's dead holder to expire
 		defer cancel()
 		_, err := c.All(ctx, c.wants("a", "b"))
 		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil { // nothing is renewed here, so a is lost and must be acquired again
@@ -154,7 +154,7 @@ func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 		n := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			deliver()
-			if n++; n == 2 { // b was granted, and meanwhile a was lost
+			if n++; n == 2 { // b has just been granted; a is lost now
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.leases["a"].End(errors.New("lost"))
@@ -182,7 +182,7 @@ func TestAcquireAllReleasesAllKeysIfContextEnds(t *testing.T) {
 		hold := wants[1].Hold
 		wants[1].Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 			leave()
-			time.Sleep(time.Second) // the call gives up meanwhile
+			time.Sleep(time.Second) // the context has ended, so the call gives up during this time
 			return hold(ctx, g)
 		}
 		if _, err := c.All(ctx, wants); !errors.Is(err, context.Canceled) {
@@ -204,7 +204,7 @@ func TestAcquireAllQueuesLocallyOnlyForKeysItHasReached(t *testing.T) {
 			_, err := c.All(t.Context(), c.wants("a", "b"))
 			granted <- err
 		}()
-		time.Sleep(timing.Lease / 4) // the call waits for a, and holds nothing
+		time.Sleep(timing.Lease / 4) // by now the call waits for a, and holds nothing
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if found, err := c.One(ctx, c.want("b")); err != nil {
@@ -227,7 +227,7 @@ func TestAcquireAllPassesLocalTurnOfEachKeyOnce(t *testing.T) {
 		ctx, leave := context.WithTimeout(t.Context(), timing.Lease/2)
 		defer leave()
 		var first, second func() bool
-		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // the call's turn has been passed on
+		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // by this time, the call has passed on its turn for b
 		if _, err := c.All(ctx, c.wants("a", "b")); !errors.As(err, new(*heldError)) {
 			t.Errorf("%v", err)
 		}

@@ -41,8 +41,8 @@ func TestAcquireAllDoesNotBlockHigherKeysWhileItWaits(t *testing.T) {
 					}
 					cancel()
 				}
-				// Another caller acquires a higher key meanwhile. When the call comes to
-				// that key, it waits for it.
+				// Another caller acquires a higher key in the meantime. When AcquireAll
+				// comes to that key, it has to wait for it.
 				higher := w.Acquire(c, "c")
 				w.Release(b)
 				lab.Elapse(time.Minute)
@@ -64,7 +64,7 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
-		busy := func(key string) { // the key is nearly always held, mostly by waiters whose turn has come
+		busy := func(key string) { // keeps the key held nearly always, mostly by waiters to whom the local queue has passed the turn
 			for ctx.Err() == nil {
 				lock, err := c.Acquire(ctx, key)
 				if err != nil {

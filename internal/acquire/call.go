@@ -61,8 +61,8 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	return call.run(ctx, call.all)
 }
 
-// call acquires keys for one caller, on a goroutine of its own. So the caller can leave at once
-// when its context ends, and the call undoes what it has sent.
+// call acquires keys for one caller, on a goroutine of its own. So the caller can leave at
+// once when its context ends. The call then undoes the writes that it has sent.
 type call struct {
 	c      *Acquirer
 	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has left
@@ -71,18 +71,18 @@ type call struct {
 	done   chan struct{} // closed when the call has a result
 	began  decide.Instant
 
-	parts   []*waiter     // one for each key, in the order given
-	waiters []*waiter     // the parts that the call is waiting for: all of them or, if all keys are wanted, one at a time
-	turns   chan turn     // receives turns in the local queues, if the call waits for several keys
-	delay   time.Duration // the first pause, so that other processes can go first
+	parts   []*waiter     // one waiter for each key, in the order given
+	waiters []*waiter     // waiters of the keys that the call waits for now: all keys or, if all are to be acquired, one at a time
+	turns   chan turn     // receives the call's turns in the local queues; used if the call waits for several keys
+	delay   time.Duration // length of the first pause, in which other processes can go first
 
 	requests int // number of requests sent so far
 	trouble  Trouble
-	watched  time.Duration // monotonic: when the last holder that appears dead will be known to be dead; see Want.ObservesDead
+	watched  time.Duration // monotonic time when the last of the holders that appear dead will be known to be dead; see Want.ObservesDead
 	read     bool          // readAhead has read the records of all parts
 
-	at      atomic.Pointer[waiter] // the key that All is waiting for now, for the caller; nil for One and First
-	damaged atomic.Pointer[error]  // why one of the keys cannot be acquired, for the caller
+	at      atomic.Pointer[waiter] // key that All is waiting for now; read by the caller; nil for One and First
+	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; read by the caller
 
 	mu       sync.Mutex // guards the fields below until the call is done
 	givenUp  bool
@@ -147,8 +147,8 @@ func (c *Acquirer) await(ctx context.Context, done <-chan struct{}) error {
 
 // waitsFor returns the first key that is known to be held, by another process or another
 // goroutine, and its holder. If no key is known to be held, it returns the first key and
-// nil. For All it returns the key that the call is waiting for, and its holder if that is
-// known.
+// nil. For All it returns the key that the call is waiting for, and the holder of that key
+// if it is known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		if r := w.c.Local.LastHolder(at.want.Key); r != nil {
@@ -167,8 +167,9 @@ func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	return w.parts[0], nil
 }
 
-// giveUp ends the call because its caller has left, and returns its holdings. It returns
-// false if the call has finished already: then its result counts.
+// giveUp ends the call because its caller has left, and returns the call's holdings. It
+// returns false if the call has already finished: in that case the caller gets the call's
+// result.
 func (w *call) giveUp() (held []Holding, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -181,11 +182,11 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp releases what a call holds when its caller leaves. It does so at once, even if a
-// request is in flight; the call itself releases what that request acquires. cleanUp waits
-// until everything that was sent is undone, for the release grace at most. One and First
-// wait only if the lock is not renewed: then the process may be frozen as soon as the call
-// returns.
+// cleanUp releases the keys that a call holds when its caller leaves. It does so at once,
+// even if a request is in flight. If that request acquires a key, the call itself releases
+// the key. cleanUp waits until all writes of the call are undone, for the release grace at
+// most. One and First wait only if the lock is not renewed: then the process may be frozen
+// as soon as the call returns.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:
@@ -215,8 +216,8 @@ func (w *call) isLate() bool {
 	return w.parts[0].want.NoWait && durations.Less(w.c.Now().Mono, max(w.began.Mono, w.watched)) > TryFor
 }
 
-// withDamaged returns why, the error that ended a wait, joined with the reason why another
-// key cannot be acquired.
+// withDamaged returns why, joined with the reason why another key cannot be acquired, if
+// there is one. why is the error that ended a wait.
 func (w *call) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
 		return errors.Join(why, *bad)
@@ -228,7 +229,7 @@ func (w *call) withDamaged(why error) error {
 // context. last is the error of the last request, nil if that succeeded.
 func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
-	case holder != nil && last != nil: // the last request failed: the holder may have released the key since it was seen
+	case holder != nil && last != nil: // both errors are returned, as the holder may have released the key since the last successful request
 		return c.Errors.Held(want.Key, *holder, errors.Join(why, c.Errors.Failed("acquire", want.Key, *last)))
 	case holder != nil:
 		return c.Errors.Held(want.Key, *holder, why)

@@ -24,26 +24,27 @@ func New(keys *Keys, observer *liveness.Observer, keeper Keeper) *Acquirer {
 	return &Acquirer{Keys: keys, Observer: observer, keeper: keeper}
 }
 
-// Keeper is the part of a client that holds what was granted.
+// Keeper is the part of a client that holds the granted keys.
 type Keeper interface {
 	// Holds reports whether the client holds the key by that grant. With layout.AWSLabs the
 	// client may hold the key through an outage, although the record has not changed for a
 	// lease.
 	Holds(key protocol.Key, grant string) bool
 
-	// GiveBack releases holdings whose caller has left, within the release grace.
+	// GiveBack releases the holdings of a caller that has left, within the release grace.
 	GiveBack([]Holding)
 
 	// Shares reports whether the client's locks share the lease of a session.
 	Shares() bool
 
-	// Session returns the session for new grants, and begins one if there is none that is
-	// trusted. It returns nil if each lock has a lease of its own. The error is an
+	// Session returns the session for new grants. If there is no trusted session, it begins
+	// one. It returns nil if each lock has a lease of its own. The error is an
 	// *attempts.Failure.
 	Session(ctx context.Context) (Session, error)
 
 	// CheckSoon is called when the client has given up attempts to acquire key under its
-	// session. As long as the session is renewed, no lease expires that would free the key.
+	// session. If such an attempt is applied, no lease expires to free the key as long as
+	// the session is renewed.
 	CheckSoon(key protocol.Key)
 }
 
@@ -67,12 +68,12 @@ type Want struct {
 	Changes    protocol.Changes
 	IfExists   bool
 	NoWait     bool
-	EvenIfDead bool // with NoWait: return at once, even if the holder appears dead
-	Manual     bool // the lock is not renewed: nothing is sent in the background
+	EvenIfDead bool // with NoWait, the call returns at once even if the holder appears dead
+	Manual     bool // the lock is not renewed, and the client sends nothing in the background
 	Delete     bool // a release deletes the record
 	Once       protocol.Once
 
-	OneOfSeveral bool // one of several keys: it is never handed over by another goroutine
+	OneOfSeveral bool // the key is one of several, so no other goroutine hands it over
 	InOrder      bool // one of several keys that are acquired in sorted order
 
 	// Hold begins to hold a granted key. It is called at once, even if the caller has left.
@@ -83,20 +84,21 @@ type Want struct {
 type Grant struct {
 	GrantAttempt
 	Record  protocol.Record
-	Resumed bool // Resume has resumed the grant after a Detach: the grant is not released before the caller has it
+	Resumed bool // the grant was resumed after a Detach, so it is not released before the caller has received it
 }
 
-// GrantAttempt is one grant sent once. Its version is never used again.
+// GrantAttempt is one attempt to write a grant, which is sent once. Its version is never
+// used again.
 type GrantAttempt struct {
 	lease.Attempt
 	Owner   string
 	Session Session          // the session of the grant; nil if it has none
-	Dead    *protocol.Record // the dead holder that it replaces; nil if there is none
+	Dead    *protocol.Record // the dead holder that the attempt replaces; nil if there is none
 	Handed  bool             // another client wrote the grant when it handed the key over
 }
 
-// Lives reports whether, at now, a grant by this attempt could still be trusted if the
-// attempt was applied.
+// Lives reports whether, at now, a grant by this attempt could still be trusted. It assumes
+// that the attempt was applied.
 func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Session.Lease().Ended() == nil
@@ -104,9 +106,9 @@ func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	return !now.Past(t.Scaled(a.Lease).TrustedFrom(a.Sent))
 }
 
-// isWorthHaving reports whether at least half of the trust in a grant by this attempt would
-// be left if the attempt was applied. Under a session it reports whether the session is
-// trusted.
+// isWorthHaving reports whether a grant by this attempt would have at least half of its
+// trust left. It assumes that the attempt was applied. Under a session it reports whether
+// the session is trusted.
 func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)
@@ -115,13 +117,13 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
-// ObservesDead reports whether a call with NoWait waits for a holder that appears dead,
-// until the holder renews or can be taken over.
+// ObservesDead reports whether a call with NoWait waits if the holder appears dead. Such a
+// wait lasts until the holder renews or can be taken over.
 func (w *Want) ObservesDead() bool { return w.NoWait && !w.EvenIfDead }
 
 // Within returns the deadline of an attempt under session s, or without a session if s is
-// nil. A reply after the deadline is useless: the trust in the grant or in the session has
-// ended.
+// nil. A reply after the deadline is useless, as the grant or the session is no longer
+// trusted by then.
 func (w *Want) Within(s Session) time.Duration {
 	limit := min(attempts.Limit, w.Timing.Trust())
 	if s == nil {

@@ -37,7 +37,7 @@ func (w *call) first() {
 		return
 	}
 	given := make(chan struct{})
-	w.c.Detach(func() { // releases the key now, not after the other keys have been given up
+	w.c.Detach(func() { // releases the key at once, rather than after the other keys have been given up
 		defer close(given)
 		h.GiveBack()
 	})
@@ -51,7 +51,7 @@ func (w *call) leaveOthers(granted *waiter) {
 		if of.local == nil {
 			continue
 		}
-		if given, had := w.c.Local.Leave(of.local); had { // another goroutine may have handed over this key or another one
+		if given, had := w.c.Local.Leave(of.local); had { // another goroutine may have handed this key, or another of the keys, to the call
 			w.c.Local.Pass(given.Of.Key, nil)
 		}
 	}
@@ -63,7 +63,7 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	if w.parts[0].manual { // see cleanUp; for a renewed lock the caller does not wait, and no goroutine is needed
+	if w.parts[0].manual { // for a renewed lock the caller does not wait, so no goroutine is needed; see cleanUp
 		done := make(chan struct{})
 		w.c.Detach(func() {
 			undone.Wait()
@@ -73,11 +73,11 @@ func (w *call) leaveOthers(granted *waiter) {
 	}
 }
 
-// acquire requests the keys until one is granted, none can be, or the caller has left. It
-// is the only loop that waits for records to change. An error ends the wait.
+// acquire requests the keys until one is granted, no key can be granted, or the caller has
+// left. It is the only loop that waits for records to change. An error ends the wait.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
-		u := w.c.Chance() // one random number for all keys: the least of many random pauses would be too short
+		u := w.c.Chance() // one random number for all keys: with a number for each key, the shortest pause would be too short
 		w.takeTurns()
 		next, wait, look, err := w.next(u)
 		switch {
@@ -134,8 +134,9 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 	return nil, wait, look || repeated && anyLook, nil
 }
 
-// chooseQueues chooses the queues that the call joins next: the shortest, once the records
-// of all keys have been read. It chooses none while the outcome of a grant is unknown.
+// chooseQueues chooses the record queues that the call joins next. It chooses the shortest
+// queues, once the records of all keys have been read. It chooses no queue while the
+// outcome of a grant is unknown.
 func (w *call) chooseQueues(ready []*waiter) {
 	if len(w.waiters) == 1 {
 		return
@@ -161,10 +162,10 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 }
 
-// candidates returns the keys that may be requested: the keys whose turn the call has, and
-// the keys that need no turn. While the outcome of a grant is unknown, it returns only the
-// key of that grant, as otherwise two keys could be granted. A late call with NoWait has
-// given up the keys whose last request failed.
+// candidates returns the keys that may be requested: the keys for which the call has the
+// turn, and the keys that need no turn. While the outcome of a grant is unknown, it returns
+// only the key of that grant, as otherwise two keys could be granted. If a call with NoWait
+// is late, it has given up the keys whose last request failed.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter
@@ -190,8 +191,8 @@ func (w *call) failed(of *waiter, s step, err error) error {
 	return w.noneLeft()
 }
 
-// drop stops waiting for a key that cannot be acquired because its record is missing or
-// damaged. The other keys may still be acquired.
+// drop removes a key from the wait because the key cannot be acquired: its record is
+// missing or damaged. The other keys may still be acquired.
 func (w *call) drop(of *waiter, err error) {
 	of.dropped, of.ready = err, false
 	if !of.missing {
@@ -253,7 +254,7 @@ func (w *call) pause(d time.Duration) bool {
 	return false
 }
 
-// look reads the records of all keys whose turn has come.
+// look reads the records of all keys for which the call has the turn.
 func (w *call) look() error {
 	ready := w.candidates()
 	if len(ready) == 1 {
@@ -282,9 +283,9 @@ func (w *call) look() error {
 	return nil
 }
 
-// notAcquired returns the error that ends a call with NoWait: it names the first key that
-// is held, or for which DynamoDB has not answered in time. It returns nil if the call goes
-// on.
+// notAcquired returns the error that ends a call with NoWait. The error names the first key
+// that is held, or for which DynamoDB has not answered in time. notAcquired returns nil if
+// the call is to continue.
 func (w *call) notAcquired() error {
 	late := w.isLate()
 	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }

@@ -13,11 +13,11 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// These tests are about calls with NoWait that find a holder that appears dead.
+// These tests make calls with NoWait that find a holder that appears dead.
 
 const night = 24 * time.Hour
 
-// took calls fn, and returns how long it took.
+// took calls fn. It returns how long fn took, and fn's error.
 func took(fn func() error) (time.Duration, error) {
 	began := time.Now()
 	err := fn()
@@ -52,7 +52,7 @@ func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
 				}); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
 					t.Errorf("a strict try: %v after %v", err, d)
 				}
-				b, _ := w.Client(lab.Config()) // another process, which has observed nothing
+				b, _ := w.Client(lab.Config()) // client of another process, which has observed nothing
 				if d := granted(w, func() (*leasehold.Lock, error) {
 					return b.TryAcquire(t.Context(), "job")
 				}); d != 20*time.Second {
@@ -96,9 +96,9 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 				lab.Elapse(10 * time.Minute)
 				try("lives", "a holder that renews")
 				w.Release(lock)
-				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // the holder's last renewal came within the five seconds before it died
+				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // leaves a holder whose last renewal came within the five seconds before it died
 				try("dies", "a holder that died just now")
-				lab.Elapse(time.Minute) // until this client also knows that the holder is dead
+				lab.Elapse(time.Minute) // waits until this client also knows that the holder is dead
 			})
 		})
 	}
@@ -114,7 +114,7 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 				ahead.Wall.Store(int64(time.Hour))
 				c, _ := w.Client(lab.Config(), ahead.Edit)
 				d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
-				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // time for at most one renewal and one poll
+				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // the call may take as long as one renewal and one poll
 					t.Errorf("a clock that is ahead: %v after %v", err, d)
 				}
 				if err := lock.Err(); err != nil {
@@ -133,8 +133,8 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 	}
 }
 
-// To a clock that is always ahead, every version looks old. So a waiter recognizes a holder
-// that renews by its new version, and not by the time in the record.
+// If a client's clock is always ahead, every version looks old to it. So a waiter
+// recognizes a holder that renews by the new version, and not by the time in the record.
 func TestOneOfThreeConcurrentTriesTakesOverDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
@@ -226,7 +226,7 @@ func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock, err := a.Resume(t.Context(), grant) // so that no other goroutine waits behind this lock
+		lock, err := a.Resume(t.Context(), grant) // no other goroutine waits behind a resumed lock
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestTryWithFailingReadsGivesUpTenSecondsAfterLease(t *testing.T) {
 					t.Errorf("%v after %v", err, d)
 				}
 				wire.SetFault((*lab.Request).Send)
-				lab.Elapse(time.Minute) // until the requests that the call has left behind have ended
+				lab.Elapse(time.Minute) // waits until the requests that the call has left behind have ended
 			})
 		})
 	}

@@ -38,7 +38,7 @@ func TestFreeKeyIsGrantedByOneWrite(t *testing.T) {
 func TestDeadHolderIsTakenOverOneLeaseAfterFirstRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
-		time.Sleep(time.Hour) // this time does not count, as the client has not read meanwhile
+		time.Sleep(time.Hour) // this hour does not count, as the client reads the record only afterwards
 		c, began := w.client("b"), time.Now()
 		h := c.one("job")
 		if waited := time.Since(began); waited != timing.Lease {
@@ -59,9 +59,9 @@ func TestDelayBetweenClockReadsOnlyDelaysTakeover(t *testing.T) {
 		w.client("dead").one("job")
 		c := w.client("b")
 		c.Observer.Caps = by.Capabilities()
-		c.PollMin, c.PollMax = time.Hour, time.Hour // so that it reads only once
+		c.PollMin, c.PollMax = time.Hour, time.Hour // makes the pauses so long that the client reads only once
 		looked := false
-		c.Wall = func() time.Time { // for a moment the reader does not run
+		c.Wall = func() time.Time { // the reader stops for a moment when it reads the clock
 			if !looked && len(c.wire.requests()) == 1 {
 				looked = true
 				time.Sleep(5 * time.Millisecond)
@@ -70,7 +70,7 @@ func TestDelayBetweenClockReadsOnlyDelaysTakeover(t *testing.T) {
 		}
 		c.one("job")
 		writes := slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name != "update" })
-		if len(writes) != 2 { // one rejected grant, which shows the holder, and the takeover
+		if len(writes) != 2 { // expects a rejected grant, which shows the holder, and the takeover
 			t.Errorf("%v", c.wire.requests())
 		}
 	})
@@ -88,7 +88,7 @@ func TestWaiterWithZeroPauseReadsInsteadOfWriting(t *testing.T) {
 		}
 		time.AfterFunc(time.Second, h.release)
 		c.one("job")
-		if n := len(slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name == "get" })); n != 3 { // a grant, a join, and a grant
+		if n := len(slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name == "get" })); n != 3 { // expects a grant, a join, and another grant
 			t.Errorf("%d writes: %v", n, c.wire.requests())
 		}
 	})
@@ -104,7 +104,7 @@ func TestRetryPausesStartAgainAfterAnsweredGrant(t *testing.T) {
 				c.wire.fate = func(n int, request string, deliver func()) error {
 					switch {
 					case broken && request == "update" && (fails == "get" && n > 1 || n > 10):
-						broken = false // this request is answered: by then a has renewed its lock
+						broken = false // this request is answered, but a renews its lock before the request arrives
 						h.renew()
 					case broken && request == fails && (fails == "update" || n > 1):
 						return &types.ProvisionedThroughputExceededException{}
@@ -190,7 +190,7 @@ func TestGrantWithoutReplyIsReplacedByNextAttempt(t *testing.T) {
 		}
 		began := w.now()
 		h := c.one("job")
-		if after := h.grant.Sent.Mono - began.Mono; after == 0 || after > time.Second || h.grant.Dead != nil { // the second attempt, which is trusted for longer
+		if after := h.grant.Sent.Mono - began.Mono; after == 0 || after > time.Second || h.grant.Dead != nil { // the grant is the second attempt, which is trusted for longer
 			t.Errorf("after %v: %+v", h.grant.Sent.Mono-began.Mono, h.grant)
 		}
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
@@ -208,7 +208,7 @@ func TestGrantRequestDeliveredTwiceCountsOnce(t *testing.T) {
 		c := w.client("a")
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
 			deliver()
-			deliver() // the reply to this copy comes back: its condition has failed
+			deliver() // the client receives the reply to this second copy: its condition has failed
 			return nil
 		}
 		began := w.now()
@@ -308,7 +308,7 @@ func TestUnansweredGrantOfCancelledCallIsFreedAndInDoubt(t *testing.T) {
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
 			t.Errorf("sent %v: no write frees the key", sent)
 		}
-		late() // arrives after the write that was to free the key
+		late() // the late copy arrives after the write that was sent to free the key
 		if w.owner("job") != "a" {
 			t.Fatal("it is not applied late")
 		}
@@ -327,7 +327,7 @@ func TestAcquireAnyGrantStandsIfContextEndsDuringCleanup(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			deliver()
-			if name == "update" && c.hasGrants() { // the call is leaving the queue of the other key
+			if name == "update" && c.hasGrants() { // the call has a grant, so this write leaves the queue of the other key
 				leave()
 				time.Sleep(time.Second)
 			}
@@ -351,7 +351,7 @@ func TestCloseEndsEveryWait(t *testing.T) {
 		c := w.client("b")
 		time.AfterFunc(time.Second, func() { c.env.BeginClose() })
 		var calls sync.WaitGroup
-		for _, key := range []string{"first", "second"} { // the second call waits in the local queue
+		for _, key := range []string{"first", "second"} { // one call waits for the record, and the other in the local queue
 			calls.Go(func() {
 				_, err := c.One(t.Context(), c.want("job"))
 				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, core.ErrClosed) {
@@ -400,7 +400,7 @@ func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 		if len(c.failing) != 1 || w.owner("d") != "" {
 			t.Errorf("told %v of the damaged one; d is held by %q", c.failing, w.owner("d"))
 		}
-		if _, err := c.One(t.Context(), c.want("b")); err == nil { // the turns of the other keys were passed on
+		if _, err := c.One(t.Context(), c.want("b")); err == nil { // the call has passed on the turns of the other keys
 			t.Error("the damaged one is granted")
 		}
 		c.one("d")
@@ -432,8 +432,8 @@ func TestAcquireAnySettlesUnansweredGrantBeforeTryingNextKey(t *testing.T) {
 	}
 }
 
-// underSession grants key under a session with a lease of an hour, and returns the key of
-// the session's row.
+// underSession grants key to a client whose session has a lease of an hour. It returns the
+// key of the session's row.
 func (w *world) underSession(key string) (row string) {
 	w.Helper()
 	owner, sharing := protocol.NewOwner("sharer"), w.proto.(protocol.Native)
@@ -455,7 +455,7 @@ func TestAcquireAnyGrantsOtherKeysIfSessionIsUnreadable(t *testing.T) {
 			other := w.client("other").one("b")
 			c := w.client("me")
 			c.wire.fate = func(_ int, name string, deliver func()) error {
-				if name == "get" { // only the session's row is read by GetItem: several keys are read together
+				if name == "get" { // GetItem reads only the session's row, as several keys are read together
 					time.Sleep(time.Second)
 					return errReset
 				}
@@ -500,10 +500,10 @@ func TestAcquireAnyReportsKeyOfDamagedSessionOnce(t *testing.T) {
 		if _, err := c.One(ctx, c.want("a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%v", err)
 		}
-		c.left() // its record has not changed for a lease: only the session keeps the holder alive
+		c.left() // the record of a has not changed for a lease: only the session keeps the holder alive
 		w.damage(row)
 		w.client("other").one("b")
-		ctx, cancel = context.WithTimeout(t.Context(), 4*c.PollMax) // two longest polls: see docs/guarantees.md
+		ctx, cancel = context.WithTimeout(t.Context(), 4*c.PollMax) // waits for two longest polls: see docs/guarantees.md
 		defer cancel()
 		if _, err := c.First(ctx, c.wants("a", "b")); !errors.Is(err, context.DeadlineExceeded) || len(c.failing) != 1 {
 			t.Errorf("%v; told of %v", err, c.failing)
@@ -520,7 +520,7 @@ func TestTryNamesKnownHolderDespiteFailedRead(t *testing.T) {
 		c, began := w.client("me"), time.Now()
 		c.wire.fate = func(n int, name string, deliver func()) error {
 			switch {
-			case n == 2: // the grant of b: the call reads both keys before it repeats that grant
+			case n == 2: // the second request is the grant of b; the call reads both keys before it repeats the grant
 				return &types.ProvisionedThroughputExceededException{}
 			case name == "batch":
 				return errReset
@@ -548,7 +548,7 @@ func TestAcquireAnyCountsBatchReadsAsRequests(t *testing.T) {
 		found, err := c.First(t.Context(), c.wants("a", "b"))
 		c.left()
 		sent := c.wire.requests()
-		if counted := len(sent) - 1; err != nil || found.Requests != counted || !slices.Contains(sent, "batch") { // the uncounted request leaves the queue of b afterwards
+		if counted := len(sent) - 1; err != nil || found.Requests != counted || !slices.Contains(sent, "batch") { // not counted: the request that leaves the queue of b after the grant
 			t.Errorf("counted %d of %v: %v", found.Requests, sent, err)
 		}
 	})

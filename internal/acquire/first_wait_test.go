@@ -31,7 +31,7 @@ func TestCancelledAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 		if err := others.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		synctest.Wait() // the call leaves two queues
+		synctest.Wait() // waits until the call has left two queues
 		wire.Sent()
 		lab.Elapse(time.Minute)
 		if n := len(wire.Sent()); n != 0 {
@@ -174,7 +174,7 @@ func TestWaiterWithPassedTurnStillLetsOtherProcessesAcquire(t *testing.T) {
 			return granted
 		}
 		a, b := <-ask("a"), <-ask("b")
-		lab.Elapse(30 * time.Second) // so that others pause for PollMax
+		lab.Elapse(30 * time.Second) // long enough that other processes pause for PollMax
 		for range 15 {               // each call follows the previous one at once
 			next := ask("a")
 			w.Release(a)
@@ -185,7 +185,7 @@ func TestWaiterWithPassedTurnStillLetsOtherProcessesAcquire(t *testing.T) {
 		lab.Elapse(500 * time.Millisecond)
 		w.Release(b)
 		began := time.Now()
-		b = <-first // this call had the turn of a, and passes it on
+		b = <-first // the first call had the turn of a, and passes it on
 		if b.Key().Partition != "b" {
 			t.Errorf("%v granted", b.Key())
 		}
@@ -234,7 +234,7 @@ func TestAcquireAnyGrantsFreeKeyAfterLostReplyForHeldKey(t *testing.T) {
 		other := w.Acquire(holder, "b")
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, func(*lab.Request) (*http.Response, error) {
-			w.Acquire(holder, "a") // before the key is requested again
+			w.Acquire(holder, "a") // another client acquires a before the call requests that key again
 			return nil, lab.ErrReset
 		}))
 		granted := make(chan *leasehold.Lock, 1)
@@ -299,7 +299,7 @@ func TestAcquireAnyGrantsOtherKeysIfOneKeyIsThrottled(t *testing.T) {
 
 func TestAcquireAnyReadsOtherKeysNoMoreOftenIfOneKeyFails(t *testing.T) {
 	for name, fails := range map[string]func(r *lab.Request) bool{
-		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // only a session's row is read by GetItem: keys are read together
+		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // GetItem reads only a session's row, as keys are read together
 		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -323,8 +323,8 @@ func TestAcquireAnyReadsOtherKeysNoMoreOftenIfOneKeyFails(t *testing.T) {
 				if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b")); err == nil {
 					t.Error("granted")
 				}
-				// Pauses after failures grow to two seconds at most, and last one second on
-				// average.
+				// Pauses after failures grow to at most two seconds, and then last one
+				// second on average.
 				if n := requests.Load(); n < 150 || n > 400 {
 					t.Errorf("%d requests in five minutes", n)
 				}

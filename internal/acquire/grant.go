@@ -39,7 +39,7 @@ func (w *waiter) take() (Holding, error) {
 	case attempts.Applied:
 		record, err := w.c.Decode(w.want.Key, r.Item)
 		if err != nil {
-			w.tried.Add(r.Attempt) // the grant was applied, but the part of the record that the grant kept is damaged
+			w.tried.Add(r.Attempt) // the grant was applied, but it kept a part of the record that is damaged
 			return nil, err
 		}
 		return w.newHolding(r.Attempt, record), nil
@@ -48,7 +48,7 @@ func (w *waiter) take() (Holding, error) {
 			return nil, err
 		}
 		if w.view.Free {
-			return nil, r.Failure() // the key has become free: try again
+			return nil, r.Failure() // an error makes the caller try again, as the key has become free
 		}
 		w.succeeded(granting)
 		if takeOver {
@@ -140,7 +140,7 @@ func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, b
 	return a, ok && err == nil && !r.Released && a.isWorthHaving(w.want.Timing, w.c.Now())
 }
 
-// rejected records what the failed condition of a grant has shown.
+// rejected records what the rejection of a grant has shown about the record.
 func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	if r.Item == nil && w.want.IfExists {
 		w.missing = true
@@ -155,8 +155,8 @@ func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	return nil
 }
 
-// slowDown is called when a takeover was rejected because the holder had renewed. If the
-// holder's lease is very short, the waiter tries a takeover at most once each PollMin.
+// slowDown is called when a takeover was rejected because the holder had renewed. It limits
+// takeovers to one each PollMin if the holder's lease is very short.
 func (w *waiter) slowDown() {
 	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
 		w.from = max(w.from, least)
@@ -172,25 +172,26 @@ func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 }
 
 // leaveOldest moves the oldest attempts to the client's attempts in doubt if there are too
-// many to name in every condition. If one of them later turns out to hold the key, this
-// client takes it over at once.
+// many to name in every condition. If a moved attempt later turns out to hold the key, this
+// client takes the key over at once.
 func (w *waiter) leaveOldest() {
 	if old := w.tried.Keep(attempts.MostUnanswered); len(old) > 0 {
 		w.c.leaveInDoubt(w.want.Key, attempts.Versions(old))
 	}
 }
 
-// leaveTried moves the attempts without an answer to the client's attempts in doubt: one
-// may still be applied once the key is free again. It returns the attempts to acquire the
-// key, without the entries in its queue.
+// leaveTried moves the attempts without an answer to the client's attempts in doubt, as
+// they may still be applied once the key is free again. It returns the attempts to acquire
+// the key, without the entries in its queue.
 func (w *waiter) leaveTried() []GrantAttempt {
 	tried := w.tried.Unanswered()
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
 	return tried
 }
 
-// leave gives up the key. It frees what attempts without an answer may have acquired, and
-// passes the turn to the next in the local queue. undone waits for its requests.
+// leave gives up the key. It frees the key if an attempt without an answer has acquired it,
+// and passes the turn to the next call in the local queue. undone waits for the requests of
+// leave.
 func (w *waiter) leave(undone *sync.WaitGroup) {
 	tried := w.leaveTried()
 	if w.ready {
@@ -205,12 +206,12 @@ func (w *waiter) leave(undone *sync.WaitGroup) {
 	})
 }
 
-// freeInDoubt frees the key if one of the attempts holds it. It tries once. An attempt that
-// is applied later delays other clients for one lease. It does not delay this client, which
-// knows that nobody holds the key by this attempt.
+// freeInDoubt frees the key if one of the attempts holds it. It tries only once. If an
+// attempt is applied later, it delays other clients for one lease. It does not delay this
+// client, which knows that nobody holds the key by this attempt.
 func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	for len(tried) > 0 {
-		owner := tried[0].Owner // a session ended meanwhile, so the attempts have different owners
+		owner := tried[0].Owner // the attempts may have different owners, as a session may have ended between them
 		n := slices.IndexFunc(tried, func(a GrantAttempt) bool { return a.Owner != owner })
 		if n < 0 {
 			n = len(tried)
@@ -222,8 +223,8 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	}
 }
 
-// leaveInDoubt records the attempts for a key that were given up before their outcome was
-// known, so that this client does not take them for a live holder.
+// leaveInDoubt records attempts for a key that were given up before their outcome was
+// known. So this client does not take such an attempt for a live holder.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

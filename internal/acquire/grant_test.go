@@ -25,7 +25,7 @@ func TestTryReadsSessionAgainInsteadOfTrustingOldRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // the session's own client does this when it closes
+		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // breaks the session, as the session's own client does when it closes
 		c.one("job", noWait)
 	})
 }
@@ -90,7 +90,7 @@ func TestOwnLateAttemptOutsideConditionIsTakenOverAtOnce(t *testing.T) {
 			switch asked.Add(1) {
 			case 1:
 				first = r
-			case 60: // the condition no longer names the first attempt
+			case 60: // by now the condition of a grant no longer names the first attempt
 				_, _ = first.Send()
 				mended = time.Now()
 			}

@@ -45,7 +45,7 @@ func TestGrantAttemptUnderEndedSessionIsFreed(t *testing.T) {
 				c.session = c.beginSession
 				ctx, leave := context.WithCancel(t.Context())
 				c.wire.fate = func(n int, _ string, deliver func()) error {
-					if n > 2 { // these requests free the key
+					if n > 2 { // requests after the second free the key
 						deliver()
 						return nil
 					}
@@ -84,7 +84,7 @@ func TestAttemptInDoubtIsTakenOverAtOnceBySameClient(t *testing.T) {
 		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		lab.Elapse(10 * time.Second) // the write that undoes the attempt did not get through either
+		lab.Elapse(10 * time.Second) // during this time, the write that would undo the attempt does not get through either
 		if lab.Text(w.Item("job"), "isReleased") == "1" {
 			t.Fatal("no attempt in doubt is there to be taken over")
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// TryFor is how long a call with NoWait repeats requests that have no answer.
+// TryFor is how long a call with NoWait repeats its requests if they get no answer.
 const TryFor = 10 * time.Second
 
 // waiter is one key that a call wants, with the known state of the key's record and the
@@ -24,34 +24,34 @@ const TryFor = 10 * time.Second
 type waiter struct {
 	*call
 	want   *Want
-	manual bool // the lock is not renewed: nothing is sent in the background once the call has returned
+	manual bool // the lock is not renewed, and the client sends nothing in the background after the call has returned
 
-	local   *place        // its place in the local queue; nil if it needs no turn there, or waits for it elsewhere
-	ready   bool          // its turn in the local queue has come
-	from    time.Duration // monotonic: other processes go first until then
-	missing bool          // the key has no record, though it needs one
-	dropped error         // why the key cannot be acquired; nil if it can be
+	local   *place        // place in the local queue; nil if the waiter needs no turn, or waits for the turn elsewhere
+	ready   bool          // whether the waiter's turn in the local queue has come
+	from    time.Duration // monotonic time until which other processes go first
+	missing bool          // the key has no record, but a grant needs one
+	dropped error         // reason why the key cannot be acquired; nil if it can be acquired
 
 	answered bool // DynamoDB has answered a request for the key
 
 	tried   attempts.Sequence[GrantAttempt]
 	unclear bool          // the last attempt had no answer
-	failing step          // the kind of request that failed last, and has not succeeded since
-	retryAt time.Duration // monotonic: no failed request is repeated before that
+	failing step          // kind of the last failed request, until a request of that kind succeeds
+	retryAt time.Duration // monotonic time before which no failed request is repeated
 	pauses  attempts.Pauses
 
 	view    decide.View
-	asked   decide.Instant   // when the request of the last observed reply was sent
-	took    time.Duration    // how long that request took
+	asked   decide.Instant   // time when the request was sent whose reply was observed last
+	took    time.Duration    // how long the request of the last observed reply took
 	seen    *protocol.Record // the record as it was last read, if another client holds the key
-	met     []string         // the first version that was seen of the first holder; nil before that
+	met     []string         // first version that was seen of the first holder; nil before a holder was seen
 	silent  bool             // the holder appears dead
 	session Session          // the session for the grant; nil if there is none
-	queue   inQueue          // its place in the record's queue
-	news    bool             // the listener does not know the holder yet
+	queue   inQueue          // state of the waiter in the record's queue
+	news    bool             // whether the holder has not been reported to the listener yet
 
-	holder  atomic.Pointer[protocol.Record] // the last holder seen, for the caller to read
-	lastErr atomic.Pointer[error]           // error of the last request, for the caller to read; nil if the request succeeded
+	holder  atomic.Pointer[protocol.Record] // last holder seen; read by the caller
+	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; read by the caller
 }
 
 // newWaiter returns the waiter for one key of a call. It has not read the record yet.
@@ -65,8 +65,8 @@ func (w *call) newWaiter(want *Want) *waiter {
 	}
 }
 
-// next returns the next step and the pause before it. u is uniform in [0,1). After the
-// pause, call it again: the clock may show that it is still too early.
+// next returns the next step and the pause before it. u is uniform in [0,1). Call next
+// again after the pause: the clock may show that it is still too early for the step.
 func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 	if wait := w.pausing(); wait > 0 {
 		return decide.Take, wait
@@ -74,8 +74,8 @@ func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 	return w.move(u)
 }
 
-// move returns the result of decide.Next, except that a lock of this client is never taken
-// over.
+// move returns the result of decide.Next, but never has the waiter take over a lock of this
+// client.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
 	if w.failing == looking { // a failed read must not delay a takeover
@@ -89,7 +89,7 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	return decide.Next(view, now, u)
 }
 
-// isDead reports whether the holder is dead, so that a grant takes the key over.
+// isDead reports whether the holder is dead, so that a grant can take the key over.
 func (w *waiter) isDead() bool {
 	move, _ := w.move(0)
 	return move == decide.TakeOver
@@ -99,9 +99,9 @@ func (w *waiter) isDead() bool {
 // outage.
 func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.keeper.Holds(w.want.Key, r.Grant) }
 
-// pausing returns how long no request may be sent for the key.
+// pausing returns how much longer no request may be sent for the key.
 func (w *waiter) pausing() time.Duration {
-	if w.from == 0 && w.retryAt == 0 { // without reading the clock
+	if w.from == 0 && w.retryAt == 0 { // returns early, without reading the clock
 		return 0
 	}
 	return durations.Less(max(w.from, w.retryAt), w.c.Now().Mono)
@@ -144,7 +144,7 @@ func (w *waiter) observe(item protocol.Item) error {
 		return err
 	}
 	if err := w.isDone(item); err != nil {
-		w.seen = held // leaveQueue needs it: the key may have been handed to this waiter
+		w.seen = held // kept for leaveQueue, as the key may have been handed to this waiter
 		return err
 	}
 	if held == nil {
@@ -185,9 +185,9 @@ func (w *waiter) isOurs(version string) bool {
 	return w.c.IsInDoubt(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
 }
 
-// isDone returns the error of a call whose work is done, according to the record, whoever
-// holds the key now. No grant of this call can then be applied, as each has the condition
-// that the work is not done. An entry in the queue has no such condition.
+// isDone returns an error if, according to the record, the work of the call is done. It
+// does not matter who holds the key now. No grant of this call can then be applied, as each
+// has the condition that the work is not done. An entry in the queue has no such condition.
 func (w *waiter) isDone(item protocol.Item) error {
 	if w.want.Once.None() || item == nil {
 		return nil
@@ -230,8 +230,9 @@ func (w *waiter) tell() {
 	w.c.Listener.Report(w.ctx, core.Event{Kind: core.Waiting, Key: w.want.Key, Holder: w.seen, Position: q.told})
 }
 
-// holdersSession returns the session of the holder. It returns nil if the holder has none,
-// or if the record shows an attempt of this client by which nobody holds the key.
+// holdersSession returns the session of the holder. It returns nil if the holder has no
+// session. It also returns nil if the record shows an attempt of this client by which
+// nobody holds the key.
 func (w *waiter) holdersSession() *liveness.Session {
 	if w.seen == nil || w.view.Ours {
 		return nil
@@ -239,8 +240,8 @@ func (w *waiter) holdersSession() *liveness.Session {
 	return w.c.Observer.SessionOf(*w.seen)
 }
 
-// lookAtSession finds out when the holder's session would be dead. A session alone decides
-// that its locks are alive, however old their own records are.
+// lookAtSession finds out when the holder's session would be dead. While the session is
+// alive, so are its locks, however old their own records are.
 func (w *waiter) lookAtSession() error {
 	session := w.holdersSession()
 	if session == nil {
@@ -260,8 +261,8 @@ func (w *waiter) lookAtSession() error {
 }
 
 // noteSilence records whether the holder appears dead, judged by the times in r. A holder
-// that has renewed since it was first seen is live, whatever those times are; so is a new
-// holder, and a lock of this client.
+// that has renewed since it was first seen is live, whatever those times are. So are a new
+// holder and a lock of this client.
 func (w *waiter) noteSilence(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -272,7 +273,8 @@ func (w *waiter) noteSilence(r protocol.Record) {
 	}
 }
 
-// isWatched reports whether the call waits for the key although it has NoWait.
+// isWatched reports whether the call waits for the key, although it has NoWait, because the
+// holder appears dead.
 func (w *waiter) isWatched() bool {
 	return w.want.ObservesDead() && w.dropped == nil && w.seen != nil && w.silent
 }
@@ -288,8 +290,8 @@ const (
 	granting        // sends a grant, after reads and refreshes
 )
 
-// succeeded records that a request of that kind has succeeded. Pauses stay long while
-// requests of another kind fail, such as reads of the holder's session.
+// succeeded records that a request of kind s has succeeded. Pauses stay long while requests
+// of another kind fail, such as reads of the holder's session.
 func (w *waiter) succeeded(s step) {
 	if s == w.failing || s == granting {
 		w.failing = nothing
@@ -339,7 +341,7 @@ func (w *waiter) isAnswered() bool {
 // willRepeat reports whether a failed request is waiting to be repeated.
 func (w *waiter) willRepeat() bool { return w.c.Now().Mono < w.retryAt }
 
-// timeoutError returns the error of a call with NoWait that has had no answer.
+// timeoutError returns the error of a call with NoWait that did not get an answer in time.
 func (w *waiter) timeoutError() error {
 	err := fmt.Errorf("gave up after %v", w.c.since(w.began))
 	if last := w.lastErr.Load(); last != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A client that may write one key could store something there that keeps the key's waiters busy.
+// A client that may write a key can store anything in the key's record. No content may keep
+// the key's waiters busy.
 func TestWaiterReadsAtMostEvery25msForEveryRecord(t *testing.T) {
 	base := func(more map[string]types.AttributeValue) map[string]types.AttributeValue {
 		item := map[string]types.AttributeValue{
@@ -40,7 +41,7 @@ func TestWaiterReadsAtMostEvery25msForEveryRecord(t *testing.T) {
 		"a session that is not there":    base(map[string]types.AttributeValue{"ownerName": lab.Str(ours), "grantId": lab.Str(protocol.NewVersion()), "recordVersionNumber": lab.Str(protocol.NewVersion()), "fencingToken": lab.Num("1"), "session": lab.Str("abcdefghijklmnopqrstuvwxyz")}),
 		"ours with the lease of a blink": base(map[string]types.AttributeValue{"ownerName": lab.Str(ours), "grantId": lab.Str(protocol.NewVersion()), "recordVersionNumber": lab.Str(protocol.NewVersion()), "fencingToken": lab.Num("1")}),
 	}
-	const busy = 60*40*2 + 10 // in a minute: two each 25 ms, for the holder's record and its session's row
+	const busy = 60*40*2 + 10 // requests in a minute: two each 25 ms, for the holder's record and its session's row
 	for name, item := range records {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -101,8 +102,8 @@ func TestWaiterReadsAtMostEvery25msForEveryRecord(t *testing.T) {
 	}
 }
 
-// Anyone who may write the rows of shared leases can end each of them, and keep a dead one
-// alive. No content of such a row does more than that.
+// A client that may write the rows of shared leases can end each of these leases, and can
+// keep a dead one alive. The content of such a row has no other effect.
 func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 	id := "abcdefghijklmnopqrstuvwxyz"
 	mallory := lab.Str("mallory/" + id)

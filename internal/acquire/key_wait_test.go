@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm never pauses
+func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm reads without pauses
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
@@ -29,7 +29,7 @@ func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm never pauses
 	})
 }
 
-func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // dynamolock panics here
+func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // dynamolock panics in this case
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		dead := w.Acquire(a, "job")

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Keys is one client's knowledge of keys that it does not hold: who waits for them in this
-// process, and which of its attempts may still be applied. The Acquirer and the Holds of a
-// client share it.
+// Keys is one client's knowledge of keys that it does not hold. It knows who waits for them
+// in this process, and which attempts of the client may still be applied. The Acquirer and
+// the Holds of a client share it.
 type Keys struct {
 	*core.Env
 	Local   *LocalQueues
@@ -50,13 +50,13 @@ func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	}
 }
 
-// HasQueue reports whether a release of the record serves its queue: the layout has queues,
-// and this one is not suspended.
+// HasQueue reports whether a release of the record may hand the key to the record's queue.
+// It may if the layout has queues and this queue is not suspended.
 func (k *Keys) HasQueue(r protocol.Record) bool {
 	return k.Native != nil && !decide.IsSuspended(r.NoQueueUntil, k.Wall(), k.Lease)
 }
 
-// Pauses returns the pauses after failed requests of a wait.
+// Pauses returns the pauses that a wait makes after failed requests.
 func (k *Keys) Pauses() attempts.Pauses {
 	return attempts.Pauses{Least: k.PollMin, Most: 2 * time.Second}
 }
@@ -78,7 +78,8 @@ func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
 
-// Freeing returns the write that frees a key granted to an attempt that was given up. The record's content is not known.
+// Freeing returns the write that frees a key if it was granted to an attempt that was given
+// up. The content of the record is not known.
 func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return proto.Delete(hold)
@@ -86,9 +87,9 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left holds the records of keys that this client has handed to others, as its writes left
-// them. A call that wants such a key again starts from that record, as a grant would only
-// be rejected. It is safe for concurrent use, and the zero Left is empty.
+// Left holds the records of keys that this client has handed to other clients, as its own
+// writes left the records. A call that wants such a key again starts from that record, as a
+// grant would only be rejected. It is safe for concurrent use, and the zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left
@@ -96,15 +97,16 @@ type Left struct {
 
 type left struct {
 	item protocol.Item
-	sent decide.Instant // when the write was sent
+	sent decide.Instant // time when the write was sent
 }
 
 const (
 	mostLeft    = 1000            // number of records that are kept
-	leftIsFresh = 2 * time.Second // for this long after the write, a grant would almost certainly be rejected
+	leftIsFresh = 2 * time.Second // period after the write in which a grant would almost certainly be rejected
 )
 
-// Note keeps a record as a write left it. The write was sent at sent.
+// Note keeps a record in the state in which a write left it. sent is when the write was
+// sent.
 func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,8 +121,9 @@ func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.records[key] = left{item, sent}
 }
 
-// Take returns the record of key as this client's last write has left it, and forgets that
-// record. It returns false if there is none, or if the write is no longer recent.
+// Take returns the record of key in the state in which this client's last write left it,
+// and removes the record from Left. It returns false if there is no such record, or if the
+// write is no longer recent.
 func (l *Left) Take(key protocol.Key, now decide.Instant) (protocol.Item, decide.Instant, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,7 +22,7 @@ type (
 
 // Caller is a call that waits for a key.
 type Caller struct {
-	Ctx  context.Context // only its values are used
+	Ctx  context.Context // context of the call; only its values are used
 	Want *Want
 }
 
@@ -36,17 +36,18 @@ func newLocalQueues(pollMin, pollMax time.Duration) *LocalQueues {
 	return localqueue.New[Caller, Holding](handOvers, pollMin, pollMax)
 }
 
-// newPlace adds a place to the local queue of a key. Its turn is sent on turns, or on a
-// channel of its own if turns is nil.
+// newPlace adds a place to the local queue of a key. The place's turn is sent on turns, or
+// on a channel of its own if turns is nil.
 func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
 	wishes := localqueue.Wishes{NoWait: want.NoWait, SeeksItself: want.OneOfSeveral || !want.Once.None()}
 	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 
-// awaitTurn waits in the local queue of a key for the turn. began is when the call began.
+// awaitTurn waits in the local queue of a key until the call's turn comes. began is when
+// the call began.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.Take(want.Key) {
-		return turn{}, nil // no other waiter is ahead of this call
+		return turn{}, nil // the turn comes at once, as no other waiter is ahead
 	}
 	p := c.newPlace(ctx, want, nil)
 	c.Local.Join(p)
@@ -76,7 +77,7 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	if given, had := c.Local.Leave(p); had {
 		refused := make(chan struct{})
 		c.Detach(func() { defer close(refused); c.refuse(given) })
-		if want.Manual { // so that the process may be frozen after the call, as in call.cleanUp
+		if want.Manual { // waits, as the process may be frozen after the call; see call.cleanUp
 			c.AwaitGrace(refused)
 		}
 	}
@@ -84,7 +85,8 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 }
 
 // reportInPlace reports that a caller waits for holder. If the listener panics, the caller
-// is gone: its place is given up, and a turn that may have come is passed on.
+// is gone. In that case reportInPlace gives up the caller's place, and passes on the turn
+// if it has come.
 func (c *Acquirer) reportInPlace(ctx context.Context, p *place, holder *protocol.Record) {
 	reported := false
 	defer func() {

@@ -64,7 +64,8 @@ func TestLocalTurnOfCancelledCallGoesToNextWaiter(t *testing.T) {
 	})
 }
 
-// join takes a place in the local queue of a key of c, and keeps it.
+// join takes a place in c's local queue of a key, and keeps it. turn reports whether the
+// turn of the place has come.
 func (c *client) join(key string) (turn func() bool) {
 	place := c.Local.NewWaiter(protocol.Key{Partition: key}, acquire.Caller{}, localqueue.Wishes{}, nil)
 	c.Local.Join(place)
@@ -87,7 +88,7 @@ func TestAcquireAnyPassesLocalTurnOfDamagedKeyOnce(t *testing.T) {
 		var first, second func() bool
 		time.AfterFunc(time.Millisecond, func() { first, second = c.join("a"), c.join("a") })
 		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n == 1 { // the read of a, which is damaged
+			if n == 1 { // the first request reads the record of a, which is damaged
 				time.Sleep(time.Second)
 			}
 			deliver()
@@ -97,7 +98,7 @@ func TestAcquireAnyPassesLocalTurnOfDamagedKeyOnce(t *testing.T) {
 			t.Fatalf("%+v, %v", found, err)
 		}
 		c.left()
-		synctest.Wait() // so that all have joined
+		synctest.Wait() // waits until both places have joined
 		if !first() || second() {
 			t.Error("not the first in its queue has the turn alone")
 		}
@@ -110,7 +111,7 @@ func TestTryErrorNamesKeyLeftToOtherProcesses(t *testing.T) {
 		c := w.client("me")
 		c.join("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n == 1 { // the request for b
+			if n == 1 { // the first request is for b
 				c.Local.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
 			}
 			deliver()

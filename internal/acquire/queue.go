@@ -19,25 +19,25 @@ import (
 
 // inQueue is a waiter's knowledge of the record's queue, and of its own entries there.
 type inQueue struct {
-	since      time.Time      // when the call began, by this client's wall clock
+	since      time.Time      // time when the call began, by this client's wall clock
 	entries    []GrantAttempt // entries of this waiter: a release may grant it the key by any of them
 	place      int            // index of the last entry when the record was last read; -1 if it is not in the queue
 	told       int            // the position that was reported to the listener, from 1
-	joining    bool           // a join was sent, and the record has not been read since
+	joining    bool           // whether a join was sent and the record has not been read since
 	joins      decide.Joins   // limits the joins that may still be sent
-	holdsBack  bool           // does not join: its call is in the shorter queues of other keys
+	holdsBack  bool           // the waiter does not join, as its call is in the shorter queues of other keys
 	front      time.Time      // the front of the queue when the record was last read; see frontOf
-	firstFront time.Time      // the first front that was seen
-	firstAt    time.Duration  // monotonic: when firstFront was seen
-	lookedAt   time.Duration  // monotonic: when the last read was sent
+	firstFront time.Time      // the front when it was first seen
+	firstAt    time.Duration  // monotonic time when firstFront was seen
+	lookedAt   time.Duration  // monotonic time when the last read was sent
 	last       time.Duration  // time between the last two reads
 }
 
 // mayQueue reports whether the waiter may join the queue.
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
-// recall begins a wait from the record as this client left it when it handed the key to
-// another client a moment ago.
+// recall begins a wait without a read. It starts from the record in the state in which this
+// client left it when it handed the key to another client a moment ago.
 func (w *waiter) recall() error {
 	if !w.mayQueue() || w.view.Known {
 		return nil
@@ -81,7 +81,7 @@ func (w *waiter) join() error {
 		return nil
 	}
 	err := w.observe(r.Old)
-	if w.queue.place < 0 && !w.view.Ours { // otherwise this reply answers a second copy of the request
+	if w.queue.place < 0 && !w.view.Ours { // if not, the entry is in the record, and this reply answers a second copy of the request
 		w.forget(a.Version)
 	}
 	return err
@@ -137,8 +137,8 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 	case w.queue.place >= 0:
 		w.view.Position = &decide.Position{Ahead: w.queue.place, RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, shown.Lease)}
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
-		// A call that is in the queues of other keys acquires this key if it sees that the
-		// key is free. While the queue is suspended, all waiters poll.
+		// If a call is in the queues of other keys, it acquires this key when it sees that
+		// the key is free. While the queue is suspended, all waiters poll.
 	default:
 		w.view.Outside = w.outside()
 	}
@@ -146,8 +146,8 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 }
 
 // noteFront records the front of the queue, and when it was seen. joined is set for the
-// reply to a join: it comes right after a read, and does not show how far the front moves
-// between two reads.
+// reply to a join. Such a reply comes right after a read, so it does not show how far the
+// front moves between two reads.
 func (w *waiter) noteFront(front time.Time, joined bool) {
 	w.queue.front = front
 	switch {
@@ -169,10 +169,10 @@ func (w *waiter) outside() *decide.Outside {
 }
 
 // handed returns the entry by which the key was handed to this waiter, according to the
-// record. It returns false if the record lacks what a grant of this call would write, or
-// too little trust is left: then a grant of this call replaces the hand-over. A hand-over
-// does not check the mark of done work. But the record that shows the hand-over has this
-// mark, and only the holder can change it.
+// record. It returns false if the record lacks something that a grant of this call would
+// write, or if too little trust is left. In these cases a grant of this call replaces the
+// hand-over. A hand-over does not check the mark of done work. But the record that shows
+// the hand-over also shows the mark, and only the holder can change it.
 func (w *waiter) handed() (GrantAttempt, bool) {
 	if w.seen == nil {
 		return GrantAttempt{}, false
@@ -180,7 +180,8 @@ func (w *waiter) handed() (GrantAttempt, bool) {
 	return w.handedBy(*w.seen)
 }
 
-// leftQueueBy removes the entry whose version is now a grant from the waiter's entries.
+// leftQueueBy removes an entry from the waiter's entries after the entry's version has
+// become a grant.
 func (w *waiter) leftQueueBy(version string) {
 	if _, handed := attempts.Find(w.queue.entries, version); !handed && w.queueEntry() != nil {
 		version = w.queueEntry().Of.Grant
@@ -196,9 +197,9 @@ func (w *waiter) handedBy(r protocol.Record) (GrantAttempt, bool) {
 }
 
 // isSliver reports whether so little trust in a hand-over is left that renewals could come
-// too late. This happens if clocks may differ by most of its lease, for example. The limit
-// is a second, or half of the trust that the waiter's own grant would have if that is
-// shorter.
+// too late. This happens, for example, if clocks may differ by most of the hand-over's
+// lease. The limit is a second. If the trust that the waiter's own grant would have is
+// shorter than two seconds, the limit is half of it.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
@@ -236,11 +237,12 @@ func (w *waiter) forget(version string) {
 }
 
 // leaveQueue removes the waiter's entry from the queue. If the key was handed to the waiter
-// meanwhile, leaveQueue frees the key. A rejected write shows the entry's new index, which
-// is lower, so there are no more rejections than places. A write that is throttled or has
-// no answer is repeated: many waiters throttle the record, and an entry without a waiter
-// would delay the others. The write is repeated only for as long as the entry could delay
-// them, as Close waits for leaveQueue.
+// meanwhile, leaveQueue frees the key. After a rejected write, it tries again with the
+// entry's new index. Each new index is lower, so there are no more rejections than places.
+// If a write is throttled or has no answer, leaveQueue repeats the write. Many waiters
+// throttle the record, and an entry without a waiter would delay the others. leaveQueue
+// repeats the write only for as long as the entry could delay them, as Close waits for
+// leaveQueue.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
 	for range protocol.MostWaiters {

@@ -24,7 +24,8 @@ func (w *world) record(key string) protocol.Record {
 	return r
 }
 
-// handToHead gives the key to the head of its record's queue, as a release does.
+// handToHead hands the key to the head of its record's queue, as a release does. The head's
+// lease is term.
 func (h *holding) handToHead(term time.Duration) {
 	head := h.c.w.record(h.want.Key.Partition).Waiters[0]
 	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
@@ -65,7 +66,7 @@ func TestQueueHeadThatReplacesGrantKeepsQueueOfOtherWaiters(t *testing.T) {
 			w.write(c.Native.Join(holder.want.Key, behind))
 			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
-		c.one("job", func(want *acquire.Want) { // a hand-over by another client cannot write this attribute
+		c.one("job", func(want *acquire.Want) { // wants an attribute that a hand-over by another client cannot write
 			want.Changes.Attributes = protocol.Item{"note": &types.AttributeValueMemberS{Value: "mine"}}
 		})
 		r := w.record("job")
@@ -82,7 +83,7 @@ func TestGrantRemovesQueueEntryOfSameWaiter(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			holder := w.client("holder").one("job")
 			c := w.client("me")
-			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // so the waiter joins before it sends a grant
+			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // shows the holder to the waiter, which therefore joins before it sends a grant
 			c.wire.fate = func(n int, _ string, deliver func()) error {
 				if n > 1 {
 					deliver()
@@ -91,7 +92,7 @@ func TestGrantRemovesQueueEntryOfSameWaiter(t *testing.T) {
 				if landed {
 					deliver()
 				}
-				holder.release() // the holder has not seen the queue
+				holder.release() // the holder has not seen the queue, so the release hands the key to nobody
 				return errReset
 			}
 			c.one("job")
@@ -139,7 +140,7 @@ func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		c.env.Detach(func() { _, _ = c.One(ctx, c.want("job")) })
 		hold := protocol.Hold{Key: holder.want.Key, Owner: holder.grant.Owner, Grants: []string{holder.grant.Version}, Versions: []string{holder.version}}
-		for i := range 400 { // takes 20 s
+		for i := range 400 { // the loop takes 20 s
 			time.Sleep(50 * time.Millisecond)
 			g := protocol.Grant{Key: hold.Key, Owner: hold.Owner, Version: protocol.NewVersion(), Lease: timing.Lease, Now: time.Now()}
 			w.write(w.proto.HandOver(hold, g))
@@ -150,7 +151,7 @@ func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 				c.wire.mu.Unlock()
 			}
 		}
-		if n := len(c.wire.requests()); n < 5 || n > 10 { // although the waiter has waited for a long time
+		if n := len(c.wire.requests()); n < 5 || n > 10 { // the waiter reads rarely although it has waited for a long time
 			t.Errorf("%d requests in ten seconds", n)
 		}
 		leave()

@@ -26,7 +26,7 @@ func TestFailingWaitIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
 	}{
 		"no answer":              {reset, false, 3},
 		"no answer, and answers": {reset, true, 3},
-		"throttled":              {throttled, false, 2}, // throttling has an event of its own
+		"throttled":              {throttled, false, 2}, // only two, as throttling has an event of its own
 		"throttled, and answers": {throttled, true, 0},
 		"refused":                {denied, false, 0},
 		"denied after an answer": {denied.After(true), false, 3},

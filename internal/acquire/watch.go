@@ -20,8 +20,8 @@ type Observation struct {
 
 	looked bool
 	last   Sight
-	since  time.Duration // monotonic: when the current grant, or the free key, was first seen
-	deadAt time.Duration // monotonic: when the holder will be dead if its record does not change
+	since  time.Duration // monotonic time when the current grant, or the free key, was first seen
+	deadAt time.Duration // monotonic time when the holder will be dead if its record does not change
 }
 
 // Sight is the result of one read.
@@ -34,7 +34,7 @@ type Sight struct {
 // Observe returns an Observation of key.
 func (c *Acquirer) Observe(key protocol.Key) *Observation { return &Observation{c: c, key: key} }
 
-// Look reads the record once, and its holder's session if it has one.
+// Look reads the record once. If the holder has a session, it also reads the session.
 func (w *Observation) Look(ctx context.Context) (Sight, error) {
 	wall, asked := w.c.Wall(), w.c.Now()
 	item, err := w.c.Requests.Read(ctx, w.key)
@@ -59,15 +59,16 @@ func (w *Observation) Look(ctx context.Context) (Sight, error) {
 			return Sight{}, err
 		}
 	}
-	// The time of the request counts: the holder may have renewed while the reply was in
-	// flight. Nobody holds the key by an attempt in doubt.
+	// dead is judged by the time when the request was sent, as the holder may have renewed
+	// while the reply was in flight. Nobody holds the key by an attempt in doubt.
 	dead := asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.last = Sight{Holder: r, Dead: dead, NewGrant: liveness.IsNewGrant(w.last.Holder, *r)}
 	w.looked, w.since, w.deadAt = true, v.Granted, deadAt
 	return w.last, nil
 }
 
-// Pause is the time until the next look, at the latest when the holder would be dead.
+// Pause returns the time until the next read. It ends at the latest when the holder would
+// be dead.
 func (w *Observation) Pause() time.Duration {
 	now := w.c.Now().Mono
 	d := decide.Pause(durations.Less(now, w.since), w.c.PollMin, w.c.PollMax, w.c.Chance())
@@ -83,13 +84,13 @@ const ReportEvery = time.Minute
 // Trouble decides when failed requests of a wait are reported: the first failure, and then
 // one each minute while requests keep failing. It is for one goroutine.
 type Trouble struct {
-	since        decide.Instant // when requests began to fail
+	since        decide.Instant // time when requests began to fail
 	failing      bool
 	reported     decide.Instant
 	everReported bool
 }
 
-// Passed records that a request has been answered, which ends the trouble.
+// Passed records that a request has been answered, so requests no longer fail.
 func (t *Trouble) Passed() { t.failing = false }
 
 // due reports whether it is time for a report. Throttled requests, which have an event of
@@ -105,11 +106,11 @@ func (t *Trouble) due(now decide.Instant, throttled bool) bool {
 	return true
 }
 
-// Report reports that a request for key has failed and will be repeated, if a report is
-// due.
+// Report reports that a request for key has failed and will be repeated. It does nothing if
+// no report is due.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	switch {
-	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // a refusal and a failed condition are answers
+	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // no trouble, as a refusal and a failed condition are answers
 	case ctx.Err() != nil, !t.due(c.Now(), f.Cause == decide.Busy || f.Cause == decide.Conflict):
 	default:
 		c.Listener.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})

@@ -31,7 +31,7 @@ import (
 
 var timing = lease.Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
 
-// world is one table, and counts the requests of its clients.
+// world is one table. The requests of its clients are counted.
 type world struct {
 	*testing.T
 	*dynamodb.Client
@@ -66,7 +66,7 @@ func inWorldOf(t *testing.T, of layout.Layout, test func(t *testing.T, w *world)
 	})
 }
 
-// client acquires keys, and keeps what it was granted. Nothing is renewed.
+// client acquires keys, and keeps the keys that it was granted. It renews nothing.
 type client struct {
 	*acquire.Acquirer
 	env     *core.Env
@@ -80,7 +80,7 @@ type client struct {
 	waiting  []string       // owners that callers have waited for
 	failing  []error
 	throttle int
-	slow     time.Duration           // how long GiveBack takes
+	slow     time.Duration           // time that GiveBack takes
 	leases   map[string]*lease.Lease // lease of the last grant of each key
 }
 
@@ -91,9 +91,9 @@ type wire struct {
 	*dynamodb.Client
 	mu   sync.Mutex
 	sent []string
-	fate func(n int, name string, deliver func()) error // returns an error instead of the reply; n counts from 1
+	fate func(n int, name string, deliver func()) error // called for the nth request, from 1; its error is returned instead of the reply
 
-	blind bool // the reasons of a cancelled transaction contain no items
+	blind bool // if set, the reasons of a cancelled transaction contain no items
 }
 
 func (n *wire) do(name string, deliver func()) error {
@@ -125,7 +125,7 @@ func (n *wire) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o .
 
 func (n *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (out *dynamodb.TransactWriteItemsOutput, err error) {
 	lost := n.do("transact", func() {
-		in.ClientRequestToken = nil // the request arrives so late that DynamoDB has forgotten its token
+		in.ClientRequestToken = nil // removed, as if the request arrived so late that DynamoDB has forgotten its token
 		out, err = n.Client.TransactWriteItems(ctx, in, o...)
 	})
 	if cancelled := (*types.TransactionCanceledException)(nil); n.blind && errors.As(err, &cancelled) {
@@ -177,7 +177,7 @@ func (k keeper) Session(context.Context) (acquire.Session, error) {
 	return k.c.session(), nil
 }
 
-// name returns an owner without its client id.
+// name returns the name in an owner, without the client id.
 func name(owner string) string {
 	name, _, _ := strings.Cut(owner, "/")
 	return name
@@ -279,7 +279,7 @@ func (h *holding) release() {
 	h.c.Local.Pass(h.want.Key, h)
 }
 
-// want returns the Want of a call of c for key.
+// want returns the Want of a call of c for key, after the edits.
 func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 	want := &acquire.Want{Key: protocol.Key{Partition: key}, Timing: timing}
 	leases := &lease.Leases{Env: c.env}
@@ -301,7 +301,7 @@ func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 
 func noWait(w *acquire.Want) { w.NoWait = true }
 
-// one acquires a key that must be granted.
+// one acquires a key. The test fails if the key is not granted.
 func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
 	c.w.Helper()
 	found, err := c.One(c.w.Context(), c.want(key, edit...))

@@ -11,7 +11,7 @@ import (
 // fate is the outcome that a trial gives one request.
 type fate struct {
 	name, short string
-	answered    bool // the client learns whether the request was applied
+	answered    bool // whether the client learns if the request was applied
 	fault       func(x *trial, r *lab.Request) (*http.Response, error)
 }
 
@@ -45,7 +45,7 @@ var fates = []fate{
 	}},
 }
 
-// silence drops this request and all that follow, until the operation has returned.
+// silence drops a request and all requests that follow, until the operation has returned.
 var silence = fate{"silence: nothing gets through any more until the call has returned", "silence", false, drop}
 
 func drop(*trial, *lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
@@ -57,7 +57,7 @@ func refuse(code string) func(*trial, *lab.Request) (*http.Response, error) {
 // network gives each request of an operation its fate.
 func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	if !x.fits(r.Call) {
-		time.Sleep(time.Millisecond) // so that a request with a fate comes before others of the same instant
+		time.Sleep(time.Millisecond) // lets a request with a fate go first if both are sent at the same instant
 	}
 	x.mu.Lock()
 	var f fate

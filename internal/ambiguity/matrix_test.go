@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rewrite = flag.Bool("rewrite", false, "write tables.md anew, to be read as a diff")
 
-// firsts are the fates of first requests, in the order of the tables.
+// firsts is the list of fates of the first request, in the order of the tables.
 var firsts = append(slices.Clone(fates), silence)
 
 // seconds returns all fates of second requests. Under the race detector, which takes five

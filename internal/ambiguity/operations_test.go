@@ -40,7 +40,7 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // so that the grant before the operation gets no fate
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // gives fates only to requests that name the holder's version, and so not to an earlier grant
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),
@@ -54,7 +54,7 @@ var operations = []*operation{
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			lab.Elapse(lease + time.Second)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // so that the grant before the operation gets no fate
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // gives fates only to requests that name the holder's version, and so not to an earlier grant
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),
@@ -131,7 +131,7 @@ var operations = []*operation{
 				next <- err
 			}()
 			lab.Elapse(time.Second)
-			if err := lock.Renew(x.T.Context()); err != nil { // its reply shows the queue
+			if err := lock.Renew(x.T.Context()); err != nil { // the reply to this renewal shows the queue
 				x.T.Fatal(err)
 			}
 			return func() error {
@@ -423,7 +423,8 @@ func (x *trial) election(c *leasehold.Client) *election.Election {
 	return e
 }
 
-// acquire acquires the key "job", and records the dead holder that it was taken over from.
+// acquire acquires the key "job", and records the dead holder if the key was taken over
+// from one.
 func (x *trial) acquire() error {
 	ctx, cancel := x.ctx()
 	defer cancel()
@@ -439,7 +440,8 @@ func (x *trial) acquire() error {
 	return err
 }
 
-// within limits a call to the time for which its caller waits.
+// within returns a function that runs call with a time limit, which is how long the caller
+// waits.
 func (x *trial) within(call func(ctx context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := x.ctx()

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Each of the following functions writes, as another client would, before a request
-// arrives.
+// Each of the following functions makes a write of another client before a request of the
+// operation arrives.
 
 // stolen makes another client hold the key.
 func stolen(key string) func(*trial, *lab.Request) {
@@ -34,8 +34,8 @@ func stolen(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// doneByAnother makes another client do the work, or repeat it. If an attempt of ours was
-// applied, the other client first takes the key from us.
+// doneByAnother makes another client do the work, or repeat it. If an attempt of our client
+// was applied, the other client first takes the key from it.
 func doneByAnother(x *trial, r *lab.Request) {
 	stolen("job")(x, r)
 	x.others++
@@ -59,7 +59,7 @@ func renewed(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// shut makes the condition of NoteIf fail.
+// shut makes the condition of NoteIf fail by removing the attribute "open".
 func shut(x *trial, _ *lab.Request) {
 	remove := &types.Update{
 		TableName: lab.Note("a", "").Update.TableName, Key: lab.WorkKey("a"),
@@ -79,7 +79,8 @@ func aboutSession(c lab.Call) bool {
 	return !c.Reads() && slices.ContainsFunc(c.Keys(), func(k string) bool { return strings.HasPrefix(k, "leasehold/session/") })
 }
 
-// taken creates another client's row under the id that a session is to have.
+// taken creates another client's row under the id that the request would give to a new
+// session.
 func taken(x *trial, r *lab.Request) {
 	x.Put(map[string]types.AttributeValue{"key": lab.Str(session(r)), "kind": lab.Str("another's")})
 }

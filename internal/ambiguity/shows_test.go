@@ -24,7 +24,7 @@ func keys(names ...string) func(*trial) string {
 	}
 }
 
-// who returns the holder in a record, as the table shows it.
+// who returns the holder in a record, in the words of the table.
 func (x *trial) who(item map[string]types.AttributeValue) string {
 	owner := lab.Text(item, "ownerName")
 	switch {

@@ -18,19 +18,19 @@ import (
 
 const (
 	lease   = 20 * time.Second // the default lease
-	patient = 8 * time.Second  // how long callers wait
+	patient = 8 * time.Second  // how long a caller waits
 )
 
 // operation is an operation whose first requests are given fates.
 type operation struct {
 	name  string
-	about string // the state of the table before the call, and the call
+	about string // describes the state of the table before the call, and the call
 	cfg   func() leasehold.Config
 	fits  func(lab.Call) bool
 
-	// prepare prepares the table and returns the operation.
+	// prepare prepares the table. It returns the function that runs the operation.
 	prepare func(x *trial) func() error
-	// overtake is a write of another client that makes the condition of the request fail.
+	// overtake makes a write of another client, so that the condition of the request fails.
 	overtake func(x *trial, r *lab.Request)
 	// shows returns what the table shows: for a key that can be held, its holder.
 	shows func(x *trial) string
@@ -38,22 +38,22 @@ type operation struct {
 	// another client acquires the key "job".
 	ask func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error)
 
-	acquires bool          // if the operation returns nil a lock is held, and otherwise no lock is
-	frees    bool          // if the operation returns nil, this client holds nothing
+	acquires bool          // a lock is held after the operation if it returns nil, and no lock otherwise
+	frees    bool          // this client holds nothing after the operation if it returns nil
 	writes   bool          // shows reports whether something was written, not who holds a key
 	breaks   bool          // there may be two holders after the operation
 	patient  time.Duration // how long the caller waits; zero for the constant patient
 }
 
-// trial is an operation with the fates of its first requests.
+// trial is one run of an operation in which its first requests receive fates.
 type trial struct {
 	*lab.World
 	op     *operation
 	c      *leasehold.Client
 	wire   *lab.Wire
-	other  *leasehold.Client // another process's client, on a good network
-	thief  *leasehold.Client // a third process's client
-	only   []byte            // a substring of the requests that get fates; empty for any request
+	other  *leasehold.Client // client of another process, on a good network
+	thief  *leasehold.Client // client of a third process
+	only   []byte            // substring that a request must contain to receive a fate; empty for any request
 	others int               // number of writes by thief
 
 	mu         sync.Mutex
@@ -64,8 +64,8 @@ type trial struct {
 	unanswered bool // a request of the operation had no answer
 
 	locks []*leasehold.Lock // locks that the client may trust
-	note  string            // what else the caller has seen
-	term  *leasehold.Lock   // another process's term, kept until it is asked to step down; nil if there is none
+	note  string            // other results that the caller has seen
+	term  *leasehold.Lock   // term of another process, which keeps it until it is asked to step down; nil if there is none
 }
 
 // settles is how long a trial waits after a call, so that all late requests arrive.
@@ -100,14 +100,15 @@ func (x *trial) holds() bool {
 	return false
 }
 
-// mend ends all faults.
+// mend ends all faults of the network.
 func (x *trial) mend() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.armed = false
 }
 
-// always returns the middle of the range, so that every run of a cell is the same.
+// always makes each random number the middle of its range, so that every run of a cell is
+// the same.
 var always = lab.Chance(func() float64 { return 0.5 })
 
 // client returns a client of another process, on a good network.
@@ -119,7 +120,7 @@ func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
 }
 
 // play runs the operation with these fates for its first requests. broken names the
-// invariant that did not hold; it is empty if all did.
+// invariant that did not hold, and is empty if all invariants held.
 func play(t *testing.T, op *operation, fates ...fate) (o outcome, broken string) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		x := &trial{World: w.Work(), op: op, fates: fates}
@@ -147,7 +148,7 @@ func (x *trial) run() (o outcome, broken string) {
 	x.armed = true
 	x.mu.Unlock()
 	err := do()
-	time.Sleep(10 * time.Millisecond) // a request sent at the instant of the return is still lost
+	time.Sleep(10 * time.Millisecond) // lets a request that was sent at the instant of the return be lost, too
 	x.mend()
 	synctest.Wait()
 	o.sees = x.spell(err)
@@ -178,7 +179,7 @@ func (x *trial) run() (o outcome, broken string) {
 	return o, broken
 }
 
-// laterWritten returns what is written in the end.
+// laterWritten returns what is written in the end, or "the same" if that equals before.
 func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	after := x.op.shows(x)
 	later = "the same"
@@ -199,7 +200,7 @@ func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	return later, broken
 }
 
-// laterHeld makes another client acquire what the operation acted on.
+// laterHeld makes another client acquire the keys that the operation acted on.
 func (x *trial) laterHeld(held bool) (later, broken string) {
 	ask := x.op.ask
 	if ask == nil {
@@ -233,7 +234,7 @@ func (x *trial) laterHeld(held bool) (later, broken string) {
 	if held {
 		later = "lost, then " + later
 	}
-	lab.Elapse(2 * arrivesLate) // all late requests have arrived
+	lab.Elapse(2 * arrivesLate) // waits until all late requests have arrived
 	if err := end(); err != nil {
 		return later, fmt.Sprintf("whom it was granted to afterwards did not keep it: %v", err)
 	}
@@ -298,7 +299,7 @@ func errorsOf(err error) []string {
 		}
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // the last request may have failed too
+	case errors.Is(err, context.DeadlineExceeded): // checked first, as the last request may have failed, too
 		names = append(names, "deadline exceeded")
 	case errors.Is(err, lab.ErrReset):
 		names = append(names, "connection reset")

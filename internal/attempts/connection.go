@@ -13,16 +13,16 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Bounded has a DynamoDB client refuse what DynamoDB does not send, with a *ForeignError.
-// It also has the client reuse its connections.
+// Bounded has a DynamoDB client return a *ForeignError for a reply that DynamoDB does not
+// send. It also has the client reuse its connections.
 //
 // Compression is off, as a few bytes could be the compressed form of a reply of megabytes.
 //
 // The SDK closes the body of a request once the reply has come. From then on the body's
-// WriteTo returns io.EOF. A transport that looks for the end of the body only afterwards
-// takes this for a failure, and drops a connection that is still good. So Bounded gives the
-// transport a body of its own. The transport must know that this body is in memory: it
-// sends the header of any other body separately.
+// WriteTo returns io.EOF. If the transport looks for the end of the body only afterwards,
+// it takes io.EOF for a failure. It then drops a connection that is still good. So Bounded
+// gives the transport a body of its own. The transport must know that this body is in
+// memory: it sends the header of any other body separately.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false
@@ -46,7 +46,7 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if err := check(response); err != nil {
-		_ = response.Body.Close() // the reply is not from DynamoDB: nothing in it is needed
+		_ = response.Body.Close() // the body is not needed, as the reply is not from DynamoDB
 		return nil, &ForeignError{endpointOf(r), err}
 	}
 	reply := &replyBody{ReadCloser: response.Body, request: r, left: longestReply}

@@ -46,9 +46,9 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// slowToReturn is a connection whose writer continues only when all other goroutines wait:
-// by then the reply to the last part of a request has come, and the SDK has closed its
-// body.
+// slowToReturn is a connection whose writer continues only when all other goroutines wait.
+// By then the reply to the last part of a request has come, and the SDK has closed the
+// request's body.
 type slowToReturn struct {
 	net.Conn
 	writes *atomic.Int32
@@ -61,8 +61,8 @@ func (c slowToReturn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// overPipes runs fn with a sender whose connections are slow, so that a read finds nothing
-// at first.
+// overPipes runs fn with a sender whose connections are slow. So the first read of a reply
+// finds nothing yet.
 func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		proto, err := records.Of(layout.Native{})
@@ -89,12 +89,12 @@ func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 
 func TestConnectionIsReusedIfReplyArrivesDuringRequestBody(t *testing.T) {
 	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
-		long := strings.Repeat("k", 1000) // for requests that take more than one write
+		long := strings.Repeat("k", 1000) // makes each request so long that it takes more than one write
 		for range 10 {
 			if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: long + "1"}, {Partition: long + "2"}, {Partition: long + "3"}, {Partition: long + "4"}}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // the transport has the connection back, or has dropped it
+			time.Sleep(time.Second) // by then the transport has the connection back, or has dropped it
 		}
 		if n := network.dialled.Load(); n != 1 {
 			t.Errorf("%d connections for 10 requests, one after the other", n)

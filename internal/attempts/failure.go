@@ -38,8 +38,8 @@ func FailureOf(err error) *Failure {
 }
 
 // After returns the failure as a wait treats it. answered reports whether DynamoDB has
-// answered an earlier request of the same wait: then a denial may be temporary, and is
-// retried. After returns nil for nil.
+// answered an earlier request of the same wait. If so, a denial may be temporary, and is
+// retried. After returns nil for a nil Failure.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}
@@ -75,12 +75,12 @@ func (e *UnsignedError) Unwrap() error { return e.Err }
 // Pauses are the random pauses between retries. Their upper bound doubles each time, up to
 // Most. The zero Pauses is ready for use.
 type Pauses struct {
-	Least time.Duration // the shortest pause; a random part is added
-	Most  time.Duration // the longest random part; 0 for one second
+	Least time.Duration // shortest pause; a random part is added to it
+	Most  time.Duration // longest random part; zero means one second
 	n     int
 }
 
-// Reset starts again with short pauses, after a success.
+// Reset makes the next pauses short again. Call it after a success.
 func (p *Pauses) Reset() { p.n = 0 }
 
 // Pause waits before the next retry. It returns false if ctx ended.
@@ -112,9 +112,9 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Repeat calls do until it succeeds, is refused, returns an error that is no Failure, or
-// ctx ends. It returns the last error. failed is called before each retry; if it returns an
-// error, there are no more retries.
+// Repeat calls do until it succeeds, is refused, returns an error that is not a Failure, or
+// ctx ends. It returns the last error. failed is called before each retry. If failed
+// returns an error, there are no more retries.
 func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failure) error) error {
 	var pauses Pauses
 	for {
@@ -154,8 +154,8 @@ func Patiently(ctx context.Context, send func(context.Context) error) error {
 var ErrClosed = errors.New("leasehold: client closed")
 
 // Cause returns the cause with which ctx has ended, or nil if it has not ended. The error
-// reads as the cause alone, and also matches context.DeadlineExceeded or context.Canceled,
-// whichever ended ctx. ErrClosed matches neither, as it was not the caller who ended ctx.
+// reads as the cause alone. It also matches context.DeadlineExceeded or context.Canceled,
+// depending on how ctx ended. ErrClosed matches neither, as the caller did not end ctx.
 func Cause(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, ErrClosed) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {

@@ -34,7 +34,7 @@ func (p *provider) Retrieve(context.Context) (aws.Credentials, error) {
 
 var errVault = errors.New("the vault is sealed")
 
-// failFor makes the provider fail for d, or permanently if d is zero.
+// failFor makes the provider fail for d. If d is zero, the provider fails permanently.
 func (p *provider) failFor(d time.Duration) {
 	p.set(errVault)
 	if d > 0 {

@@ -13,9 +13,9 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// These limit the bytes of a reply of DynamoDB. A page has 1 MB of data and a batch 16 MB,
-// which take more bytes as JSON (DynamoDB developer guide, "Quotas"). The SDK does not
-// limit the length of a reply, only how deep it is nested.
+// These constants limit the number of bytes of a reply of DynamoDB. A page has 1 MB of data
+// and a batch 16 MB, which take more bytes as JSON (DynamoDB developer guide, "Quotas").
+// The SDK limits only how deeply a reply is nested, and not its length.
 const (
 	longestReply = 16 << 20
 	longestBatch = 64 << 20
@@ -25,7 +25,7 @@ const (
 // kind of server, or a broken one.
 type ForeignError struct {
 	Endpoint string
-	Err      error // how the reply differs from DynamoDB's
+	Err      error // description of how the reply differs from DynamoDB's
 }
 
 func (e *ForeignError) Error() string {
@@ -60,16 +60,16 @@ func isProtocol(err error) bool {
 	text := err.Error()
 	return errors.As(err, &record) || strings.Contains(text, "malformed HTTP") || strings.Contains(text, "malformed MIME") ||
 		strings.Contains(text, "server gave HTTP response to HTTPS client") ||
-		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // a reply although nothing was requested
+		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // means that a reply came although nothing was requested
 }
 
-// check returns an error if a successful response cannot be DynamoDB's. Servers of its API
-// differ in their headers, but each sends at least one of the headers below.
+// check returns an error if a successful response cannot be DynamoDB's. Servers with
+// DynamoDB's API send different headers, but each sends at least one of the headers below.
 func check(r *http.Response) error {
 	switch {
 	case r.Request != nil && r.Request.Response != nil:
 		return errors.New("it redirects requests")
-	case r.StatusCode < 200 || r.StatusCode >= 300: // the SDK reads error replies, and proxies send them too
+	case r.StatusCode < 200 || r.StatusCode >= 300: // not checked: the SDK reads error replies, and proxies send them, too
 	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json") &&
 		r.Header.Get("X-Amzn-Requestid") == "" && r.Header.Get("X-Amz-Crc32") == "":
 		return fmt.Errorf("a reply of type %q has none of its headers", r.Header.Get("Content-Type"))

@@ -24,7 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// lies are handlers of servers that are not DynamoDB, or are hostile.
+// lies are HTTP handlers of servers that are not DynamoDB or that are hostile.
 var lies = map[string]http.HandlerFunc{
 	"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html></html>") },
 	"another JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"name":"search"}`) },
@@ -54,8 +54,8 @@ var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 	},
 }
 
-// pipes is a network in memory. In a bubble no request is late on it, however slow the
-// machine is.
+// pipes is a network in memory. Inside a synctest bubble it delays no request, however slow
+// the machine is.
 type pipes struct {
 	calls  chan net.Conn
 	closed chan struct{}
@@ -149,8 +149,8 @@ func TestServerThatSpeaksBeforeClientReturnsForeignError(t *testing.T) {
 	})
 }
 
-// pagesEndingAt returns a server whose pages are empty, each with a next page that starts
-// at a given key.
+// pagesEndingAt returns a server that answers every request with an empty page. The reply
+// to request n says that the next page starts at key(n).
 func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	t.Helper()
 	var pages atomic.Int64
@@ -169,7 +169,8 @@ func TestListingWithRepeatedKeyReturnsForeignError(t *testing.T) {
 	}
 }
 
-// A listing whose key always moves on ends only with its context: no table is too large.
+// A listing whose key always advances ends only when its context ends, because a table may
+// be of any size.
 func TestEndlessListingEndsWhenContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -29,7 +29,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// answerTo returns the error of a GetItem whose reply is DynamoDB's except for the body.
+// answerTo returns the error of a GetItem request. The reply is the same as DynamoDB's,
+// except for the body.
 func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

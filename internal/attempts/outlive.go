@@ -6,16 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// ErrUnknownOutcome is returned when a write may have been applied, or may still be.
+// ErrUnknownOutcome is returned when a write may have been applied, or may still be applied
+// later.
 var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
-// A write outlives its caller, because the next write must know its outcome. So a request
-// in flight continues when its caller has no time left, and Close waits for it.
+// A write continues after its caller has left, because the next write must know the
+// outcome. So a request in flight continues when its caller has no time left, and Close
+// waits for that request.
 
 // Sent is a write in progress, as its caller sees it.
 type Sent interface {
-	// Answered reports whether every request so far has been answered. If so, a write whose
-	// time has ended returns at once, without another request.
+	// Answered reports whether every request so far has been answered. If so, a write that
+	// runs out of time returns at once, without another request.
 	Answered() bool
 
 	// LastErr returns the error of the last request that has ended. It returns nil if that
@@ -36,7 +38,7 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 }
 
 // Await waits until done is closed or limit ends. If limit ends first and the outcome of
-// the write is unknown, it returns the reason.
+// the write is unknown, Await returns the reason.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:

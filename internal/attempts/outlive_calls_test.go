@@ -43,14 +43,14 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Client(test.config)
 				var opts []leasehold.AcquireOption
-				if !test.config.SharedLease { // a background renewal would be sent in place of Renew's own
+				if !test.config.SharedLease { // otherwise a background renewal would be sent instead of the request of Renew
 					opts = append(opts, leasehold.WithoutRenewal())
 				}
 				lock := w.Acquire(c, "job", opts...)
 				began := time.Now()
 				wire.SetFault(func(*lab.Request) (*http.Response, error) {
 					if time.Since(began) > 2*time.Second {
-						time.Sleep(5 * time.Second) // longer than the remaining time
+						time.Sleep(5 * time.Second) // the reply takes longer than the time that is left in ctx
 					}
 					return lab.Refusal(400, "ThrottlingException"), nil
 				})

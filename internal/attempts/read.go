@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Read reads the item of key consistently, once. It returns nil if there is no such item.
-// The error is a *Failure.
+// Read reads the item of key by one strongly consistent request. It returns nil if there is
+// no such item. The error is a *Failure.
 func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, error) {
 	item, err := s.Keys.Key(key)
 	if err != nil {
@@ -70,8 +70,8 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 	return items, requests, nil
 }
 
-// errNoneRead is the error of a batch that read nothing. A single read would have
-// been throttled.
+// errNoneRead is the error of a batch that read none of its keys. In the same state of the
+// table, DynamoDB would have throttled a read of a single key.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
 // readBatch sends one BatchGetItem. left are the keys that were not read.
@@ -126,8 +126,8 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 	return items, nil
 }
 
-// Page reads the next page of a listing, once, and advances at past that page. The reads
-// are eventually consistent. The error is a *Failure.
+// Page sends one request for the next page of a listing, and advances at past that page.
+// The reads are eventually consistent. The error is a *Failure.
 func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -144,8 +144,8 @@ type Listing struct {
 	Prefix    string // only items whose partition key has this prefix
 }
 
-// Page reads the next page of the listing, once, and advances at past that page. consistent
-// is the request's ConsistentRead.
+// Page sends one request for the next page of the listing, and advances at past that page.
+// consistent is the request's ConsistentRead.
 func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk, options ...func(*dynamodb.Options)) ([]protocol.Item, error) {
 	names := map[string]string{"#k": schema.Partition}
 	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }

@@ -14,10 +14,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Limit is the deadline of a request that has no shorter one.
+// Limit is the time limit of a request for which no shorter limit is given.
 const Limit = 3 * time.Second
 
-// The most items of one request (DynamoDB API reference, "TransactWriteItems" and
+// Maximum numbers of items in one request (DynamoDB API reference, "TransactWriteItems" and
 // "BatchGetItem").
 const (
 	MaxTransact = 100
@@ -57,8 +57,8 @@ type Sender struct {
 	// if Regions is.
 	RegionNews func(context.Context, RegionState)
 
-	changes  atomic.Int64 // RegionState.Changes at the last call of RegionNews
-	accepted atomic.Bool  // DynamoDB has accepted a request of this client
+	changes  atomic.Int64 // value of RegionState.Changes at the last call of RegionNews
+	accepted atomic.Bool  // true once DynamoDB has accepted a request of this client
 }
 
 // Regions is a DB that sends each request to one of several Regions. Package regions
@@ -68,15 +68,15 @@ type Regions interface {
 	Clients() []*dynamodb.Client
 }
 
-// RegionState describes where the requests to a table go, and what is known about the
-// table.
+// RegionState describes where the requests to a table go, and what the client knows about
+// the table.
 type RegionState struct {
 	Region  string          // Region that requests are sent to
-	Changes int             // how often Region has changed; at least 1 once it is known that it cannot change
-	Left    error           // why the previous Region was left; nil at home
-	Stays   string          // why requests never leave the home Region; empty if they may
-	Strong  bool            // the table is known to be strongly consistent across Regions
-	Asking  <-chan struct{} // closed when the Regions have answered whether the table is strongly consistent; nil unless they are being asked
+	Changes int             // number of times that Region has changed; at least 1 once the client knows that Region cannot change
+	Left    error           // reason for leaving the previous Region; nil in the home Region
+	Stays   string          // reason why all requests go to the home Region; empty if they may go to another
+	Strong  bool            // true if the client knows that the table is strongly consistent across Regions
+	Asking  <-chan struct{} // closed when the Regions have answered whether the table is strongly consistent; nil if the client is not asking them
 }
 
 // noteRegion calls RegionNews if the Region has changed.
@@ -93,7 +93,7 @@ func (s *Sender) noteRegion(ctx context.Context) {
 // Reply is the answer to one request.
 type Reply struct {
 	decide.Reply
-	Item protocol.Item // the item as an applied write or a read shows it; nil if there is none
+	Item protocol.Item // the item that an applied write or a read returned; nil if there is none
 	Err  error
 }
 
@@ -140,8 +140,8 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 	}
 }
 
-// CauseOf corrects the cause of an error, depending on whether DynamoDB has ever accepted
-// this client.
+// CauseOf corrects the cause of an error, depending on whether DynamoDB has ever accepted a
+// request of this client.
 func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {
@@ -155,5 +155,5 @@ func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 	return cause.After(true), err
 }
 
-// Accepted reports whether DynamoDB has ever accepted this client.
+// Accepted reports whether DynamoDB has ever accepted a request of this client.
 func (s *Sender) Accepted() bool { return s.accepted.Load() }

@@ -13,8 +13,9 @@ import (
 )
 
 // MostUnanswered is how many attempts of one operation may be without an answer at a time.
-// A condition's IN takes 100 values (DynamoDB developer guide, "Condition expressions"),
-// and an operation may have to name as many attempts of an earlier operation.
+// A condition's IN takes 100 values (DynamoDB developer guide, "Condition expressions").
+// Half of them are for the attempts of an earlier operation, which the condition may have
+// to name as well.
 const MostUnanswered = 50
 
 // Attempt is one write sent once. Its version is never used again.
@@ -29,13 +30,14 @@ func (v Version) ID() string { return string(v) }
 // Outcome is the result of an attempt, and of a sequence that ends with this attempt.
 type Outcome int
 
-// Values of Outcome. NotApplied ends a sequence only when its time has ended.
+// Values of Outcome. NotApplied ends a sequence only if the time of the sequence has run
+// out.
 const (
 	Unanswered Outcome = iota // the attempt, or an earlier one, may have been applied or may still be applied
 	Applied                   // this attempt was applied, or the record shows an earlier one
 	Rejected                  // the condition failed, and the record shows no attempt of the sequence
 	Refused                   // AWS refuses the request, and no attempt can be applied later
-	NotApplied                // throttled, or in conflict with a transaction: it can be retried
+	NotApplied                // the attempt was throttled, or conflicted with a transaction, and can be retried
 )
 
 // Result is how an attempt or a sequence ended.
@@ -43,7 +45,7 @@ type Result[A Attempt] struct {
 	Outcome Outcome
 	Attempt A             // the attempt that was applied; otherwise the last one
 	Earlier bool          // the attempt is known from the record, not from its own reply
-	Item    protocol.Item // the record as written, or as the failed condition found it; nil if there is none
+	Item    protocol.Item // the record that was written, or that failed the condition; nil if there is no record
 	Cause   decide.Cause
 	Outage  bool
 	Err     error // why the attempt was not applied
@@ -70,15 +72,15 @@ type Operation[A Attempt] struct {
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the next attempt may be sent. It returns a function to call
-	// once that attempt has been answered. An error means that it is too late, and ends the
-	// sequence. BeforeSend may be nil.
+	// once that attempt has been answered. If it is too late to send, BeforeSend returns an
+	// error, which ends the sequence. BeforeSend may be nil.
 	BeforeSend func() (leave func(), err error)
 
 	// Throttled is called for each attempt that was throttled, or in conflict with a
 	// transaction. It may be nil.
 	Throttled func(error)
 
-	// Pauses are the pauses between the attempts of Run.
+	// Pauses determines how long Run pauses between attempts.
 	Pauses Pauses
 
 	// RetryDenied makes Run repeat an attempt whose denial may be temporary: see
@@ -91,8 +93,8 @@ type Operation[A Attempt] struct {
 type Sequence[A Attempt] struct {
 	mu         sync.Mutex
 	unanswered []A  // attempts without an answer, oldest first
-	silent     bool // an attempt has had no reply at all
-	begun      bool // an attempt has been sent
+	silent     bool // true if an attempt has had no reply at all
+	begun      bool // true if an attempt has been sent
 	lastErr    error
 }
 
@@ -180,15 +182,16 @@ func (q *Sequence[A]) NoReply() {
 	q.silent = true
 }
 
-// Drop removes an attempt that was not applied, or that its caller handles.
+// Drop removes an attempt that was not applied, or one that the caller of Drop handles.
 func (q *Sequence[A]) Drop(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unanswered = slices.DeleteFunc(q.unanswered, func(a A) bool { return a.ID() == version })
 }
 
-// Settle removes an attempt that was applied, and the attempts before it: the record no
-// longer contains what their conditions name.
+// Settle removes an attempt that was applied, and the attempts before it. The earlier
+// attempts cannot be applied later: the record no longer contains the values that their
+// conditions name.
 func (q *Sequence[A]) Settle(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -214,7 +217,7 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	if op.BeforeSend != nil {
 		leave, err := op.BeforeSend()
 		if err != nil {
-			return Result[A]{Outcome: NotApplied, Err: err} // without a cause, as nothing was sent
+			return Result[A]{Outcome: NotApplied, Err: err} // no cause is set, because nothing was sent
 		}
 		defer leave()
 	}
@@ -267,7 +270,7 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 		if r.Outcome == Applied || r.Outcome == Rejected {
 			return r
 		}
-		tooLate := r.Cause == decide.None // nothing was sent: there was no time left
+		tooLate := r.Cause == decide.None // without a cause, nothing was sent, because there was no time left
 		refused := r.Outcome == Refused && FailureOf(r.Failure()).After(op.RetryDenied).Cause == decide.Refused
 		if tooLate && last != nil {
 			r.Err = fmt.Errorf("%w: %w", r.Err, last)

@@ -25,10 +25,10 @@ type Walk struct {
 	since, most int           // pages read since kept was set, and the number after which kept is replaced
 }
 
-// Pass continues past a page that was read from Start. next is where the following page
-// starts. If the page cannot be DynamoDB's, Pass returns an error and leaves Start
-// unchanged. If a key is repeated, the error is a *Failure that is not retried, as a retry
-// would only skip that key.
+// Pass continues past a page that was read from Start. next is the key at which the
+// following page starts. If the page cannot be DynamoDB's, Pass returns an error and leaves
+// Start unchanged. If a key is repeated, the error is a *Failure that is not retried, as a
+// retry would only skip that key.
 func (w *Walk) Pass(reply middleware.Metadata, items []protocol.Item, next protocol.Item) error {
 	if items == nil {
 		if err := missing(reply, "items"); err != nil { // an empty page has an empty list, not a missing one

@@ -21,7 +21,7 @@ func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.Meter = &lab.Meter{}
-		for i := range 3 { // a new record in the first round, a kept record in later ones
+		for i := range 3 { // the record is new in the first round, and was kept by the release in later rounds
 			w.Release(w.Acquire(c, "job"))
 			if n := len(wire.Sent()); n != 2 {
 				t.Errorf("round %d: %d requests", i, n)
@@ -306,7 +306,7 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a"
 			w.Acquire(c, "a", leasehold.WithSortKey("bc")),
 			w.Acquire(c, "ab", leasehold.WithSortKey("c")),
 			w.Acquire(c, "a", leasehold.WithSortKey("d")),
-			w.Acquire(c, "a"), // no sort key is given: the layout's own applies
+			w.Acquire(c, "a"), // without a sort key in the call, the layout's own sort key applies
 		}
 		if k := locks[3].Key(); k != (leasehold.Key{Partition: "a", Sort: "-"}) {
 			t.Errorf("key %+v", k)

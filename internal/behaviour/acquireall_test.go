@@ -19,7 +19,7 @@ func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 100} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, wire := w.Client(lab.Config())
-			for round := range 2 { // new records in the first round, kept records in the second
+			for round := range 2 { // the records are new in the first round, and were kept by the release in the second
 				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // one key is named twice
 				if err := g.Err(); err != nil {
 					t.Error(err)
@@ -121,7 +121,7 @@ func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.Sent()); n > 4 { // grants of a and b, one read of the other keys, and a grant of a again
+		if n := len(wire.Sent()); n > 4 { // up to four requests: grants of a and b, one read of the other keys, and another grant of a
 			t.Errorf("%d requests", n)
 		}
 		if held := w.HeldAmong(leasehold.Keys("a", "d")); len(held) > 0 || len(b.Held()) > 0 {
@@ -289,7 +289,7 @@ func TestAcquireAllHoldsNoKeyAfterReentrantGrantEnds(t *testing.T) {
 			w.Release(outer)
 			return res, err
 		}))
-		// ctx belongs to the lock, but does not end when the lock ends.
+		// ctx carries the lock outer, but does not end when that lock ends.
 		ctx := context.WithoutCancel(outer.Context())
 		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant()); !errors.Is(err, leasehold.ErrReleased) {
 			t.Errorf("error %v", err)

@@ -258,7 +258,7 @@ func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 		began := time.Now()
 		w.Release(other)
 		if lock := <-granted; lock != nil {
-			if took := time.Since(began); took > 15*time.Second { // time for a few requests without an answer
+			if took := time.Since(began); took > 15*time.Second { // the limit leaves time for a few requests without an answer
 				t.Errorf("a free key was granted after %v", took)
 			}
 			w.Release(lock)
@@ -285,7 +285,7 @@ func TestAcquireAnyNoWaitReportsUnansweredRequestForFreedKey(t *testing.T) {
 					case r.Grants() && !freed:
 						freed = true
 						res, err := lab.ShowNothing(r)
-						w.Release(other) // after the refusal and before the read
+						w.Release(other) // after the grant was refused, and before the client reads the record
 						return res, err
 					}
 					return r.Send()
@@ -376,7 +376,7 @@ func TestAcquireAnyLimitsWaitForCleanup(t *testing.T) {
 			case 2: // the reply shows that the key was not granted
 				return r.Send()
 			}
-			return lab.Cut(r) // the read after which the client gives up the key
+			return lab.Cut(r) // no reply to the next read, after which the client gives up the key
 		})
 		began := time.Now()
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())

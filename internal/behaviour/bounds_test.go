@@ -30,14 +30,14 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// Bounds of calls whose context does not end. After the bound the request in flight ends.
-// Its effect is undone within the release grace.
+// Time limits of calls whose context does not end. At its limit a call ends the request in
+// flight. The effect of that request is undone within the release grace.
 const (
-	tries    = 10 * time.Second // the bound that NoWait and Get document
+	tries    = 10 * time.Second // the limit that NoWait and Get document
 	trust    = 18 * time.Second
 	term     = 20 * time.Second
 	tokenUse = 5 * time.Minute
-	byCtx    = 0 // bounded by the context alone
+	byCtx    = 0 // only the context limits the call
 	patience = 5 * time.Second
 	undoes   = 3*time.Second + 2*time.Second + time.Second
 )
@@ -125,8 +125,8 @@ var faults = map[string]lab.Fault{
 	"refused":  lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }),
 }
 
-// replies are replies of a hostile server. The client can recognise them only after it has
-// read them.
+// replies are replies of a hostile server. The client can recognise such a reply only after
+// it has read the reply.
 var replies = map[string]lab.Fault{
 	"trickle": func(r *lab.Request) (*http.Response, error) {
 		return answered(io.NopCloser(&trickle{r.Context()})), nil
@@ -135,7 +135,7 @@ var replies = map[string]lab.Fault{
 	"nothing":      lab.Answer(func() *http.Response { return answered(http.NoBody) }),
 }
 
-// answered returns a reply that is DynamoDB's except for its body.
+// answered returns a reply that is the same as DynamoDB's, except for its body.
 func answered(body io.ReadCloser) *http.Response {
 	reply := lab.Refusal(http.StatusOK, "")
 	_ = reply.Body.Close()

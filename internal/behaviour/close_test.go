@@ -70,7 +70,7 @@ func TestCloseUnderSharedLeaseWaitsForFunction(t *testing.T) {
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := len(wire.Sent()); n > 2 { // one for the function's lock, one for the session
+		if n := len(wire.Sent()); n > 2 { // one request for the function's lock, and one for the session
 			t.Errorf("%d requests", n)
 		}
 	})

@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// The length of a section, the round trip to the table, and the least time from one section
-// to the next: a section, and the round trips of a grant and a release.
+// Length of a section, round trip to the table, and least time from one section to the
+// next. The last is the length of a section plus two round trips: one for a grant and one
+// for a release.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
@@ -114,8 +115,8 @@ func unevenlyFar(seed uint64) lab.Fault {
 }
 
 // In layouts without a queue every waiter polls. The bounds are a tenth above the recorded
-// values, because results vary by chance. With fewer clients more sections are played, so
-// that chance exceeds a tenth only once in many million runs.
+// values, because results vary by chance. With fewer clients more sections are played. So a
+// result exceeds its bound by chance only once in many million runs.
 func TestPollingCostPerSectionStaysWithinRecordedBounds(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int

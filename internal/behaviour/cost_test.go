@@ -62,7 +62,7 @@ var operations = []priced{
 		l := w.Acquire(p.Client, "job")
 		next := w.Queue(newProcess(w, lab.Config()).Client, "job")
 		lab.Elapse(time.Second)
-		_ = l.Renew(w.T.Context()) // its reply shows the queue
+		_ = l.Renew(w.T.Context()) // the reply to the renewal shows the queue to the holder
 		p.before()
 		w.Release(l)
 		<-next
@@ -75,7 +75,7 @@ var operations = []priced{
 	{"a read of a waiting process", func(w *lab.World, p *process) {
 		w.Acquire(newProcess(w, lab.Config()).Client, "job")
 		p.before()
-		_, _ = p.Get(w.T.Context(), "job") // Get sends the same request
+		_, _ = p.Get(w.T.Context(), "job") // Get sends the same request as a waiting process
 	}},
 	{"taking over a dead holder's lock that was watched", func(w *lab.World, p *process) {
 		other := newProcess(w, lab.Config())
@@ -153,7 +153,7 @@ var sharedOperations = []priced{
 		for i := range 10 {
 			w.Acquire(p.Client, strconv.Itoa(i))
 		}
-		lab.Elapse(5 * time.Second) // the first renewal comes early
+		lab.Elapse(5 * time.Second) // the first renewal comes earlier than a full period after the grant
 		p.before()
 		lab.Elapse(5 * time.Second)
 	}},
@@ -201,7 +201,7 @@ const (
 	month      = 30 * 24 * time.Hour
 )
 
-// fleet is a user's locks of one month.
+// fleet describes how one user's locks are used in one month.
 type fleet struct {
 	name string
 	uses map[string]float64 // number of requests by operation

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// overJSON returns a grant as another process reads it from JSON.
+// overJSON converts a grant to JSON and back, as if another process had read it.
 func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	t.Helper()
 	b, err := json.Marshal(g)

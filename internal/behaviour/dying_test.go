@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A waiter that dies blocks the key when its turn comes: for a hand-over lease, or for a
-// full lease if it had just sent a grant.
+// A waiter that dies blocks the key when its turn comes. It blocks the key for a hand-over
+// lease, or for a full lease if it had just sent a grant.
 func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -50,7 +50,7 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 			}
 		}
 		for range 4 {
-			begin() // the holders must be live, or waiters would observe a dead one for a lease
+			begin() // the holders must be live, because waiters would observe a dead holder for a lease
 		}
 		var kills []func() bool
 		for range 8 {

@@ -23,9 +23,9 @@ func leased(lease time.Duration) leasehold.Config {
 	return cfg
 }
 
-// handed makes a holder hand the key to a waiter of another client that has been in the
-// queue for a while. It returns the waiter's lock, and the time of the waiter's last read
-// that did not show the hand-over.
+// handed makes a holder hand the key over to another client, which has been in the queue
+// for a while. It returns the lock of that client, and the time of that client's last read
+// before it saw the hand-over.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (l *lined, next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
 	l = inOrderBehind(t, w, holds, 1, waits)
@@ -294,8 +294,8 @@ func TestFailedRenewalInDetachAfterHandOverKeepsHandle(t *testing.T) {
 	})
 }
 
-// suspended makes three clients wait in the queue, and hands the key to the first, which
-// dies. It returns the lock of the waiter that takes the key over.
+// suspended makes three clients wait in the queue. The holder hands the key to the first of
+// them, which dies. suspended returns the lock of the waiter that takes the key over.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
 	l = inOrder(t, w, 3, lab.Config())
@@ -443,7 +443,7 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 	}
 }
 
-// A join that is late may add an entry after the queue was suspended.
+// A late join may add an entry after the queue was suspended.
 func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -470,8 +470,8 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 }
 
 // While the queue is suspended, goroutines of one client leave the key to other processes
-// after sixteen hand-overs. They do the same without a queue, because the record does not
-// show which clients poll.
+// after sixteen hand-overs. In a layout without a queue they do so, too, because the record
+// does not show which clients poll.
 func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
@@ -543,7 +543,8 @@ func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
 	}
 }
 
-// The head has changed, and the record cannot be decoded: the grant may still be current.
+// The head of the queue has changed, and the record cannot be decoded, so the holder's
+// grant may still be current.
 func TestHandOverThatFindsDamagedRecordReportsNoRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

@@ -250,7 +250,7 @@ func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		w.Release(lock)
-		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // the work is done again, as the error says
+		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // the work is done a second time, as the error has announced
 	})
 }
 
@@ -280,7 +280,7 @@ func TestReleaseFindsMarkStoredByUnansweredCommit(t *testing.T) {
 					}
 					since(w)
 					wire.SetFault(nil)
-					if found { // the release that the client repeats has stored the mark
+					if found { // the client itself repeats the release, which stores the mark during this time
 						lab.Elapse(5 * time.Second)
 					}
 					err := lock.Release(t.Context(), leasehold.MarkDone())

@@ -79,7 +79,7 @@ func TestMaxSkewAllowsTakeoverOnceLeaseEndsByClock(t *testing.T) {
 		if err != nil {
 			t.Fatalf("its lease has ended by every clock: %v", err)
 		}
-		if writes := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }); writes > 3 { // a rejected grant, a session's mark, a takeover
+		if writes := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }); writes > 3 { // up to three writes: a rejected grant, a session's mark and a takeover
 			t.Errorf("%d writes", writes)
 		}
 		w.Release(lock)
@@ -187,7 +187,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 func TestLeaseEndIsNeverBeforeEndOfTrust(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
-		var pauses bool // the client pauses after it has read the wall clock
+		var pauses bool // if true, the client pauses the next time it has read the wall clock
 		var on lab.Jumps
 		c, _ := w.Client(withMaxSkew(skew), on.Edit, func(m *machine.Machine) {
 			wall := m.Wall
@@ -263,8 +263,8 @@ func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
 	})
 }
 
-// The releaser makes the write of the hand-over early, and the write arrives late. The head
-// trusts the key from a read that came after the write was made.
+// The releaser builds the hand-over write early, and the write arrives late. The head's
+// trust in the key counts from a read that came after the write was built.
 func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -291,7 +291,7 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 		sent := time.Now()
 		w.Release(lock)
 		handed := <-next
-		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // a lease end by the clock of the client that handed over would have passed
+		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // had the former holder's clock set the end of the lease, that time would have passed now
 		fresh, _ := w.Client(cfg)
 		if other, err := fresh.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("granted to %v while the head believes: %v, %v", other, handed.Err(), err)
@@ -301,7 +301,8 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	})
 }
 
-// A hand-over has a short lease, and the possible difference of clocks shortens it further.
+// A hand-over has a short lease, and a possible difference between the clocks shortens it
+// further.
 func TestQueueHeadIsNotHandedKeyWithLittleTrust(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// heapOf returns by how much the used heap grows by fn, divided by n. Stacks of goroutines
-// do not count.
+// heapOf returns how much heap fn adds, divided by n. Stacks of goroutines do not count.
 func heapOf(n int, fn func()) int {
 	inUse := func() int {
 		synctest.Wait()
@@ -34,8 +33,8 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 	}
 	const most = 3000
 	// The runtime may keep stopped timers until they would have fired, up to a quarter of
-	// all timers. Each stopped timer keeps the context of its attempt. No renewal is due
-	// before this time has passed.
+	// all timers. Each stopped timer keeps the context of its attempt in memory. No renewal
+	// is due before this time has passed.
 	const attemptsAreOver = attempts.Limit + time.Second
 	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
 		t.Run(kind, func(t *testing.T) {

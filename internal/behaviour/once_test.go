@@ -109,7 +109,7 @@ func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 					t.Errorf("ran %d times", n)
 				}
 				calls := wire.Sent()
-				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // requests of the waiter that leaves the queue
+				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // up to two requests are allowed, for the waiter that leaves the queue
 					t.Errorf("who waited elsewhere has sent %v since", lab.Ops(calls))
 				}
 			})
@@ -563,7 +563,7 @@ func TestMarkIsStoredEvenIfKeyHasNextHolder(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() { ended <- next.Do(t.Context(), "job", n.do) }()
 				lab.Elapse(2 * time.Minute)
-				if err := lock.Renew(t.Context()); err != nil { // the reply shows the queue
+				if err := lock.Renew(t.Context()); err != nil { // the reply to the renewal shows the queue to the holder
 					t.Fatal(err)
 				}
 				if err := lock.Release(t.Context(), leasehold.MarkDone()); err != nil {
@@ -652,7 +652,7 @@ func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 						"by":   &types.AttributeValueMemberS{Value: lock.Record().Owner},
 					}},
 				})
-				if err := lock.Renew(t.Context()); err != nil { // its reply shows the queue
+				if err := lock.Renew(t.Context()); err != nil { // the reply to the renewal shows the queue to the holder
 					t.Fatal(err)
 				}
 				if handed {
@@ -680,7 +680,7 @@ func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 func TestQueueHeadHandedKeyOfDoneWorkReturnsErrDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // without renewals the release sees no waiter, and frees the key
+		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // without renewals, the holder sees no waiter when it releases, and frees the key
 		var n runs
 		ended := make(chan error, 1)
 		head, wire := w.Client(lab.Config())

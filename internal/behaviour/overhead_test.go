@@ -27,9 +27,10 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside compares an acquisition with its release to the same two requests sent by the SDK
-// alone, with ready-made inputs. Both use the SDK's own HTTP client over loopback to a
-// server that costs next to nothing: the difference is the client's cost.
+// beside compares two ways to send the same two requests: an acquisition and its release by
+// the client, and the SDK alone with ready-made inputs. Both use the SDK's own HTTP client
+// over loopback to a server that costs next to nothing. So the difference is the client's
+// cost.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client
@@ -49,7 +50,7 @@ func (r *recorder) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 	return r.Client.UpdateItem(ctx, in, opts...)
 }
 
-// Do is the HTTP client of the SDK.
+// Do sends a request of the SDK, and records the reply.
 func (r *recorder) Do(req *http.Request) (*http.Response, error) {
 	res, err := r.engine.RoundTrip(req)
 	if err != nil {
@@ -141,7 +142,7 @@ func (b *beside) lock(ctx context.Context) error {
 	return l.Release(ctx)
 }
 
-// twoWrites sends the two requests alone.
+// twoWrites sends the two requests by the SDK alone.
 func (b *beside) twoWrites(ctx context.Context) error {
 	for _, in := range b.writes {
 		if _, err := b.bare.UpdateItem(ctx, in); err != nil {
@@ -185,8 +186,9 @@ func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
 	b.ReportMetric(of(0)/of(1), "ratio")
 }
 
-// The ratio of allocations between an acquisition with its release and two bare writes does
-// not depend on the machine, except for connections that the SDK drops now and then.
+// The test compares the allocations of an acquisition and its release with the allocations
+// of two bare writes. Their ratio does not depend on the machine, except for connections
+// that the SDK drops now and then.
 func TestAcquireAndReleaseAllocateLittleMoreThanTwoWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)

@@ -127,7 +127,7 @@ func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold
 		synctest.Wait()
 		l.wires, l.heads, l.got, l.leave = append(l.wires, wire), append(l.heads, c), append(l.got, got), append(l.leave, leave)
 	}
-	if err := l.lock.Renew(t.Context()); err != nil { // its reply shows the queue
+	if err := l.lock.Renew(t.Context()); err != nil { // the reply to the renewal shows the queue to the holder
 		t.Fatal(err)
 	}
 	return l
@@ -172,7 +172,7 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 			if n := lab.Count(l.wires[i].Sent(), lab.Call.Grants); n > 0 {
 				t.Errorf("number %d sent %d grants", i, n)
 			}
-			if r := next.Record(); r.Version == r.Grant { // a late copy of the waiter's join may make that grant again
+			if r := next.Record(); r.Version == r.Grant { // a late copy of the waiter's join may make a grant with this version again
 				t.Errorf("number %d was handed the key under a version that may come back", i)
 			}
 			last = next
@@ -352,7 +352,7 @@ func TestQueueHeadThatHasGivenUpFreesKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Release(l.lock)
-		l.leave[0]() // before the waiter has read
+		l.leave[0]() // the waiter leaves before it has read the hand-over
 		<-l.got[0]
 		lab.Elapse(time.Second)
 		if !w.IsReleased("job") {
@@ -442,7 +442,7 @@ func TestUnreadableQueueIsIgnored(t *testing.T) {
 			c, wire := w.Client(lab.Config())
 			got := w.Queue(c, "job")
 			lab.Elapse(time.Minute)
-			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // sixteen joins, and one more every four seconds
+			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // the limit is sixteen joins, plus one every four seconds
 				t.Errorf("it has asked %d times for a place that it cannot see", n)
 			}
 			w.Release(lock)
@@ -507,8 +507,8 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 			}()
 			lab.Elapse(time.Second)
 		}
-		// Waiters that have waited longer would also take the last places, so fill those,
-		// too.
+		// Waiters that have waited longer may also take the last positions, so the test
+		// fills these, too.
 		list := w.Item("job")["waiters"].(*types.AttributeValueMemberL).Value
 		for _, entry := range list[:protocol.LastPlaces] {
 			another := slices.Clone(entry.(*types.AttributeValueMemberB).Value)
@@ -598,7 +598,7 @@ func TestWaiterFindsItsUnansweredQueueJoinInRecord(t *testing.T) {
 	})
 }
 
-// When the reply fails to arrive, the waiter may already be first in the queue and be
+// When the waiter notices that no reply comes, it may already be first in the queue and be
 // handed the key.
 func TestWaiterReadsSoonAfterUnansweredQueueJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -606,7 +606,7 @@ func TestWaiterReadsSoonAfterUnansweredQueueJoin(t *testing.T) {
 		lab.Elapse(time.Minute) // if the grant is this old, a waiter without a place in the queue reads every twelve seconds
 		l.wires[0].SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
 			defer func() {
-				if err := l.lock.Renew(context.Background()); err != nil { // its reply shows the entry
+				if err := l.lock.Renew(context.Background()); err != nil { // the reply to the renewal shows the waiter's entry to the holder
 					t.Error(err)
 				}
 				w.Release(l.lock)

@@ -22,7 +22,7 @@ func TestReentrantAcquireAppliesOrRejectsEachOption(t *testing.T) {
 	none := leasehold.WithAttributes(map[string]types.AttributeValue{"none": nil})
 	for name, tc := range map[string]struct {
 		opt  leasehold.AcquireOption
-		want string // a part of the error; empty for no error
+		want string // part of the expected error's text; empty if no error is expected
 	}{
 		"nothing else":            {leasehold.Reentrant(), ""},
 		"no wait":                 {leasehold.NoWait(), ""},
@@ -96,7 +96,7 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 		w.Release(closed)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(16 * time.Second)
-		late := share("late") // less trust remains than the warning requires
+		late := share("late") // the remaining trust is shorter than the warning time
 		lab.Elapse(time.Second)
 		mu.Lock()
 		want := map[string][]*leasehold.Lock{"outer": {outer}, "inner": {inner}, "group": {g.Locks()[0]}, "late": {late}}
@@ -130,7 +130,7 @@ func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		opt    leasehold.ReleaseOption
-		stored bool // the value is stored already, or nothing was to be stored
+		stored bool // true if the value is already stored, or if there is nothing to store
 	}{
 		"nothing":             {leasehold.DeleteOnRelease(false), true},
 		"the data it has":     {leasehold.WithData([]byte("data")), true},

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// refusals maps the codes of errors about credentials and rights that may be temporary to a
-// part of the error's text.
+// refusals maps error codes to a part of the error's text. The errors concern credentials
+// or permissions, and may be temporary.
 var refusals = map[string]string{ // error codes, each with a part of the error's text
 	"ExpiredTokenException":       "the credentials have expired: renew them",
 	"UnrecognizedClientException": "the credentials were refused: check them",

@@ -98,7 +98,8 @@ func TestItemSizeLimitIncludesKey(t *testing.T) {
 	})
 }
 
-// refusedBytes returns the size in the error of a record that is too large.
+// refusedBytes returns the record size that appears in the error about a record that is too
+// large.
 func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leasehold.AcquireOption) (n int) {
 	t.Helper()
 	_, err := c.Acquire(t.Context(), key, opts...)

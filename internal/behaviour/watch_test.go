@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// polls is the longest time until a change is shown: two longest polls.
+// polls is the longest time until Watch shows a change: twice the longest time between two
+// polls.
 const polls = 2 * 500 * time.Millisecond
 
 // sightings are the changes that a Watch has yielded.

@@ -98,7 +98,8 @@ func TestRequestsOfOperationsMatchRecordedTranscript(t *testing.T) {
 func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string {
 	var b strings.Builder
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		// Chance decides how many renewals fall into a period, so it is fixed.
+		// Chance decides how many renewals fall into a period, so the test makes it a
+		// constant.
 		p := newProcess(w.Work(), cfg, lab.Chance(func() float64 { return 0.5 }))
 		before := p.before
 		p.before = func() {
@@ -257,7 +258,7 @@ func (p *pseudonyms) spell(c lab.Call) string {
 			continue
 		}
 		s += "  " + placeholder.ReplaceAllStringFunc(e, func(at string) string {
-			if name, ok := in.ExpressionAttributeNames[at]; ok && aVersion.MatchString(name) { // the attribute is an entry of a map by grants
+			if name, ok := in.ExpressionAttributeNames[at]; ok && aVersion.MatchString(name) { // the attribute is an entry of a map that has grants as keys
 				return p.of(name)
 			} else if ok {
 				return name

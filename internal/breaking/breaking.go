@@ -106,9 +106,9 @@ func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.V
 	return last, unanswered && now.Version == ""
 }
 
-// found returns the record after a break was rejected. Without an error, the record shows
-// the same grant, renewed. gone reports whether the record no longer shows the grant, which
-// is an error.
+// found returns the record after a break was rejected. If there is no error, the record
+// shows the same grant, which was renewed. gone reports whether the record no longer shows
+// the grant. In that case found also returns an error.
 func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, c.Errors.Missing(grant.Key)
@@ -123,9 +123,9 @@ func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol
 }
 
 // sameGrant reports whether two records of a key show the same grant. A grant of another
-// library has no id. Its owner, if it has a name, stays the same while it renews. In
-// layouts with an expiry time such a holder does not renew, so another version is another
-// grant.
+// library has no id. If such a grant names its owner, the owner stays the same while the
+// grant is renewed. In layouts with an expiry time such a holder does not renew, so another
+// version is another grant.
 func (c *Breaker) sameGrant(a, b protocol.Record) bool {
 	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.Caps.Expiry == layout.Observed)
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// leaves is a CMD that exits with 3. It leaves a process running in a session of its own
-// until something is written to the FIFO go.
+// leaves is a CMD that exits with code 3. It starts a process in another session, which
+// runs until something is written to the FIFO go.
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
 // startLeaving runs the CMD leaves under the key k, and returns once CMD has ended. The
@@ -144,8 +144,9 @@ func TestKillOfLeaseholdEndsProcessInNewSessionOnAnyTable(t *testing.T) {
 	eventually(t, "it is dead", func() bool { return isDead(left) })
 }
 
-// withoutFirstThread is an environment variable that makes a process end its first thread
-// and continue with others. It contains the name of a file for the process id.
+// withoutFirstThread is an environment variable. If it is set, the process ends its first
+// thread and continues with others. Its value is the name of the file to which the process
+// id is written.
 const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
 
 func init() { // runs on the first thread
@@ -155,7 +156,7 @@ func init() { // runs on the first thread
 	}
 	pid := os.Getpid()
 	go func() {
-		for !isDead(pid) { // waits until proc(5) shows the end of the first thread
+		for !isDead(pid) { // waits until proc(5) shows that the first thread has ended
 			time.Sleep(time.Millisecond)
 		}
 		_ = os.WriteFile(path, fmt.Appendln(nil, pid), 0o600)
@@ -246,8 +247,8 @@ func TestFirstProcessOfContainerReapsAllOrphansOnAnyTable(t *testing.T) {
 	}
 }
 
-// Many programs that are asked to end exit with 0, and CMD's exit code 0 says nothing about
-// processes that it has left running.
+// Many programs that are asked to end exit with 0. CMD's exit code 0 says nothing about
+// processes that CMD has left running.
 func TestWorkStoppedBySignalIsNotMarkedDoneOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -36,7 +36,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	return dir, file, unlock
 }
 
-// margin is how much longer than its wait a command may take, even on a busy machine.
+// margin is the extra time that a command may take after its wait, even on a busy machine.
 const margin = 4 * time.Second
 
 func TestCommandGivesUpOnBusyFileAtTimeLimit(t *testing.T) {

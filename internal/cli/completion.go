@@ -69,7 +69,7 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 		err = root.GenFishCompletion(&script, true)
 		// Cobra's script evaluates the words before the last one without their quotes.
 		const words = "set -l args (commandline -opc)"
-		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // fish 4 has -x
+		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // commandline has the option -x since fish 4
 		script = *bytes.NewBuffer(bytes.Replace(script.Bytes(), []byte(words), []byte(quoted), 1))
 		call, guard = `set -l results (eval $requestComp 2> /dev/null)`, "string match -qr '["+runs+"]' -- $requestComp; and return"
 	case "powershell":

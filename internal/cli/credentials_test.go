@@ -89,7 +89,7 @@ func TestRunWaitsForLateCredentialSource(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		source http.HandlerFunc
-		set    []string // with the URL of the source appended
+		set    []string // variables to set; the URL of the credential source is appended to the last one
 	}{
 		"container": {container, []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI="}},
 		"metadata":  {metadata, []string{"AWS_EC2_METADATA_DISABLED=false", "AWS_EC2_METADATA_SERVICE_ENDPOINT="}},
@@ -148,8 +148,9 @@ func TestRunErrorNamesUnresponsiveCredentialSource(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")
-	// The SDK asks three times, with random pauses. It is random whether the report comes
-	// during the first request, and whether the command ends before the attempt does.
+	// The SDK asks three times, with random pauses. So two things vary by chance: whether
+	// the report comes during the first request, and whether the command ends before the
+	// attempt does.
 	const news = `leasehold: no credentials for [3-9]s: still trying: (no request was sent yet|no connection to ` + noServer + `/?: connect: connection refused|what provides them does not answer): check what provides them: `
 	const end = `leasehold: acquire k in table locks in http://dynamodb.example: no credentials: what provides them does not answer: `
 	if code != 125 || !regexp.MustCompile(`^`+news+`.*\n`+end+`.*\n$`).MatchString(stderr) || strings.Contains(stderr, "region") {

@@ -39,7 +39,7 @@ func TestCronJobRunsOnOneHostNightAfterCrashOnAnyTable(t *testing.T) {
 			died := time.Now()
 			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
-			var hosts []*process // these hosts' observations are useless: a has renewed since
+			var hosts []*process // the earlier observations of these hosts are useless, because a has renewed since
 			for _, host := range []string{"a", "b", "c"} {
 				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
 			}
@@ -114,7 +114,7 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	for _, l := range strings.Split(strings.TrimSpace(crontab), "\n") {
 		if strings.HasPrefix(l, "17 2 * * * ") {
 			line = strings.TrimPrefix(l, "17 2 * * * ")
-		} else if !strings.HasPrefix(l, "PATH=") { // the command has another path here
+		} else if !strings.HasPrefix(l, "PATH=") { // in this test the command has another path
 			set = append(set, l)
 		}
 	}

@@ -56,7 +56,7 @@ func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			holds := strings.Replace(line, "-p 3", "-p 1", 1) // one holder takes every permit
+			holds := strings.Replace(line, "-p 3", "-p 1", 1) // so that one holder takes every permit
 			skips := strings.Replace(holds, "-w 4m", "-w 1s", 1)
 			write("echo $$ >pid; exec sleep 300")
 			held := processOf(t, dir, env, "sh", "-c", "exec "+holds)

@@ -91,7 +91,7 @@ type treatment struct {
 	then      string   // lines to run after the block
 }
 
-// ofProof is the reason why the blocks that test another module do not run here.
+// ofProof is the reason why blocks that test another module do not run here.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
 // treatments lists the blocks that do not run as printed with a new table.
@@ -190,7 +190,7 @@ func aReader(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// reads runs a script as a reader would.
+// reads runs a script in the way a reader of the guide would.
 func reads(t *testing.T, script string, in place) {
 	t.Helper()
 	dir, env := aReader(t)
@@ -425,9 +425,9 @@ var (
 	shellWord   = regexp.MustCompile(`(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'|;&<>#()])+|[|;&<>#()]`)
 )
 
-// arguments returns the words of a command line, up to the first redirection, pipe or comment.
-// Words that the shell or the reader would substitute become a number: all flags accept one, except
-// flags with a list of values.
+// arguments returns the words of a command line, up to the first redirection, pipe or
+// comment. Words that the shell or the reader would substitute are replaced by a number.
+// All flags accept a number, except flags with a list of values.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {

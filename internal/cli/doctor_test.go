@@ -412,6 +412,6 @@ func TestDoctorChecksFileOfLocalStore(t *testing.T) {
 		_, env := store(t)
 		lines := doctor(t, env, 1, "--layout", "dynamo-dlm")
 		is(t, lines, "keys", "fatal", "this is a table of layout native")
-		is(t, lines, "ttl", "") // not compared: the advice would concern a layout that the table does not have
+		is(t, lines, "ttl", "") // not compared, because the advice would concern a layout that the table does not have
 	})
 }

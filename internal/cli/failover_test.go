@@ -210,7 +210,7 @@ func TestRecordCommandsMoveFromFailedRegion(t *testing.T) {
 func TestTableCreateRefusesFailoverForNewTable(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
-	w.leasehold(t, "table", "create").ends(0) // the table exists
+	w.leasehold(t, "table", "create").ends(0) // create succeeds, as this table already exists
 	p := w.leasehold(t, "table", "create", "--table", "others")
 	p.ends(2)
 	p.said("table create makes no table in several Regions: see docs/regions.md, or leave out LEASEHOLD_FAILOVER")

@@ -98,8 +98,8 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 	}
 }
 
-// longestLine is longer than a sentence with several names of the greatest length and a
-// command with a key.
+// longestLine is a limit that no proper line reaches: a sentence with several names of the
+// greatest length, and a command with a key, is shorter.
 const longestLine = 8 << 10
 
 func TestTextOfOtherUsersIsShortened(t *testing.T) {

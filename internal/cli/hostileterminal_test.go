@@ -81,8 +81,8 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 		b, _ := io.ReadAll(ours) // reads until the other end is closed
 		shown <- b
 	}()
-	// break asks at once for a damaged record, and after a lease for any other. The other
-	// commands read to the end of their input.
+	// For a damaged record, break asks for confirmation at once; for any other record it
+	// asks after a lease. The other commands read to the end of their input.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
 		if _, err := ours.WriteString(m.stdin); err != nil {
@@ -141,8 +141,8 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 }
 
 // FuzzTextOfOthersNeverActsOnTerminal runs each command in a pipe and at a terminal. The
-// command reads a row that has text from another user in one of its fields. In some runs,
-// the server also answers with such text.
+// command reads a row in which another user has written text into one of the fields. In
+// some runs, the server also answers with such text.
 func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })

@@ -119,7 +119,8 @@ func inOrder(object json.RawMessage, fn func(name string, value json.RawMessage)
 	return nil
 }
 
-// The topic contains the schema, and then the columns in a pipe.
+// The help topic contains the schema, followed by the columns that commands print in a
+// pipe.
 func TestHelpTopicJSONMatchesSchema(t *testing.T) {
 	const path, columns = "topics/json.txt", "\nIn a pipe, without --json, "
 	topic, err := os.ReadFile(path)

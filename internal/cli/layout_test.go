@@ -26,10 +26,10 @@ func n(v int64) types.AttributeValue {
 type foreign struct {
 	layout  layout.Layout
 	item    map[string]types.AttributeValue
-	damaged string // a required attribute, which a test removes
+	damaged string // name of a required attribute, which a test removes
 	version string
-	row     string // the row of ls in a pipe, without the key
-	name    string // the owner's name in messages
+	row     string // expected row of ls in a pipe, without the key
+	name    string // the owner's name as messages show it
 }
 
 func foreigners() []foreign {
@@ -70,7 +70,7 @@ func foreigners() []foreign {
 	}}
 }
 
-// holds starts a server with a table in which job is held by another library.
+// holds starts a server with a table in which another library holds job.
 func (f foreign) holds(t *testing.T) (put func(map[string]types.AttributeValue), env []string) {
 	_, put, env = f.held(t)
 	return put, env

@@ -20,8 +20,8 @@ type liar struct {
 	after int              // number of requests that the engine still answers
 }
 
-// says makes the server answer with lie. The engine still answers the next requests; after
-// is their number. If lie is nil, the engine answers all requests.
+// says makes the server answer with lie after the engine has answered the given number of
+// further requests. If lie is nil, the engine answers all requests.
 func (l *liar) says(lie http.HandlerFunc, after int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -97,8 +97,8 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// manyAtATime lets more tests run at a time than there are cores, unless -parallel sets the number:
-// most of them wait for a lease to end.
+// manyAtATime lets more tests run at a time than there are cores, since most tests wait for
+// a lease to end. It has no effect if -parallel is given.
 func manyAtATime() {
 	flag.Parse()
 	given := false
@@ -111,7 +111,8 @@ func manyAtATime() {
 var installedIn string // the directory in which installed has built the command; empty before that
 
 // installed builds the command as users install it. It builds the command once for all
-// tests that start it very often. With the race detector these tests would take minutes.
+// tests that start the command very often. With the race detector these tests would take
+// minutes.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {
@@ -206,7 +207,7 @@ func TestScriptsOnAnyTable(t *testing.T) {
 }
 
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	// exits CODE COMMAND [ARG...] runs a command that ends with that exit code.
+	// exits CODE COMMAND [ARG...] runs a command and checks that its exit code is CODE.
 	"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 		want, err := strconv.Atoi(args[0])
 		ts.Check(err)
@@ -214,7 +215,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("exit code %d, not %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 		}
 	},
-	// cmpkinds FILE KIND... compares the kinds of the events in a file.
+	// cmpkinds FILE KIND... checks that the events in FILE have exactly these kinds, in
+	// this order.
 	"cmpkinds": func(ts *testscript.TestScript, _ bool, args []string) {
 		var kinds []string
 		for _, line := range strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n") {

@@ -19,16 +19,16 @@ var (
 	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// saysWhatToDo matches files of the command whose messages contain their own advice, or
-// whose errors no user can see.
+// saysWhatToDo matches paths of source files with messages that contain their own advice,
+// or with errors that no user can see.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo)`)
 
 // ofFlags lists the functions that refuse the value of a flag. Each of their messages
 // contains its own advice.
 var ofFlags = []string{"flagError", "ParseDuration", "Set"}
 
-// messagesOf maps the formats of the command's messages to their places in the source. "…"
-// replaces the values in a message.
+// messagesOf maps the format of each message of the command to its position in the source.
+// "…" replaces the values in a message.
 func messagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
@@ -100,7 +100,7 @@ func explainsItself(message string) bool {
 	return strings.HasPrefix(message, "--") || partOfAnother.MatchString(message) || words < 5
 }
 
-// literal returns the text of a constant string; empty if e is not constant.
+// literal returns the value of e if e is a constant string, and "" otherwise.
 func literal(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

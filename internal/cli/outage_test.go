@@ -59,7 +59,7 @@ func TestElectLeadsAgainAfterOutage(t *testing.T) {
 	}
 }
 
-// A process waits for a held key. Meanwhile all requests are refused for a moment.
+// While a process waits for a held key, all requests are refused for a moment.
 func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{

@@ -35,7 +35,7 @@ func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer said.Close()
-			shell.cmd.Stderr = said // a file rather than a pipe, since leasehold keeps it open
+			shell.cmd.Stderr = said // a file rather than a pipe, since leasehold outlives the shell and keeps stderr open
 			shell.start()
 			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "pid2"))
 			shell.signal(c.sig)
@@ -96,5 +96,5 @@ func TestParentExitIsIgnoredWithoutFlagOnAnyTable(t *testing.T) {
 	for _, pid := range []int{cmd, child} {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until no process uses the store, which is then removed
+	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until no process uses the store, since the store is removed after the test
 }

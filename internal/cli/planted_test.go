@@ -43,7 +43,7 @@ func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 				t.Fatal(err)
 			}
 		}
-		if err := os.Chmod(d, mode); err != nil { // so that the mode does not depend on the umask
+		if err := os.Chmod(d, mode); err != nil { // Chmod sets the mode whatever the umask is
 			t.Fatal(err)
 		}
 	}
@@ -154,8 +154,8 @@ func TestSymlinkInPathIsFollowedIfOwnedByRootOrCaller(t *testing.T) {
 	}
 }
 
-// A user may be allowed to search such a directory but not to open it. os.Root would open
-// it.
+// A user may be allowed to search a directory but not to open it. The command cannot use
+// os.Root for such a directory, since os.Root opens it.
 func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)

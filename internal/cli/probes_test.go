@@ -186,7 +186,7 @@ func TestKubernetesManifestProbesMatchItsCommand(t *testing.T) {
 	p := start(t, dir, env, args...)
 	fileNumber(t, filepath.Join(dir, "pid2"))
 	waits := start(t, t.TempDir(), env, args...)
-	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // codes of the leader and of a waiter
+	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // expected status codes of the leader and of a waiter
 	probes := manifestProbe.FindAllStringSubmatch(page, -1)
 	for _, probe := range probes {
 		kind, path := probe[1], probe[2]

@@ -346,7 +346,7 @@ func TestSignalEndsWaitOnAnyTable(t *testing.T) {
 	p.cmd.Stderr = w
 	p.start()
 	w.Close()
-	if _, err := waiting.Read(make([]byte, 1)); err != nil { // the message that the command waits
+	if _, err := waiting.Read(make([]byte, 1)); err != nil { // returns when the command reports that it waits
 		t.Fatal(err)
 	}
 	p.signal(syscall.SIGINT)
@@ -370,7 +370,7 @@ func TestKillOfLeaseholdEndsCMDAndItsGroupOnAnyTable(t *testing.T) {
 	}
 	var parent, child int
 	_, err = fmt.Fscanln(stdout, &parent, &child)
-	_ = cmd.Process.Kill() // CMD has printed something
+	_ = cmd.Process.Kill() // kill leasehold only after CMD has printed its line
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,8 +379,8 @@ func TestKillOfLeaseholdEndsCMDAndItsGroupOnAnyTable(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// The lock is on a server. If a process is stopped during a request to a local store, the
-// file stays locked, and no process can acquire anything.
+// The lock is on a server, not in a local store. If a process is stopped during a request
+// to a local store, the file stays locked, and no process can acquire anything.
 func TestCMDOfSuspendedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
@@ -605,7 +605,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	for _, path := range threads {
 		b, err := os.ReadFile(path)
 		if err != nil {
-			continue // a thread that has ended
+			continue // the thread has ended
 		}
 		for _, field := range strings.Fields(string(b)) {
 			n, err := strconv.Atoi(field)
@@ -626,8 +626,8 @@ func TestSixteenProcessesNeverHoldKeyTogetherOnAnyTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const processes, sections = 16, 200
-	// The file is created only if it does not exist, so the section fails while another
-	// section runs.
+	// The section creates the file only if it does not exist, so the section fails while
+	// another section runs.
 	const section = `set -C; : >inside && rm inside && echo x >>sections`
 	left := make(chan struct{}, sections)
 	for range sections {

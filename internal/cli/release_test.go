@@ -15,8 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// troubled starts a server that refuses every request with the error code during the time d
-// after CMD has ended. CMD signals its end by touching the file at the returned path.
+// troubled starts a server. For the duration d after CMD has ended, the server refuses
+// every request with the error code. CMD signals its end by touching the file at the
+// returned path.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")
@@ -96,7 +97,7 @@ func TestSignalEndsWaitForRelease(t *testing.T) {
 			if code != tc.code || !strings.Contains(string(rest), tc.says) {
 				t.Errorf("exit code %d: %s", code, rest)
 			}
-			if took := time.Since(began); took > 15*time.Second { // the lease is fifteen minutes long
+			if took := time.Since(began); took > 15*time.Second { // much less than the lease, which is fifteen minutes long
 				t.Errorf("a signal ended the wait after %v", took)
 			}
 		})

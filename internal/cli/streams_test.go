@@ -31,7 +31,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 					}
 				}
 			}
-		case *ast.CallExpr: // some calls only ask for properties of the stream
+		case *ast.CallExpr: // calls that only ask for properties of the stream are allowed
 			f, _ := n.Fun.(*ast.Ident)
 			if in, ok := n.Fun.(*ast.SelectorExpr); ok {
 				f = in.Sel
@@ -66,7 +66,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 
 func TestOnlyOutputTypeWritesToStandardStreams(t *testing.T) {
 	allowed := map[string]int{
-		"invocation/invocation.go": 4, // the streams are used in FromOS and New
+		"invocation/invocation.go": 4, // FromOS and New use the streams
 		"watchdog/watchdog.go":     1, // the watchdog writes reports to its supervisor
 		"ownrights/ownrights.go":   1, // the process ends before there is an Output
 	}

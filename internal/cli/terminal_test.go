@@ -358,5 +358,5 @@ func TestBreakAdvisesRenameForLiveLockOnAnyTable(t *testing.T) {
 	s.shows(`Without that attribute it is a held lock: rename the attribute\s+instead\.`)
 	s.types("n\n")
 	s.ends(1)
-	start(t, t.TempDir(), env, "break", "live").ends(2) // the record still exists, so break asks for confirmation
+	start(t, t.TempDir(), env, "break", "live").ends(2) // the record still exists, so break needs a confirmation, which it cannot get without a terminal
 }

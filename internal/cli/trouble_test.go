@@ -113,7 +113,7 @@ func TestShortWaitOnSilentServerIsNotReportedAsHeld(t *testing.T) {
 
 func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
-	stops := func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) { // stops answering after the first answer
+	stops := func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) { // answers DescribeTable, but no other request
 		if op == "DescribeTable" {
 			next.ServeHTTP(w, r)
 			return
@@ -334,7 +334,7 @@ func TestBreakReportsUnknownOutcome(t *testing.T) {
 // CMD obeys the stop signal, so CMD ends before trust does, and the lock is never lost.
 func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 	t.Parallel()
-	program, err := installed() // built without the race detector, with which the watchdog takes a second to exit, longer than the grace
+	program, err := installed() // built without the race detector: with it, the watchdog takes a second to exit, which is longer than the grace
 	if err != nil {
 		t.Fatal(err)
 	}

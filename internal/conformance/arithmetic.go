@@ -2,7 +2,7 @@ package conformance
 
 import "strings"
 
-// arithmeticCases are sums and differences, by SET and by ADD.
+// arithmeticCases are about sums and differences that SET or ADD computes.
 func arithmeticCases() []Case {
 	digits := strings.Repeat("9", 38)
 	wrongType := "An operand in the update expression has an incorrect data type"

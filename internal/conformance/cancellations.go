@@ -1,6 +1,7 @@
 package conformance
 
-// cancellationCases are transactions that are cancelled, and the reasons.
+// cancellationCases are about transactions that are cancelled, and the reasons in their
+// errors.
 func cancellationCases() []Case {
 	a, b := item(Item{"x": num("1")}), keyedHash("b", Item{"x": num("3")})
 	keyB := keyedHash("b", nil)

@@ -2,9 +2,9 @@ package conformance
 
 import "strings"
 
-// capacityCases are the capacity units that requests consume: one per KB for a
-// write; one per 4 KB for a read, half of that if it is eventually consistent;
-// twice as much in a transaction.
+// capacityCases are about the capacity units that requests consume. A write consumes one
+// unit per KB. A read consumes one per 4 KB, or half of that if it is eventually
+// consistent. A transaction consumes twice as much.
 func capacityCases() []Case {
 	kilobytes := func(n int) Item { return item(Item{"x": str(strings.Repeat("x", n*1024-4))}) } // the names and the key take 4 bytes
 	small, large := item(Item{"x": num("1")}), kilobytes(9)

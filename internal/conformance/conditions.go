@@ -131,7 +131,7 @@ func conditionCases() []Case {
 		{"s = :v AND n = :w", Item{":v": str("hello"), ":w": num("10")}, true},
 		{"s = :v AND n = :w", Item{":v": str("hello"), ":w": num("11")}, false},
 		{"s = :v OR n = :w", Item{":v": str("x"), ":w": num("10")}, true},
-		// AND binds tighter than OR, NOT tighter than both.
+		// AND binds tighter than OR, and NOT binds tighter than both.
 		{"s = :v OR n = :w AND n = :w", Item{":v": str("hello"), ":w": num("11")}, true},
 		{"(s = :v OR n = :w) AND n = :w", Item{":v": str("hello"), ":w": num("11")}, false},
 		{"NOT s = :v AND n = :w", Item{":v": str("hello"), ":w": num("11")}, false},

@@ -11,7 +11,8 @@ type Difference struct {
 	then []Item
 }
 
-// differences returns the known differences of an engine, by subject/case.
+// differences returns the known differences of an engine. The map's keys have the form
+// subject/case.
 func differences(engine string) map[string]*Difference {
 	switch engine {
 	case "dynoxide":
@@ -36,7 +37,7 @@ func (d *Difference) of(c Case) (Reply, []Item) {
 	return d.want, c.Then
 }
 
-// worded returns differences that concern only error texts, all with the reason why.
+// worded returns differences that concern only error texts and have the same reason, why.
 func worded(why string, texts map[string]string) map[string]*Difference {
 	all := map[string]*Difference{}
 	for name, text := range texts {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// expressionErrorCases are expressions that are refused for any item.
+// expressionErrorCases are about expressions that are refused for any item.
 func expressionErrorCases() []Case {
 	var cases []Case
 	for _, c := range []struct{ condition, text string }{

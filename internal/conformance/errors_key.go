@@ -1,6 +1,6 @@
 package conformance
 
-// keyErrorCases are keys that do not fit the table.
+// keyErrorCases are about keys that do not fit the table.
 func keyErrorCases() []Case {
 	mismatch := invalid("The provided key element does not match the schema")
 	bad := "One or more parameter values were invalid: "

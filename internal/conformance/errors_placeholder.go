@@ -1,7 +1,7 @@
 package conformance
 
-// placeholderErrorCases are names and values that expressions do not define or
-// do not use.
+// placeholderErrorCases are about names and values that an expression uses but does not
+// define, or defines but does not use.
 func placeholderErrorCases() []Case {
 	one := Item{":v": num("1")}
 	return []Case{

@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-// itemCases are the four requests on one item, and the attributes they return.
+// itemCases are about the four requests for one item, and the attributes that they return.
 func itemCases() []Case {
 	one := item(Item{"n": num("1"), "s": str("x")})
 	return []Case{

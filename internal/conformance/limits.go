@@ -12,7 +12,7 @@ import (
 // limitCases are about the maximum sizes of items, keys and replies.
 func limitCases() []Case {
 	const itemLimit = 400 * 1024
-	of := func(size int) Item { // names and values count, including the name and the value of the key
+	of := func(size int) Item { // the size includes names and values, also of the key
 		return item(Item{"x": str(strings.Repeat("x", size-len("pk")-len("a")-len("x")))})
 	}
 	long := func(n int) string { return strings.Repeat("k", n) }
@@ -99,7 +99,7 @@ func limitCases() []Case {
 	}
 }
 
-// nested returns nested lists with that many levels.
+// nested returns nested lists with the given number of levels.
 func nested(levels int) types.AttributeValue {
 	if levels == 0 {
 		return num("1")

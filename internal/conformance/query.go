@@ -62,7 +62,7 @@ func queryCases() []Case {
 	}
 }
 
-// keyConditionCases are the conditions that a Query may have on its key.
+// keyConditionCases are about the conditions that a Query may have on its key.
 func keyConditionCases() []Case {
 	all := fiveAndOne()
 	query := func(where string, values Item, want Reply) Case {

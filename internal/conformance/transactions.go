@@ -1,6 +1,6 @@
 package conformance
 
-// transactionCases are transactions that succeed, and their tokens.
+// transactionCases are about transactions that succeed, and their idempotency tokens.
 func transactionCases() []Case {
 	a, b := item(Item{"x": num("1"), "y": num("2")}), keyedHash("b", Item{"x": num("3")})
 	keyB, keyC := keyedHash("b", nil), keyedHash("c", nil)

@@ -1,6 +1,6 @@
 package conformance
 
-// updateCases are the actions of an update expression.
+// updateCases are about the actions of an update expression.
 func updateCases() []Case {
 	one, two := num("1"), num("2")
 	return []Case{
@@ -57,7 +57,7 @@ func updateCases() []Case {
 	}
 }
 
-// pathCases are updates inside lists and maps.
+// pathCases are about updates inside lists and maps.
 func pathCases() []Case {
 	one, two, nine := num("1"), num("2"), num("9")
 	missing := "The document path provided in the update expression is invalid for update"

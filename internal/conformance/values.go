@@ -1,7 +1,6 @@
 package conformance
 
-// valueCases are about the types of values: which are stored unchanged, and which
-// are refused.
+// valueCases are about which types of values are stored unchanged, and which are refused.
 func valueCases() []Case {
 	bad := "One or more parameter values were invalid: "
 	return []Case{

@@ -28,9 +28,9 @@ type Env struct {
 	Log      *slog.Logger
 
 	Lease            time.Duration // default lease of grants and sessions
-	PollMin, PollMax time.Duration // bounds of the pauses between two reads of a waiter
+	PollMin, PollMax time.Duration // shortest and longest pause between two reads by a waiter
 	ReleaseGrace     time.Duration
-	Retention        time.Duration // zero means the default, a negative value forever
+	Retention        time.Duration // time for which a released record is kept; zero means the default, a negative value forever
 	DeletesByDefault bool          // a release deletes the record unless its caller chooses otherwise
 
 	Errors   Errors
@@ -97,7 +97,7 @@ type Kind string
 
 // Kinds of events.
 const (
-	Waiting    Kind = "waiting" // reported once for each holder, and each position in the queue
+	Waiting    Kind = "waiting" // reported once for each holder and for each position in the queue
 	Kept       Kind = "kept"    // one more lock is held and renewed; there is no public event for it
 	Renewed    Kind = "renewed"
 	RenewError Kind = "renew_error"

@@ -33,7 +33,7 @@ type Loss struct {
 	Key    protocol.Key
 	Token  int64
 	Reason Reason
-	At     time.Time        // when the trust in the lock ended, by the wall clock
+	At     time.Time        // time when trust in the lock ended, by the wall clock
 	By     *protocol.Record // the record that no longer showed the grant; nil if none was read
 	Err    error            // error of the last renewal or transaction; nil if none failed
 }
@@ -78,8 +78,8 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen records that r was read. r does not show any of the grants in ours. A free record
-// may name no grant.
+// Seen records that r was read, and that r does not show any of the grants in ours. A free
+// record may name no grant.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -91,7 +91,8 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 // the grant.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
-// Errorf returns the error of a call for a key that was refused before any request.
+// Errorf returns the error of a call that was refused before any request. key is the key of
+// the call.
 func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) error {
 	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, e.Table}, args...)...)
 }
@@ -157,7 +158,8 @@ func (e *Env) AfterClose(op string, key protocol.Key) error {
 	return &endedError{table: e.Table, op: op, key: key, err: ErrClosed}
 }
 
-// Naming returns err with the key of the lock, if err is an error of a lock that has ended.
+// Naming adds the key of the lock to err if err says that the lock has ended. It returns
+// other errors unchanged.
 func (e *Env) Naming(key protocol.Key, err error) error {
 	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // what wraps one names it already
 		return &endedError{table: e.Table, key: key, err: err}

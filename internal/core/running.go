@@ -20,7 +20,7 @@ type Running struct {
 	idle  chan struct{}
 
 	closing context.Context         // ends with ErrClosed when Close is called
-	close   context.CancelCauseFunc // ends closing; called with mu held, so that Enter sees it
+	close   context.CancelCauseFunc // ends closing; called with mu held, so that a concurrent Enter sees that closing has ended
 	closed  context.Context         // ends with ErrClosed when Close is done: no request begins after that
 	end     context.CancelCauseFunc // ends closed
 }
@@ -33,7 +33,7 @@ func NewRunning() *Running {
 	return r
 }
 
-// Enter counts a call that Close must wait for. It returns false if the client is closed.
+// Enter counts a call that Close must wait for. It returns false if Close has been called.
 func (r *Running) Enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -133,9 +133,9 @@ func status(err error) int {
 	return 0
 }
 
-// After replaces Unidentified by another cause. If DynamoDB has accepted the client before,
-// the client retries: its credentials were good and may soon be good again. A client that
-// was never accepted might wait forever, so it gives up immediately.
+// After returns c, but replaces Unidentified by another cause. If DynamoDB has accepted the
+// client before, the client retries: its credentials were good and may soon be good again.
+// A client that was never accepted might wait forever, so it gives up immediately.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:
@@ -147,8 +147,8 @@ func (c Cause) After(accepted bool) Cause {
 }
 
 // ServerSilent reports whether a request failed because its server did not answer in time,
-// or answered that it is unavailable. The server may be a credential provider's, which may
-// have started after this client.
+// or answered that it is unavailable. The server may also belong to a credential provider.
+// Such a server may have started after this client.
 func ServerSilent(err error) bool {
 	_, unsent := as[*smithyhttp.RequestSendError](err)
 	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)
@@ -168,7 +168,7 @@ func Accepted(err error) bool {
 	return false
 }
 
-// Answered reports whether err, nil for success, is an answer of AWS, so that the request
+// Answered reports whether err, nil for success, is an answer of AWS. If it is, the request
 // was signed.
 func Answered(err error) bool {
 	_, api := as[smithy.APIError](err)
@@ -182,7 +182,7 @@ const NoMetadata = "no EC2 IMDS role found"
 
 // NoCredentials reports whether a request was not sent because no credentials are
 // configured, as far as the error shows. It returns false if a credential provider could
-// not be reached, or refused.
+// not be reached, or refused the request.
 func NoCredentials(err error) bool {
 	if !NotSigned(err) {
 		return false

@@ -21,8 +21,8 @@ func response(status int, err error) error {
 	}}
 }
 
-// wrongTimeError marks the refusal of a signature as the SDK does if the next signature
-// will be accepted.
+// wrongTimeError is the error of a refused signature, marked as retryable. The SDK marks it
+// so if the next signature will be accepted.
 type wrongTimeError struct{ error }
 
 func (wrongTimeError) RetryableError() bool { return true }
@@ -163,8 +163,8 @@ func TestClientRetriesDuringBriefLackOfCredentials(t *testing.T) {
 	}
 }
 
-// agentError is like the SDK's error of a container's agent, which has the HTTP status
-// itself.
+// agentError imitates the SDK's error for a container's agent. The error itself has the
+// HTTP status.
 type agentError struct{ code int }
 
 func (e agentError) Error() string                 { return fmt.Sprint("status ", e.code) }

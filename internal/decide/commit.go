@@ -15,7 +15,7 @@ type CommitReply struct {
 }
 
 // ClassifyCommit interprets the error of a transaction with the given number of items. The
-// last of them are the guards.
+// last items are the guards; the parameter guards is their number.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)
@@ -33,13 +33,13 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 	return CommitReply{Effect: r.Effect, Cause: r.Cause}
 }
 
-// cancelledBy interprets the reasons why a transaction was cancelled, by the worst of them
-// (DynamoDB API reference, TransactWriteItems, "Cancellation Reasons"). A cancelled
-// transaction has written nothing.
+// cancelledBy interprets the reasons why a transaction was cancelled (DynamoDB API
+// reference, TransactWriteItems, "Cancellation Reasons"). The worst reason decides. A
+// cancelled transaction has written nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
-		return t // the number of reasons differs from the number of items
+		return t // refused, as the number of reasons differs from the number of items
 	}
 	worst := None
 	for i, r := range reasons {
@@ -61,7 +61,7 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 		}
 	}
 	switch worst {
-	case None: // cancelled, but no item has a reason
+	case None: // no item has a reason, although the transaction was cancelled
 		return t
 	case GuardFailed, WriteFailed:
 		t.Reasons = reasons
@@ -76,7 +76,7 @@ type Stage int
 
 // Values of Stage.
 const (
-	Sending   Stage = iota // the transaction is sent, until it is answered
+	Sending   Stage = iota // the transaction is sent repeatedly until it is answered
 	Voiding                // only the guards are sent: if they use up the token, the transaction can never be applied
 	Rereading              // the token was used already: the transaction is sent again, to find out whether it was applied
 )

@@ -12,7 +12,7 @@ func TestTransactionErrorIsClassifiedByWorstReason(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
 		name   string
-		err    error // error of two writes and a guard
+		err    error // error of a transaction with two writes and a guard
 		effect Effect
 		cause  Cause
 	}{
@@ -82,7 +82,7 @@ func TestCommitThatMayStillBeAppliedIsNotReportedAsFailed(t *testing.T) {
 	trusted, open := Course{Trusted: true}, Course{Trusted: true, Unanswered: true}
 	untrusted, stopped, left := Course{}, Course{Trusted: true, Stopped: true}, Course{Trusted: true, Unanswered: true, Stopped: true}
 	at := func(s Stage, c Course) Course { c.Stage = s; return c }
-	late := Course{Unanswered: true} // the trust has ended, and a request has no answer
+	late := Course{Unanswered: true} // the lock is no longer trusted, and a request has no answer
 	for _, tc := range []struct {
 		name   string
 		course Course

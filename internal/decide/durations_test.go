@@ -69,7 +69,7 @@ func FuzzDurations(f *testing.F) {
 		if u < 0 || u >= 1 || math.IsNaN(u) {
 			return
 		}
-		// Use the numbers as the times that clocks show, and as the lengths of leases.
+		// Use the fuzzed numbers as clock readings and as lengths of leases.
 		now, lease := time.Duration(max(a, math.MinInt64/2)), time.Duration(max(b, 1))
 		margin, long := lease/10, time.Duration(max(c, 0))
 		at := Instant{Mono: now, Boot: now}

@@ -7,27 +7,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Constants of the pauses of a waiter without a place in the queue.
+// Constants for the pauses of a waiter without a place in the queue.
 const (
 	longestOutside = 12 * time.Second
-	firstOutside   = 250 * time.Millisecond // longest first pause; with a longer one, the key would be idle if few waiters wait outside the queue
+	firstOutside   = 250 * time.Millisecond // longest first pause; a longer one would leave the key idle if few waiters wait outside the queue
 	leastAhead     = 8                      // a waiter outside the queue pauses at least as long as a waiter in the queue with this many waiters before it
-	mostOfWait     = 1. / 32                // shortest pause, as a part of the waiter's wait so far
-	unmoved        = 1. / 10                // pause if the front has not moved, as a part of the waiter's wait so far
-	toFront        = 1. / 2                 // pause as a part of the estimated time until the front reaches the waiter
-	spread         = 1. / 4                 // random deviation of a pause, as a part of the pause
+	mostOfWait     = 1. / 32                // shortest pause, as a fraction of the waiter's wait so far
+	unmoved        = 1. / 10                // pause if the front has not moved, as a fraction of the waiter's wait so far
+	toFront        = 1. / 2                 // pause, as a fraction of the estimated time until the front reaches the waiter
+	spread         = 1. / 4                 // random deviation of a pause, as a fraction of the pause
 )
 
-// Outside is the knowledge of a waiter that has found no place in a record's queue. Each
-// entry of the queue has the time when its waiter began to wait, by the clock of that
-// waiter's client. So clocks decide who waits longer, but never who holds the key.
+// Outside holds the facts from which a waiter without a place in a record's queue computes
+// its pauses. Each entry of the queue has the time when its waiter began to wait, according
+// to the clock of that waiter's client. So clocks decide which waiter has waited longer,
+// but never which client holds the key.
 type Outside struct {
 	Waited    time.Duration
-	RoundTrip time.Duration // the last round trip
+	RoundTrip time.Duration // duration of the last round trip
 	Ahead     time.Duration // time between the front and the start of this wait; zero or negative if the waiter is overdue
-	Moved     time.Duration // how far the front has moved since the waiter first saw it
+	Moved     time.Duration // time by which the front has moved since the waiter first saw it
 	Seen      time.Duration // time since the waiter first saw the front; 0 after one read
-	Last      time.Duration // the last pause
+	Last      time.Duration // duration of the last pause
 }
 
 // Front returns the time before which half of the waiters in a queue began to wait. began

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Bounds of RenewalDeadline.
+// Bounds of the result of RenewalDeadline.
 const (
 	renewalAtLeast = 250 * time.Millisecond
 	renewalAtMost  = 2 * time.Second
@@ -64,11 +64,11 @@ func RenewalRetry(n int, every, left time.Duration, u float64) time.Duration {
 
 // Demand is how many renewals per second the leases of a client need.
 type Demand struct {
-	Usual float64 // rate for one renewal of each lease per period
-	Least float64 // rate for one renewal of each lease in the time for which it is trusted
+	Usual float64 // renewals per second if each lease is renewed once per period
+	Least float64 // renewals per second if each lease is renewed once in the time for which it is trusted
 }
 
-// Add adds a lease that is renewed once every period and trusted for the time trust.
+// Add adds a lease that is renewed once every period and trusted for the duration trust.
 func (d Demand) Add(every, trust time.Duration) Demand {
 	return Demand{Usual: d.Usual + perSecond(every), Least: d.Least + perSecond(trust)}
 }
@@ -85,21 +85,21 @@ func perSecond(every time.Duration) float64 { return 1 / max(every, time.Millise
 // Algorithms", 1989). The zero Pace sets no limit.
 type Pace struct {
 	PerSecond float64
-	lowered   time.Duration // when the pace was last lowered, as the time since some origin
-	raised    time.Duration // when the pace was last raised, as the time since some origin
+	lowered   time.Duration // time when the pace was last lowered, counted from some origin
+	raised    time.Duration // time when the pace was last raised, counted from some origin
 }
 
 // These constants say how the pace changes. Throttled answers within a short time lower the
 // pace only once, because a table that throttles one request also throttles those sent with
-// it. The pace never falls below the rate that keeps every lease trusted, times paceReserve
-// to allow for renewals that are throttled.
+// it. The pace never falls below paceReserve times the rate that keeps every lease trusted.
+// The reserve allows for renewals that are throttled.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
-	paceGrowth  = 0.05 // added at each step, as a part of the usual demand
+	paceGrowth  = 0.05 // growth of the pace per second, as a fraction of the usual demand
 	paceReserve = 1.5
 	paceLeast   = 5.0
-	paceFree    = 1.5 // no limit is needed above this multiple of the usual demand
+	paceFree    = 1.5 // the limit is removed above this multiple of the usual demand
 )
 
 // Throttled returns the pace after a throttled renewal. sent is the time when the renewal

@@ -8,22 +8,22 @@ import (
 // Transaction is a classified answer to a TransactWriteItems request.
 type Transaction struct {
 	Effect  Effect
-	Cause   Cause    // the gravest cause among the items, or the cause of the whole request's failure
+	Cause   Cause    // the gravest cause among the items; if the request failed as a whole, the cause of that failure
 	Reasons []Reason // reasons of all items, in the order sent; nil if the answer has none
 }
 
-// Reason is the reason for which one item cancelled a transaction. Its cause is None if the
-// item did not cancel it.
+// Reason says why one item cancelled a transaction. Cause is None if the item did not
+// cancel the transaction.
 type Reason struct {
 	Cause Cause
-	Old   map[string]types.AttributeValue // the old item, with ConditionFailed; nil if there is none, or if the request did not ask for it
+	Old   map[string]types.AttributeValue // the old item, set with ConditionFailed; nil if no item exists, or if the request did not ask for the old item
 }
 
 // ClassifyTransaction interprets the error of a TransactWriteItems request. A
 // cancelled transaction has written nothing.
 func ClassifyTransaction(err error) Transaction {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		t := Transaction{Effect: NotApplied, Cause: Busy} // an answer without reasons: the transaction may succeed later
+		t := Transaction{Effect: NotApplied, Cause: Busy} // without reasons in the answer, the transaction may succeed later
 		for i, r := range cancelled.CancellationReasons {
 			reason := classifyReason(r)
 			t.Reasons = append(t.Reasons, reason)
@@ -37,7 +37,7 @@ func ClassifyTransaction(err error) Transaction {
 		return t
 	}
 	if _, ok := as[*types.TransactionInProgressException](err); ok {
-		// The same request is in flight, as no other has its token.
+		// No other request has this token, so the same request is in flight.
 		return Transaction{Effect: Unknown, Cause: Unreachable}
 	}
 	r := Classify(err)

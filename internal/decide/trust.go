@@ -23,15 +23,15 @@ func (i Instant) Add(d time.Duration) Instant {
 // Past reports whether either clock has reached until. A holder uses the clock that is further ahead.
 func (i Instant) Past(until Instant) bool { return i.Remaining(until) <= 0 }
 
-// Remaining returns the time left until the given instant, by the clock on which less is
-// left.
+// Remaining returns the time left until the given instant, measured by the clock that
+// leaves less time.
 func (i Instant) Remaining(until Instant) time.Duration {
 	return min(durations.Less(until.Mono, i.Mono), durations.Less(until.Boot, i.Boot))
 }
 
-// Since returns the time since the given instant, by the clock on which more has passed.
-// Use it for anything that lasts longer than a request: the server's clock keeps running
-// while this machine is suspended.
+// Since returns the time since the given instant, measured by the clock that shows more
+// time. Use it for anything that lasts longer than a request: the server's clock keeps
+// running while this machine is suspended.
 func (i Instant) Since(then Instant) time.Duration {
 	return max(durations.Less(i.Mono, then.Mono), durations.Less(i.Boot, then.Boot))
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// View is a waiter's knowledge of the record of the key that it wants.
+// View holds the facts that a waiter knows about the record of the key that it wants.
 type View struct {
 	Known    bool          // a reply has shown the record
 	Free     bool          // there is no record, or it is released
 	Ours     bool          // the record shows an attempt of this client, but none of its callers holds the key by that attempt
-	Grant    time.Duration // when the current grant was first seen, in monotonic time
-	Dead     time.Duration // when the holder will be dead if the record does not change, in monotonic time
+	Grant    time.Duration // time when the current grant was first seen, in monotonic time
+	Dead     time.Duration // time when the holder will be dead if the record does not change, in monotonic time
 	PollMin  time.Duration
 	PollMax  time.Duration
-	Looked   time.Duration // when a reply last showed the record, in monotonic time
+	Looked   time.Duration // time when a reply last showed the record, in monotonic time
 	Position *Position     // position in the record's queue; nil if the waiter is not in the queue
 	Outside  *Outside      // set if the waiter found no room in the queue; nil if it is in the queue, or polls with random pauses
 }
@@ -23,23 +23,24 @@ type View struct {
 // Position is the position of a waiter in the queue of a record.
 type Position struct {
 	Ahead     int           // number of waiters before this one
-	RoundTrip time.Duration // the last round trip
+	RoundTrip time.Duration // duration of the last round trip
 	Most      time.Duration // the longest pause; see LongestPauseInQueue
 }
 
 // LongestQueuePause is the longest pause of a waiter in the queue of a record.
 const LongestQueuePause = time.Second
 
-// Bounds of HandOverLease.
+// Bounds of the result of HandOverLease.
 const (
 	shortestHandOver = 3 * time.Second
 	longestHandOver  = 10 * time.Second
 )
 
 // HandOverLease returns the lease with which a client hands a key to another client's
-// waiter. It is half of the client's own lease, from 3 s to 10 s, and never more than its
-// own lease. If the waiter is dead, the key is blocked for the hand-over lease. If it is
-// alive, its renewals may be throttled for almost as long.
+// waiter. The result is half of the client's own lease, limited to the range from 3 s to 10
+// s, and never longer than the client's own lease. If the waiter is dead, it blocks the key
+// for the hand-over lease. If the waiter is alive, it keeps the key even if its renewals
+// are throttled for almost that long.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
@@ -48,24 +49,26 @@ func HandOverLease(lease time.Duration) time.Duration {
 const suspensions = 6
 
 // SuspendedUntil returns the time until which a client with the given lease suspends a
-// queue, if its clock shows wall. The client has taken the key over from a dead waiter to
-// which the key had been handed. Other waiters may also be dead, and each would block the
-// key for a hand-over lease. While a queue is suspended, the key is handed to none of its
-// waiters. So dead waiters cost only one hand-over lease in that time.
+// queue; wall is the time on the client's clock. The client has just taken the key over
+// from a dead waiter to which the key had been handed. Other waiters may also be dead, and
+// each would block the key for a hand-over lease. While a queue is suspended, the key is
+// handed to none of its waiters. So dead waiters cost only one hand-over lease in that
+// time.
 func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 	return wall.Add(durations.Times(lease, suspensions))
 }
 
-// IsSuspended reports whether a queue that is suspended until until is still suspended, for
-// a client with that lease whose clock shows wall. A time that is further ahead than such a
-// client would set comes from a wrong clock, and is ignored.
+// IsSuspended reports whether a queue that was suspended up to the time until is still
+// suspended. wall is the time on the clock of the client that asks, and lease is the
+// client's lease. A time further ahead than such a client would set comes from a wrong
+// clock, and is ignored.
 func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 	return wall.Before(until) && !until.After(SuspendedUntil(wall, lease))
 }
 
 // leastLongest is the smallest result of LongestPauseInQueue. Every lease that a client may
-// have gives a longer pause. A record may show a shorter lease, but it is not read more
-// often than this.
+// have gives a longer pause. A record may show a shorter lease; even then, it is not read
+// more often than this.
 const leastLongest = 25 * time.Millisecond
 
 // LongestPauseInQueue returns the longest pause of a waiter in a queue. own is the lease of
@@ -76,8 +79,9 @@ func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
 
-// Limits of the joins that a call may send. The joins are limited because a damaged record,
-// or one whose queue is erased repeatedly, never shows the joins.
+// Limits on the requests to join a queue (joins) that a call may send. A damaged record
+// never shows the joins, and a call without limits would repeat them. The same applies to a
+// record with a queue that is erased repeatedly.
 const (
 	joinsAtOnce = 16
 	joinEvery   = 4 * time.Second
@@ -90,7 +94,8 @@ type Joins struct {
 	since time.Duration // monotonic time from which joins are added, one every joinEvery
 }
 
-// Take uses one of the allowed joins at the time now. It returns false if none is left.
+// Take uses up one of the joins that are allowed at the time now. It returns false if none
+// is left.
 func (j *Joins) Take(now time.Duration) bool {
 	back := int64(durations.Less(now, j.since) / joinEvery)
 	if back >= int64(j.spent) {
@@ -115,8 +120,8 @@ const (
 )
 
 // Queues returns how many queues a call for one of several keys should be in after it has
-// waited for the given time: two, and one more each time its wait has doubled. So a key
-// that is held for hours does not delay a call that has chosen the queue of that key.
+// waited for the given time: two, and one more each time its wait has doubled. So the call
+// is not stuck if it first chose the queue of a key that is held for hours.
 func Queues(waited time.Duration) int {
 	n := queuesAtOnce
 	for ; waited >= queuesMore; waited /= 2 {
@@ -137,7 +142,7 @@ const (
 
 // lately is the age up to which a read counts as recent. After a recent read, a takeover
 // needs no other read. After an older read, the waiter reads again first. Where thousands
-// of waiters poll rarely, another client has usually taken the key over before.
+// of waiters poll rarely, another client has usually taken the key over in the meantime.
 const lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. u is uniform in [0,1).
@@ -168,22 +173,23 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	return Look, pause
 }
 
-// DeadByVersion returns when a holder will be dead if its version was first seen at since:
-// since + lease, by the observer's monotonic clock. Wall clocks are not used.
+// DeadByVersion returns the time when a holder is dead if it still has the version that was
+// first seen at the time since. The result is since + lease, by the observer's monotonic
+// clock. Wall clocks are not used.
 func DeadByVersion(since, lease time.Duration) time.Duration { return durations.Sum(since, lease) }
 
-// DeadByClock returns when a holder whose record has an expiry time will be dead, or since
-// when it has been dead, in monotonic time. The holder is dead at expires + skew + step by
-// this machine's wall clock, which shows wall at the monotonic time now.
+// DeadByClock returns the monotonic time when a holder with an expiry time in its record is
+// dead; the result may be in the past. The holder is dead once this machine's wall clock
+// shows expires + skew + step. That clock shows wall at the monotonic time now.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }
 
-// LooksDead reports whether a holder appears dead by the times in its record: it was
-// written at least a lease ago, according to wall clocks. If written is zero, the time is
-// unknown and the holder does not appear dead. Wall clocks differ. So the result only
-// decides whether it is worthwhile to observe the holder for a lease, and never that the
-// holder is dead.
+// LooksDead reports whether a holder appears dead because, according to wall clocks, its
+// record was written at least a lease ago. If written is zero, the time is unknown and the
+// holder does not appear dead. Wall clocks differ, so the result never proves that the
+// holder is dead. It only decides whether it is worthwhile to observe the holder for a
+// lease.
 func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }

@@ -91,8 +91,8 @@ func TestTakeoverWaitsUntilVersionIsUnchangedForLease(t *testing.T) {
 func TestTakeoverByWallClockWaitsForExpiryAndClockError(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
-		expires time.Duration // expiry time, as a time after wall
-		want    time.Duration // time of death, as a time after now
+		expires time.Duration // expiry time, relative to wall
+		want    time.Duration // time of death, relative to now
 	}{
 		{20 * time.Second, 23 * time.Second},
 		{-2 * time.Second, time.Second},
@@ -219,8 +219,8 @@ func TestHandOverLeaseIsHalfOfReleasersLeaseWithinLimits(t *testing.T) {
 	}
 }
 
-// Any waiter may become the head before it reads this in the record. After its pause, most
-// of the lease that it trusts must be left.
+// Any waiter may become the head during its pause, before it reads this in the record.
+// After the pause, most of the lease that the waiter trusts must be left.
 func TestPauseInQueueIsAtMostQuarterOfTrust(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ own, held, want time.Duration }{

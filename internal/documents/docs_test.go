@@ -40,7 +40,7 @@ var (
 	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`)
 )
 
-// anchors returns the names under which a document's headings can be linked to.
+// anchors returns the names by which links refer to the headings of a document.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
@@ -162,8 +162,8 @@ func TestSecurityPageNamesTestForEveryLine(t *testing.T) {
 	}
 }
 
-// packageDocs returns the doc comment and the name of each package in the repository, in
-// maps by the package's folder.
+// packageDocs returns the doc comment and the name of each package in the repository. The
+// keys of both maps are the packages' folders.
 func packageDocs(t *testing.T) (docs, names map[string]string) {
 	t.Helper()
 	docs, names = map[string]string{}, map[string]string{}

@@ -17,7 +17,7 @@ var sources = []string{
 
 // unquoted lists the Go blocks in pages that are not quoted from any source.
 var unquoted = []struct {
-	path, has string // the page of the block, and a text that only this block contains
+	path, has string // page with the block, and a text that only this block contains
 	why       string
 }{
 	{"docs/integrations.md", "gocron.NewTask(", "it is a part of a program with gocron; ExampleNoWait has the call"},

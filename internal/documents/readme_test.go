@@ -45,7 +45,7 @@ func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The first pattern of this script matches the output of the demo; TestScripts/demo
-	// checks it.
+	// checks that it does.
 	script, err := os.ReadFile("internal/cli/testdata/script/demo.txtar")
 	if err != nil {
 		t.Fatal(err)

@@ -17,13 +17,13 @@ import (
 
 // Life is the totals of all events of a process.
 type Life struct {
-	Grants      map[string]int // number of grants for each way to acquire a key, named by the adapters' word
+	Grants      map[string]int // number of grants for each way to acquire a key, by the adapters' names for the ways
 	Lost        map[leasehold.LostReason]int
-	Held        []time.Duration // how long each grant was held, shortest first
+	Held        []time.Duration // times for which the grants were held, shortest first
 	Renewals    int
 	RenewErrors int
 	Throttled   int
-	Commits     map[string]int // number of commits for each outcome, named by the adapters' word
+	Commits     map[string]int // number of commits for each outcome, by the adapters' names for the outcomes
 	Unreleased  int            // number of releases that failed
 	Done        int            // number of calls whose work had been done before
 	Requests    int
@@ -36,7 +36,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		switch e.Kind { // renewals and failed renewals are counted, as their numbers differ between lives
+		switch e.Kind { // count renewals and failed renewals, as their numbers differ from run to run
 		case leasehold.EventRenewed:
 			renewals.Add(1)
 		case leasehold.EventRenewError:
@@ -105,7 +105,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	life.Commits = map[string]int{"landed": 1, "failed": 1}
 	life.Held = append(life.Held, 5*time.Minute)
 
-	// Two broken locks: a renewal finds the first, and its release finds the second.
+	// Two broken locks: a renewal discovers the first break, and a release discovers the
+	// second.
 	granted := time.Now()
 	broken := w.Acquire(ctx, c, "broken")
 	w.Break(other, "broken")
@@ -148,7 +149,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	life.Requests = len(wire.Sent()) - 1 // without the renewal that found the lock broken, as the event of a loss does not count requests
+	life.Requests = len(wire.Sent()) - 1 // the renewal that found the lock broken is subtracted, as the event for a loss reports no number of requests
 	slices.Sort(life.Held)
 	return life
 }

@@ -25,7 +25,8 @@ func New(t *testing.T) *World {
 	return &World{lab.New(t)}
 }
 
-// Client returns a client, as if in a process of its own, and its network.
+// Client returns a client that acts like one in a separate process, and the client's
+// network.
 func (w *World) Client(onEvent func(context.Context, leasehold.Event)) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	cfg := lab.Config()
@@ -56,7 +57,7 @@ func (w *World) Break(c *leasehold.Client, key string) {
 	}
 }
 
-// missing returns a write that fails by its own condition.
+// missing returns a write that fails because its own condition is false.
 func missing() types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: aws.String("locks"), Key: lab.Key("no such key"),
@@ -67,7 +68,7 @@ func missing() types.TransactWriteItem {
 // Wire is the network between one client and the engine.
 type Wire struct{ *lab.Wire }
 
-// Throttle throttles the next request of an operation.
+// Throttle makes the network throttle the next request of the given operation.
 func (w *Wire) Throttle(op string) {
 	w.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == op }, func(*lab.Request) (*http.Response, error) {
 		return lab.Refusal(http.StatusBadRequest, "ThrottlingException"), nil

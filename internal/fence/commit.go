@@ -40,10 +40,10 @@ type Commit struct {
 	guards *request // request with the guards alone
 
 	requests   int
-	unanswered bool // a request has had no answer
+	unanswered bool // at least one request got no answer
 
 	mu       sync.Mutex    // guards the fields below
-	left     bool          // the caller has left: the commit sends nothing more
+	left     bool          // the caller no longer waits, so the commit sends nothing more
 	lastErr  error         // error of the last request that has ended
 	inFlight chan struct{} // closed when the SDK no longer reads the caller's values for the request in flight; nil if none is in flight
 }
@@ -60,7 +60,7 @@ type Result struct {
 
 // FailedGuard is a guard that failed.
 type FailedGuard struct {
-	Guard int           // index of the guard among the guards
+	Guard int           // index of the failed guard in the list of guards
 	Item  protocol.Item // the item whose condition failed; nil if there is no item, or if the engine does not return it
 }
 
@@ -78,8 +78,8 @@ func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteI
 	}
 }
 
-// Run sends the transaction until its outcome is known, or cannot be known. It ends soon
-// after ctx does, with the answer to the request in flight. It must be called once.
+// Run sends the transaction until its outcome is known, or can never be known. After ctx
+// has ended, Run returns once the request in flight has ended. It must be called only once.
 func (c *Commit) Run(ctx context.Context) Result {
 	c.token.since = c.env.Now()
 	r := c.run(ctx)
@@ -138,7 +138,7 @@ func failedGuards(reply decide.CommitReply, guards int) []FailedGuard {
 }
 
 // send sends a request once, and waits for its answer even if the caller leaves. sent is
-// false if the request is no longer of use.
+// false if begin does not allow the request.
 func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, sent bool, _ error) {
 	defer c.locks.LockSession(ctx)()
 	inFlight := c.begin(ctx)
@@ -152,12 +152,12 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	c.requests++
 	c.unanswered = c.unanswered || reply.Effect == decide.Unknown
 	c.answered(err)
-	read() // called here too, as a wrapper of the SDK may drop the option that calls read
+	read() // a wrapper of the SDK may drop the option that calls read, so read is called here, too
 	return reply, true, err
 }
 
 // begin marks a request as in flight. It returns nil if no request may be sent. If the
-// caller leaves after begin, it does not learn the outcome.
+// caller leaves after begin, the caller does not learn the outcome.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -185,9 +185,9 @@ func (c *Commit) LastErr() error {
 	return c.lastErr
 }
 
-// Leave lets the caller leave while Run continues, which then sends nothing more. It
-// returns once the caller's values are no longer read, and reports whether a request is in
-// flight.
+// Leave lets the caller leave while Run continues. Run then sends nothing more. Leave
+// returns once the SDK no longer reads the caller's values, and reports whether a request
+// is in flight.
 func (c *Commit) Leave() (inFlight bool) {
 	c.mu.Lock()
 	c.left = true

@@ -47,12 +47,12 @@ type event struct {
 	fate   fate
 }
 
-// table is DynamoDB as seen by a commit: a guard, a write with a condition, and the request
-// that has used the token. It is also the network between them.
+// table is DynamoDB as a commit sees it: a guard, a write with a condition, and the request
+// that has used the token. It is also the network between the commit and DynamoDB.
 type table struct {
 	attempts.DB // nil, as a commit calls only TransactWriteItems
 
-	held, open bool // whether the conditions of the guard and of the write are true
+	held, open bool // the condition of the guard is true (held), and the condition of the write is true (open)
 	used       string
 	applied    int
 	late       []*dynamodb.TransactWriteItemsInput
@@ -61,7 +61,7 @@ type table struct {
 	afterward func() // called at the end of the script
 	tokens    map[string]bool
 	untrusted bool
-	heard     func() // called when a request was throttled
+	heard     func() // called when the commit reports a throttled request
 	turn      func() // called when the commit may send its next request
 }
 
@@ -174,9 +174,10 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestCommitReportsTrueOutcomeForEveryRequestSequence plays every course of three requests. A write that
-// is reported as written was written exactly once. A write that is reported as not written
-// is never written, even after all late requests have arrived.
+// TestCommitReportsTrueOutcomeForEveryRequestSequence plays every sequence of fates of
+// three requests. A write that is reported as written was written exactly once. A write
+// that is reported as not written is never written, even after all late requests have
+// arrived.
 func TestCommitReportsTrueOutcomeForEveryRequestSequence(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
@@ -260,7 +261,7 @@ func TestCommitAfterEndOfTrustIsNotSent(t *testing.T) {
 
 func TestCommitSendsNothingAfterContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	tb := &table{held: true, open: true, turn: cancel} // cancelled while the commit waits to send
+	tb := &table{held: true, open: true, turn: cancel} // the context is cancelled while the commit waits to send
 	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {
 		t.Errorf("step %v, %d requests, applied %d times", r.Step, r.Requests, tb.applied)
 	}

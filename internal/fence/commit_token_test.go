@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// DynamoDB forgets an idempotency token after ten minutes, and so does the engine. A commit
-// that is repeated after that would be another commit.
+// DynamoDB forgets an idempotency token after ten minutes, and so does the engine. A
+// request that is repeated later would be another commit.
 func TestCommitIsNotRepeatedIfTokenExpiredDuringSuspend(t *testing.T) {
 	for name, meanwhile := range map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},

@@ -47,8 +47,8 @@ func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
 						bodies = append(bodies, c.Body)
 					}
 				}
-				// The same bytes mean the same token, and the same order of the members of
-				// every map.
+				// Equal bytes show that the requests have the same token, and list the
+				// members of every map in the same order.
 				if len(bodies) != 4 || !slices.ContainsFunc(bodies, func(b []byte) bool { return bytes.Equal(b, bodies[0]) }) {
 					t.Errorf("%d requests", len(bodies))
 				}

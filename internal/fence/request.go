@@ -21,7 +21,7 @@ import (
 // time.
 type request struct {
 	in     *dynamodb.TransactWriteItemsInput
-	guards int    // number of guards, which are the last items
+	guards int    // number of guards; they are the last items
 	body   []byte // body of the first attempt
 }
 
@@ -37,9 +37,9 @@ func (r *request) send(ctx context.Context, s *attempts.Sender, t *token, read f
 	return reply, err
 }
 
-// inTheSameBytes makes every attempt send the bytes of the first. The SDK writes the
-// members of a map in random order, and DynamoDB may take that for another request under
-// the same token (aws-sdk-go-v2 issue 1900).
+// inTheSameBytes makes every attempt send the same bytes as the first. The SDK writes the
+// members of a map in random order. DynamoDB may treat another order as another request
+// under the same token (aws-sdk-go-v2 issue 1900).
 func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	replace := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 		out middleware.SerializeOutput, md middleware.Metadata, err error,
@@ -72,7 +72,7 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 // it arrives.
 const tokenUse = 5 * time.Minute
 
-// errTokenOld is the reason why a request was not sent when it had been signed too late.
+// errTokenOld is the error of a request that was not sent because it was signed too late.
 var errTokenOld = errors.New("this request was not sent: its idempotency token is more than five minutes old")
 
 // token is the idempotency token of a commit.
@@ -84,9 +84,9 @@ type token struct {
 // isOld reports whether DynamoDB may soon forget the token.
 func (t *token) isOld() bool { return t.env.Now().Since(t.since) >= tokenUse }
 
-// checkWhenSigned makes the SDK check the token's age when it has signed a request. After a
-// pause, a process may sign a request long after it decided to send it. DynamoDB accepts a
-// request for five minutes after it was signed.
+// checkWhenSigned makes the SDK check the token's age right after it has signed a request.
+// After a pause, a process may sign a request long after it decided to send it. DynamoDB
+// accepts a request for five minutes after it was signed.
 func (t *token) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if t.isOld() {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// plain is a wrapper that keeps the SDK's signatures and drops the options of
-// each call.
+// plain wraps a client. Its methods have the same signatures as the SDK's, but drop the
+// options of each call.
 type plain struct{ machine.DB }
 
 func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {

@@ -1,7 +1,7 @@
 // Package filefault describes the faults of a local store's file: whether they end by
 // themselves, and how to repair them. Packages that handle such errors share it. Package
-// boltstore marks the lasting errors. The engine refuses requests with Code, which no
-// client repeats. The command gives the advice.
+// boltstore marks the lasting errors. The engine refuses requests with the error code Code,
+// and no client repeats such a request. The command-line tool gives the advice.
 package filefault
 
 import (
@@ -43,8 +43,8 @@ func Of(err error) (Fault, bool) {
 	return Fault{}, false
 }
 
-// In returns the fault in the text of an error. The engine answers as a server does, so
-// only the text of an error comes through.
+// In returns the fault in the text of an error. The engine answers like a server, so its
+// client receives only the text of the error.
 func In(text string) (Fault, bool) {
 	for _, f := range faults {
 		if strings.Contains(text, f.err.Error()) {

@@ -20,7 +20,7 @@ type Holds struct {
 	*core.Env
 	keys   *acquire.Keys
 	leases *lease.Leases
-	timing lease.Timing // timing of sessions, and of locks whose caller has chosen no other lease
+	timing lease.Timing // timing of sessions, and of locks for which the caller has chosen no other lease
 
 	shared    bool           // locks are held under a session
 	beginning ctxmutex.Mutex // held by the call that begins a session
@@ -29,7 +29,7 @@ type Holds struct {
 	failing  failing
 	resumes  indoubt.Attempts[string] // unresolved attempts to resume a grant, by the grant's id
 	resuming resuming
-	result   error // the error of Close, returned by later calls of Close
+	result   error // error of the first Close, returned by later calls of Close
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	held    map[*Lock]int

@@ -48,11 +48,12 @@ type closer struct {
 	wg      sync.WaitGroup
 
 	mu   sync.Mutex // guards the fields below
-	busy bool       // a function in Do has not returned in time
+	busy bool       // a function in Do did not return in time
 	errs []error
 }
 
-// byTrust returns the locks that callers have, the one with the least trust left first.
+// byTrust returns the locks that callers have, sorted by how much longer they are trusted,
+// shortest first.
 func (c *Holds) byTrust() []*Lock {
 	held := slices.DeleteFunc(c.Locks(), c.isUnclaimed)
 	now := c.Now()
@@ -163,8 +164,8 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// Prefer an error that was answered, as it shows the cause. The other requests were in
-	// flight when Close gave up.
+	// Prefer the error of an answered request, as it shows the cause. The other requests
+	// were in flight when Close gave up.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {

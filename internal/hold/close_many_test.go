@@ -59,7 +59,7 @@ func newServer(places int, takes time.Duration) *server {
 
 func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
 	thousands := 10_000
-	if lab.Race { // make test also runs this test without the race detector
+	if lab.Race { // use fewer locks with the race detector: make test also runs this test without it
 		thousands = 600
 	}
 	for name, tc := range map[string]struct {
@@ -174,7 +174,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 				if !errors.As(err, &op) {
 					t.Errorf("close: %v", err)
 				}
-				lab.Elapse(3 * time.Second) // let the requests in flight, which have no answer, end
+				lab.Elapse(3 * time.Second) // wait until the requests in flight, which are never answered, have ended
 			})
 		})
 	}

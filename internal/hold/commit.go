@@ -49,14 +49,15 @@ func (g *Group) commit(t *transaction) error {
 		return notSent(late, attempts.Cause(t.ctx))
 	}
 	result, err := t.run()
-	leave() // unlock before the caller learns the result, and may commit again or release the locks
+	leave() // unlock first: once the caller learns the result, it may commit again or release the locks
 	t.report(result, err)
 	return err
 }
 
-// CommitAndRelease does what Commit does, and also frees the keys: in the same transaction
-// or, if the writes were not applied, after it. wrong is a reason why nothing can be
-// committed, such as terms that cannot be kept; if it is set, the keys are only freed.
+// CommitAndRelease does what Commit does, and also frees the keys. It frees them in the
+// same transaction or, if the writes were not applied, after it. wrong is a reason why
+// nothing can be committed, such as terms that cannot be kept. If wrong is set,
+// CommitAndRelease only frees the keys.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {
@@ -244,9 +245,9 @@ func notSent(h *Lock, cause error) error {
 	return h.c.Errorf("commit", h.key, "nothing was sent: %w", cause)
 }
 
-// Commits of one lock exclude each other and the lock's release, by h.committing. So they
-// do not conflict, and none finds the record changed by another. Renewals wait for commits
-// if there is time.
+// Each commit or release of a lock locks the mutex h.committing, so only one runs at a
+// time. They do not conflict, and none finds that another has changed the record. Renewals
+// wait for commits if there is time.
 
 // takeTurns sorts holds, and locks the committing mutex of each in the sorted order. All
 // callers use this order. The caller must call leave. If limit ends first, late is the lock

@@ -402,7 +402,7 @@ func TestNextGrantProvesUnansweredCommitAndRelease(t *testing.T) {
 			t.Errorf("never answered: %v", err)
 		}
 		next := w.Acquire(other, "job")
-		lab.Elapse(10 * time.Second) // the release that follows the commit is answered in that time
+		lab.Elapse(10 * time.Second) // long enough for the release after the commit to be answered
 		if err := lock.Release(t.Context()); err != nil {
 			t.Errorf("released again: %v", err)
 		}

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// appliedUnheard applies the first commit, calls then, and drops the reply to the commit.
+// appliedUnheard makes the network apply the first commit, call then, and drop the reply to
+// the commit.
 func appliedUnheard(wire *lab.Wire, then func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()

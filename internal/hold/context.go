@@ -10,9 +10,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockContext is a context that reads the clock. So it is right after a pause of the
-// process, even before a timer has fired. It wraps an ordinary cancel context, which stores
-// the cause. Package context attaches children to the wrapped context without a goroutine.
+// lockContext is a context that reads the clock. So its state is right even after a pause
+// of the process, before any timer has fired. It wraps an ordinary cancel context, which
+// stores the cause. Package context attaches children to the wrapped context without a
+// goroutine.
 type lockContext struct {
 	context.Context
 	readClock func() // function that ends the context if the lock's time has run out
@@ -33,8 +34,8 @@ func heldKeysOf(ctx context.Context) *heldKeys {
 	return held
 }
 
-// Of returns the lock of the given key that ctx belongs to, or nil if there is none that is
-// still held.
+// Of returns the lock of the given key that ctx belongs to. It returns nil if ctx belongs
+// to no lock of that key that is still held.
 func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && h.by.key == key && h.by.Ended() == nil {
@@ -44,8 +45,8 @@ func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	return nil
 }
 
-// Above returns a lock that ctx belongs to and whose key comes after key in the sorted
-// order, or nil if there is none that is still held.
+// Above returns a lock that ctx belongs to and that has a key after the given key in the
+// sorted order. It returns nil if no such lock is still held.
 func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && h.by.want.InOrder && h.by.key.Compare(key) > 0 && h.by.Ended() == nil {
@@ -132,13 +133,13 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// besides returns a context that ends with ctx, but not when one of holds is released. ctx
-// may be bound to that lock, and the release must still be sent.
+// besides returns a context that ends with ctx, unless ctx ends because one of holds is
+// released. ctx may be bound to that lock, and the release must still be sent.
 func besides(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
-		bound := heldKeysOf(ctx).has(holds) // if false, a release that ends ctx is the release of another lock
+		bound := heldKeysOf(ctx).has(holds) // if false, a release that ends ctx must be the release of another lock
 		stop := context.AfterFunc(ctx, func() {
 			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, core.ErrReleased) {
 				cancel(cause)
@@ -147,8 +148,8 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// A release may have ended ctx. The contexts from which ctx was bound, and its
-	// deadline, still count.
+	// A release may have ended ctx. The contexts that were bound to the released locks, and
+	// the deadline of ctx, still count.
 	for held := heldKeysOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)
@@ -157,7 +158,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	if deadline, ok := ctx.Deadline(); ok {
 		late, end := context.WithDeadline(context.Background(), deadline)
 		stop := context.AfterFunc(late, func() {
-			<-ctx.Done() // ctx has ended, or is just ending, so a cause will be set
+			<-ctx.Done() // wait: ctx has ended or is just ending, so a cause will be set
 			cause := attempts.Cause(ctx)
 			if errors.Is(cause, core.ErrReleased) {
 				cause = context.DeadlineExceeded

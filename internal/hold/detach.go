@@ -28,14 +28,15 @@ type Detached struct {
 // Detach ends the handle of a lock without releasing the key. The lock must not be shared
 // or under a session. Usually Detach sends nothing. But if another client has handed the
 // key over and no renewal has succeeded since, Detach renews first. So the next process has
-// a full lease in which to resume the grant. If that renewal fails, the handle stays.
+// a full lease in which to resume the grant. If that renewal fails, the handle does not
+// end.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
 		return Detached{}, err
 	}
 	if h.lease.RestsOnHandOver() && !l.isShared() {
-		if err := l.Renew(h.ctx, Renewal{}); err != nil { // repeated until the lock is no longer trusted
+		if err := l.Renew(h.ctx, Renewal{}); err != nil { // Renew repeats the renewal until it is answered or the lock is no longer trusted
 			return Detached{}, err
 		}
 	}

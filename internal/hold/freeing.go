@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// releaseAttempt is one write sent once. Its version is never used again.
+// releaseAttempt is one write to free a key, sent once. Its version is never used again.
 type releaseAttempt struct {
 	acquire.GrantAttempt
 	handsOver bool // the write hands the key to the next goroutine of this client
@@ -32,7 +32,7 @@ type freeing struct {
 	h             *Lock
 	hold          protocol.Hold   // the grant to free, without the attempts sent so far; a hand-over replaces it
 	record        protocol.Record // the record as left by the last write that is known to have been applied
-	mayHaveStored bool            // a later write without an answer may have stored something
+	mayHaveStored bool            // a write after the last applied one has no answer, and may have stored something
 	sentInLease   bool            // the first write was sent before the lease had expired
 	reportsDone   bool            // a release reports that the work is done; its repetitions report it too
 	marked        bool            // a release has stored the mark, or a record has shown it
@@ -41,13 +41,13 @@ type freeing struct {
 
 	retry  *time.Timer // timer that repeats a failed release; nil before the first failure
 	pauses attempts.Pauses
-	until  decide.Instant // when repetitions end, because the lease has freed the key; under a session, which is renewed, each release sets it again
+	until  decide.Instant // time when repetitions end, because the lease has freed the key; a session's lease is renewed, so each release under a session sets the time again
 	sent   int            // number of requests since the last report
 
 	r *release // the release that may send requests now; guarded by h.mu
 }
 
-// left is the extent to which a grant may have left this client's hands.
+// left says how far a grant may have passed out of this client's control.
 type left int
 
 // Values of left, in the order in which they come.
@@ -187,7 +187,7 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	} else {
 		r = f.tried.Try(f.r.ctx, h.c.Requests, op)
 	}
-	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // After(true), because DynamoDB has accepted this client: it has answered the request for the grant
+	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // After(true), because DynamoDB accepted this client before, when it answered the request for the grant
 	return r
 }
 
@@ -197,8 +197,8 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
 // longestPause returns the longest pause between attempts of a release that may take the
-// whole lease. It grows with the lease, because a condition can name only a limited number
-// of attempts.
+// whole lease. The pause grows with the lease, because a condition can name only a limited
+// number of attempts.
 func (f *freeing) longestPause() time.Duration {
 	return max(time.Second, f.h.lease.Root().Duration()/15)
 }
@@ -223,7 +223,7 @@ func (f *freeing) passTurn() {
 }
 
 // repeat arranges that a failed release is repeated if the record may still show the grant.
-// It reports whether it does so. No client treats the grant as held, and this client may
+// It reports whether it does so. This client no longer treats the grant as held, and may
 // take the key over at once. But other clients respect the grant's lease, and a session's
 // lease does not end. So the release is repeated.
 func (f *freeing) repeat(err error) bool {

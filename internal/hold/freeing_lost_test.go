@@ -170,7 +170,7 @@ func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 				foreign := make(chan *leasehold.Lock)
 				go func() { l := w.Acquire(b, "job"); wire.SetFault(nil); foreign <- l }()
 				lab.Elapse(15 * time.Second)
-				wire.SetFault(lab.Cut) // lasts until the lease has run out and the other client is granted the key
+				wire.SetFault(lab.Cut) // the network is cut until the lease has run out and the other client is granted the key
 				if err := lock.Release(t.Context()); err != nil {
 					t.Errorf("error %v", err)
 				}
@@ -196,7 +196,7 @@ func TestReleaseWithoutSessionIsNotProvenByNextGrant(t *testing.T) {
 		})
 		go func() {
 			lab.Elapse(time.Millisecond)
-			w.Delete(w.Sessions()[0]) // deleted by hand
+			w.Delete(w.Sessions()[0]) // the row is deleted, as if by hand
 			lab.Elapse(10 * time.Second)
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
 			taken.Store(true)

@@ -437,12 +437,12 @@ func TestGroupCommitAndReleaseIsNotSentIfAnyLockIsLost(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			case <-yEnds: // y is lost: back to the true time, so that x can be released
+			case <-yEnds: // y is lost: show the true time again, so that x can be released
 				return mono, mono
 			default:
 			}
 			select {
-			case <-xEnds: // x was given up: the clock jumps ahead, so that y expires
+			case <-xEnds: // x was given up: show a time an hour ahead, so that y expires
 				return mono, mono + time.Hour
 			default:
 				return mono, mono

@@ -52,7 +52,7 @@ func guardsOf(rows []*row) []types.TransactWriteItem {
 }
 
 // GuardError tells the locks how one of the caller's own transactions ended. The items of
-// that transaction from index first on were Guards.
+// that transaction from index first on were the guards that Guards returned.
 func (g *Group) GuardError(err error, first int) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) || first < 0 || first > len(cancelled.CancellationReasons) {

@@ -28,7 +28,7 @@ type Handle struct {
 	warnings []*lease.Warning // guarded by h.mu
 }
 
-// Warning is a function to call once less than Left of the trust remains.
+// Warning is a function that is called when less than Left of the trust remains.
 type Warning struct {
 	Left time.Duration
 	Call func()
@@ -62,7 +62,8 @@ func (l *Handle) TrustedUntil() time.Time {
 	return l.h.c.Wall().Add(left).Round(0)
 }
 
-// add adds l to the handles of the grant. Its context has the values of the given one, which must never be cancelled.
+// add adds l to the handles of the grant. The context of l has the values of the context
+// values, which must never be cancelled.
 func (h *Lock) add(values context.Context, l *Handle) {
 	l.h = h
 	l.ctx, l.cancel = newLockContext(values, h)
@@ -71,7 +72,7 @@ func (h *Lock) add(values context.Context, l *Handle) {
 	h.handles = append(h.handles, l)
 }
 
-// Share adds l to the handles of a grant that has some already.
+// Share adds l to the handles of a grant that already has other handles.
 func (h *Lock) Share(ctx context.Context, l *Handle, warnings []Warning) error {
 	h.add(context.WithoutCancel(ctx), l)
 	err := h.Ended()
@@ -98,17 +99,17 @@ func (h *Lock) dropHandle(l *Handle) {
 	h.handles = slices.DeleteFunc(h.handles, func(o *Handle) bool { return o == l })
 }
 
-// warn starts the warnings that the caller asked for. The caller must hold h.mu, or be the
-// only one that has the handle.
+// warn starts the given warnings. The calling function must hold h.mu, or no other
+// goroutine may have the handle yet.
 func (l *Handle) warn(asked []Warning) {
 	for _, w := range asked {
 		l.warnings = append(l.warnings, l.h.lease.Warn(w.Left, w.Call))
 	}
 }
 
-// leave ends this handle if others share the grant. left reports whether this call ended
-// it, and before whether an earlier call had. The handle still counts as one of the sharers
-// until drop.
+// leave ends this handle if other handles share the grant. left reports whether this call
+// has ended the handle, and before whether an earlier call had. Until drop is called, the
+// handle still counts as sharing the grant.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
 	if l.closed || l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
@@ -147,8 +148,8 @@ func (l *Handle) isShared() bool {
 	return len(l.h.handles) > 1
 }
 
-// BeginWork counts a function in Do, which Close waits for. It returns an error if the lock
-// has ended.
+// BeginWork counts a function in Do, so that Close waits for the function. It returns an
+// error if the lock has ended.
 func (l *Handle) BeginWork() error {
 	l.h.mu.Lock()
 	l.h.working++ // counted before the check: Close first ends the contexts, then waits for the functions

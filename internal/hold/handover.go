@@ -14,8 +14,9 @@ import (
 // waiters poll, and the key is released as if there were no queue.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
-// mostHeads is the largest number of heads that a release tries: each may leave the queue
-// while the write is in flight.
+// mostHeads is the largest number of heads to which one release tries to hand the key. A
+// head may leave the queue while the write is in flight, and then the release tries the
+// next head.
 const mostHeads = 3
 
 // handToHead hands the key to the head of the record's queue. One write ends this grant,
@@ -84,7 +85,7 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		case f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false):
 			return true, nil
 		}
-		return true, f.lost(r.Item) // nil if this grant had been handed over before, and so had ended
+		return true, f.lost(r.Item) // lost returns nil if this grant had been handed over before, and so had ended
 	}
 	return false, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The length of a section, and the round trip to the table.
+// Duration of a critical section, and of a round trip to the table.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
@@ -32,7 +32,7 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 		var all sync.WaitGroup
 		for i := range processes {
 			c, wire := w.Client(cfg)
-			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond)) // every client is at a different distance
+			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond)) // each client has a different round trip
 			for range goroutines {
 				all.Go(func() {
 					for ctx.Err() == nil {
@@ -52,8 +52,7 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 	})
 }
 
-// TryAcquire is refused while the key is held, and also when the key is handed to other
-// waiters.
+// TryAcquire fails while the key is held, and also when the key is handed to other waiters.
 func TestTryAcquireReturnsHeldWhileWaitersTakeTurns(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
@@ -91,8 +90,8 @@ func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// The other client must join the queue within one section, and may not see
-				// the reply in that time.
+				// The other client must join the queue within one section. It may happen
+				// that the reply arrives only after that time.
 				limit, cancel := context.WithTimeout(t.Context(), 2*section+10*roundTrip+time.Second/4)
 				defer cancel()
 				if lock, err := theJob(limit, other); err != nil {
@@ -223,7 +222,7 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 }
 
 // One process waits beside many goroutines of another process. The record's queue makes
-// sure that the process has its turn.
+// sure that the first process gets its turn.
 func TestQueuedProcessIsGrantedKeyDespiteGoroutinesOfHolder(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)

@@ -95,9 +95,9 @@ type noPool struct{ *lab.Wire }
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
 // crowded returns a client that holds job and other locks, and a function that acquires one
-// more lock. After a call of that function, a hand-over of job logs a warning that so many
-// locks are held. The hand-over blocks there until the channel until is closed, between the
-// grant and the check of who is in the queue.
+// more lock. After a call of that function, a hand-over of job logs a warning about the
+// number of held locks. The log handler blocks the hand-over there, between the grant and
+// the check of who is in the queue. It does so until the channel until is closed.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -238,7 +238,7 @@ func TestHandOverOfKeyFreedByOperatorGrantsNothing(t *testing.T) {
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.LoseReply(r)
-			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) // marked as released by hand, with the same version
+			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) // marked as released, as if by hand, with the same version
 			return res, err
 		}))
 		w.Release(lock)
@@ -448,7 +448,8 @@ func TestReleaseWithChangesDoesNotHandOverToGoroutine(t *testing.T) {
 	}
 }
 
-// mostNamed returns the number of versions in the longest list of a request's condition.
+// mostNamed returns the number of versions in the longest list of versions in a request's
+// condition.
 func mostNamed(c lab.Call) int {
 	most := 0
 	for _, in := range regexp.MustCompile(` IN \(([^)]*)\)`).FindAllSubmatch(c.Body, -1) {

@@ -29,7 +29,7 @@ type Lock struct {
 
 	unclaimed bool // the lock was resumed, but its caller does not have it yet; guarded by the client's mu
 
-	committing ctxmutex.Mutex // excludes other commits, and the release
+	committing ctxmutex.Mutex // held during each commit and the release, so that only one of them runs at a time
 
 	onAsked atomic.Pointer[func()] // called when the holder is asked to step down; nil if not registered
 
@@ -38,7 +38,7 @@ type Lock struct {
 	working      int           // number of functions in Do
 	idle         chan struct{} // closed when no function in Do is left; Close waits for it
 	lasted       time.Duration // how long the lock was trusted, set when the trust has ended
-	heldReported bool          // an event has reported how long the lock was held
+	heldReported bool          // an event has already reported how long the lock was held
 	givenUp      bool          // true if a release has ended the trust, and not a loss, Detach or a Close that releases nothing
 	release      *release      // the last release that has begun
 	freeing      *freeing      // state that is used by one release at a time
@@ -78,7 +78,7 @@ func (h *Lock) Token() int64 { return h.token }
 // Want returns what the caller asked for.
 func (h *Lock) Want() *acquire.Want { return h.want }
 
-// UnderSession reports whether a session is renewed in the lock's place.
+// UnderSession reports whether a session is renewed in place of the lock's own lease.
 func (h *Lock) UnderSession() bool { return h.session != nil }
 
 // Duration returns the duration of the lease.
@@ -111,14 +111,15 @@ func (h *Lock) Handles() []*Handle {
 	return slices.Clone(h.handles)
 }
 
-// Ended returns the error with which the trust has ended, or nil while it lasts.
+// Ended returns the error with which the trust has ended, or nil while the lock is trusted.
 func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }
 
 // end ends the trust permanently. It reports whether this call ended it: only the first
 // call does.
 func (h *Lock) end(cause error) bool { return h.endWith(cause, nil) }
 
-// endWith does what end does. If it ends the trust, r is the lock's release.
+// endWith does what end does. If this call ends the trust, endWith also records r as the
+// lock's release, unless r is nil.
 func (h *Lock) endWith(cause error, r *release) bool {
 	h.mu.Lock()
 	ended := h.lease.End(cause)
@@ -187,8 +188,8 @@ func (h *Lock) outlived() error {
 	return nil
 }
 
-// reportLosses reports locks that were lost; all of them have ended. Waiters and warnings
-// come first, as the log and listeners may be slow.
+// reportLosses reports locks that were lost; all of them have ended. It first lets waiters
+// have their turn and gives the warnings, as the log and listeners may be slow.
 func reportLosses(lost []*Lock) {
 	for _, h := range lost {
 		h.passTurn()

@@ -101,7 +101,7 @@ func (h *Lock) missingMark() error {
 func freed(err error) bool { return err == nil || errors.Is(err, core.ErrLost) || isUnmarked(err) }
 
 // lost returns the error of a release that found the record without the grant. It returns
-// nil if this client had already given the lock up, or may have.
+// nil if this client had already given the lock up, or may have given it up.
 func (f *freeing) lost(item protocol.Item) error {
 	if f.r.terms.Done {
 		if err := f.unmarked(item); err != nil {

@@ -169,7 +169,8 @@ func TestCloseLimitsTimeForStoringMark(t *testing.T) {
 	}
 }
 
-// longLease returns a configuration whose lease is too long to wait for.
+// longLease returns a configuration with a lease so long that the test cannot wait until it
+// ends.
 func longLease() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Lease = 15 * time.Minute
@@ -314,7 +315,7 @@ func TestBackgroundReleaseDoesNotEndGrantOfNextHolder(t *testing.T) {
 	}
 }
 
-// refuseOf throttles the requests that satisfy fits.
+// refuseOf returns a fault that throttles the requests that satisfy fits.
 func refuseOf(fits func(lab.Call) bool) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if fits(r.Call) {

@@ -79,10 +79,11 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// release ends the trust in all the locks and frees their keys. However soon ctx ends, it
-// may take ReleaseGrace. A release that stores a mark may take until the lease has ended,
-// or until Close gives up. No other client can do the work before that, and the caller must
-// know whether another client will do it. The errors are in the order of rs.
+// release ends the trust in all the locks and frees their keys. Even if ctx ends at once,
+// the call may take as long as ReleaseGrace. A release that stores a mark may take until
+// the lease has ended, or until Close gives up. No other client can do the work before
+// that, and the caller must know whether another client will do it. The errors are in the
+// order of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -141,12 +142,12 @@ type release struct {
 	terms  Terms
 	close  bool             // the release is part of Close: the trust ends with ErrClosed
 	effort *inflight.Effort // limits the requests in flight; nil if there is no limit
-	again  bool             // the release repeats a failed one, with a single attempt and without a caller
+	again  bool             // the release repeats a failed release; it makes a single attempt and has no caller
 	handle *Handle          // the handle to end, if others share the grant; nil if the grant is to end
 
 	// Fields of a release that sends requests, set by open:
 	limit context.Context    // context of the call; no request begins after it has ended
-	ctx   context.Context    // context of its requests
+	ctx   context.Context    // context of the requests
 	cut   context.CancelFunc // function that ends ctx, which cancels requests without an answer
 	done  chan struct{}
 	err   error // valid once done is closed
@@ -157,8 +158,8 @@ type release struct {
 	refused bool // the last request was permanently refused, so it is not repeated
 }
 
-// newRelease returns a release on the terms of the last release or, if there was none, on
-// the terms of the acquisition.
+// newRelease returns a release with the terms of the last release or, if there was none,
+// with the terms of the acquisition.
 func (h *Lock) newRelease() *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -220,8 +221,8 @@ func (r *release) drop(limit context.Context) {
 	}
 }
 
-// end ends the release with err. It is final only if an answer shows that the grant is
-// gone.
+// end ends the release with err. The release is final only if an answer shows that the
+// grant is gone.
 func (r *release) end(err error) {
 	r.err, r.freed = err, freed(err)
 	close(r.done)
@@ -247,8 +248,8 @@ func (r *release) wait(limit context.Context) error {
 	return r.err
 }
 
-// Answered reports whether all requests of the release have been answered, and it sends no
-// more because its time has ended.
+// Answered reports whether all requests of the release have been answered and no more will
+// be sent, because the release has no time left.
 func (r *release) Answered() bool {
 	tried := r.tried()
 	return tried != nil && r.limit.Err() != nil && tried.Answered()

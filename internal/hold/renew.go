@@ -46,7 +46,7 @@ func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
 		return nil
 	case l.ended() != nil:
 		return l.ended()
-	case f == nil: // nothing was sent
+	case f == nil: // no request was sent
 		return err
 	case f.Cause == decide.Refused && unknown:
 		return h.c.UnknownOutcome("renew", h.key, f.Err)
@@ -63,7 +63,8 @@ func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
 // Extended does nothing, as no other lease depends on the lease of a lock.
 func (h *Lock) Extended() {}
 
-// Renewed reports a renewal, and whether it has shown a request to step down.
+// Renewed reports a renewal. If the record asks the holder to step down, Renewed first
+// calls the functions that OnAsked has registered.
 func (h *Lock) Renewed(r lease.Report) {
 	if h.lease.Record().Asked == h.grant {
 		if asked := h.onAsked.Swap(nil); asked != nil {
@@ -73,10 +74,10 @@ func (h *Lock) Renewed(r lease.Report) {
 	h.row.Renewed(r)
 }
 
-// OnAsked registers fn, which is called once when a reply to a renewal shows that the
-// holder is asked to step down. All registered functions are called; none may block. The
-// request stays in the record, so a function that is registered later is called at the next
-// renewal.
+// OnAsked registers fn. It is called a single time, when a reply to a renewal shows that
+// the holder is asked to step down. All registered functions are called; none may block.
+// The request stays in the record, so a function that is registered later is called at the
+// next renewal.
 func (h *Lock) OnAsked(fn func()) {
 	for {
 		before, all := h.onAsked.Load(), fn
@@ -128,13 +129,13 @@ func (r *row) Failed(report lease.Report) {
 const logEvery = 10 * time.Second
 
 // failing sums up the failed renewals of a client, so that an outage causes only a few
-// lines in the log, however many locks are held. Lines are written without holding its
-// mutex.
+// lines in the log, however many locks are held. The mutex is not held while a line is
+// written.
 type failing struct {
 	mu        sync.Mutex
 	locks     map[*row]error // the error of each row whose last renewal failed
 	attempts  int            // number of failures since the last line
-	logged    time.Time      // when the last line was written
+	logged    time.Time      // time when the last line was written
 	inEpisode bool           // the log has reported failing renewals, but not yet that renewals succeed again
 }
 
@@ -145,7 +146,7 @@ func (f *failing) add(r *row, err error) {
 	if f.locks == nil {
 		f.locks = map[*row]error{}
 	}
-	if !r.lease.IsOver() { // if the lease is over, forget has been called, or will be
+	if !r.lease.IsOver() { // a lease that has ended is not added, as forget has been called for it, or will be
 		f.locks[r] = err
 	}
 	f.attempts++

@@ -16,7 +16,7 @@ import (
 func logged() (leasehold.Config, func(message string) int) {
 	var log bytes.Buffer
 	cfg := lab.Config()
-	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) // the handler locks a mutex for each line
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) // lines may be logged concurrently, as the handler locks a mutex for each line
 	return cfg, func(message string) int { return strings.Count(log.String(), message) }
 }
 

@@ -47,7 +47,7 @@ func TestResumedLockHasSeparateLeaseDespiteSharedLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		wire.SetFault(lab.Cut)
-		if left := time.Until(lock.TrustedUntil()); left != 36*time.Second { // the lease of 40 s less the margin, a tenth
+		if left := time.Until(lock.TrustedUntil()); left != 36*time.Second { // the lease of 40 s minus the margin, a tenth of the lease
 			t.Errorf("trusted for %v", left)
 		}
 		lab.Elapse(time.Minute)

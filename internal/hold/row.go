@@ -29,7 +29,7 @@ type row struct {
 	lease *lease.Lease
 }
 
-// newRow returns the row of the grant that record shows. The caller sets its lease.
+// newRow returns the row of the grant that record shows. The caller sets the row's lease.
 func (c *Holds) newRow(ctx context.Context, key protocol.Key, proto protocol.Protocol, record protocol.Record) row {
 	return row{
 		c: c, key: key, owner: record.Owner, grant: record.Grant, token: record.Token,
@@ -108,8 +108,8 @@ func (r *row) isIn(table *string, item protocol.Item) bool {
 	return schema.KeyOf(item) == schema.KeyOf(own)
 }
 
-// gone returns how a record shows that the grant has ended, or "" if it is current. A nil
-// item is a missing record.
+// gone returns the reason for which, according to a record, the grant has ended. The reason
+// is "" if the grant is current. A nil item means that there is no record.
 func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record, damage error) {
 	if item == nil {
 		return core.Broken, nil, nil
@@ -142,7 +142,7 @@ func (r *row) lossOf(why lease.Loss) error {
 }
 
 // lossShown returns the error of a lock if the record no longer shows its grant, or shows a
-// version that is not ours. err is joined to it.
+// version that is not ours. The result also wraps err.
 func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
 	if reason == "" { // another process has resumed the grant and renews it
@@ -151,8 +151,8 @@ func (r *row) lossShown(item protocol.Item, err error) error {
 	return r.lostError(reason, by, attempts.Joined(damage, err))
 }
 
-// lostError returns the error of a grant that is lost as of now, or as of the end of its
-// trust.
+// lostError returns the error of a lost grant. The time of the loss is now or, if the trust
+// has already ended, the end of the trust.
 func (r *row) lostError(reason core.Reason, by *protocol.Record, err error) error {
 	return r.c.Lost(core.Loss{Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
 		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})

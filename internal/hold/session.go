@@ -19,10 +19,10 @@ import (
 // lockLease is the lease in the record of a lock under a session, for libraries that know
 // no sessions. touchEvery is how often that record is renewed. The lease is long, so that
 // renewals cost little. It is renewed before it expires, so that such a library waits and
-// does not take the key. (A lease without end overflows in the Java client.) This client
-// does not use that lease to decide about trust: renewing the record does not extend trust,
-// and failing to renew it does not end trust. A renewal only finds out that the record was
-// broken or deleted.
+// does not take the key. (A lease that never expires would overflow in the Java client.)
+// This client does not use that lease to decide about trust: renewing the record does not
+// extend trust, and failing to renew it does not end trust. A renewal only finds out that
+// the record was broken or deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
@@ -48,7 +48,7 @@ type session struct {
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	locks   map[*Lock]struct{}
-	heard   map[string]bool // ids of the break notices in the row; true once the lock was checked
+	heard   map[string]bool // break notices in the row, by id; true once the lock that the notice names was checked
 	heardAt decide.Instant  // when the last notice arrived; zero before the first
 	inDoubt map[protocol.Key]*keyInDoubt
 }
@@ -56,8 +56,8 @@ type session struct {
 // Names returns the session's id and the owner of its locks.
 func (s *session) Names() (id, owner string) { return s.id, s.owner }
 
-// Session returns the session for new locks. It begins one if there is none that is
-// trusted. It returns nil if each lock has a lease of its own.
+// Session returns the session for new locks. If no session is trusted, it begins one. It
+// returns nil if each lock has a lease of its own.
 func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	if !c.shared {
 		return nil, nil
@@ -82,8 +82,8 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	return c.beginSession(ctx)
 }
 
-// beginSession creates a session's row. If the request has no answer, its id is never used:
-// the next attempt has another id.
+// beginSession creates a session's row. If the request has no answer, the session's id is
+// never used: the next attempt has another id.
 func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	owner := protocol.NewOwner(c.Name)
 	id := protocol.ClientID(owner)
@@ -167,8 +167,8 @@ func (s *session) Locks() []*Lock {
 }
 
 // turnAtMost is the longest time for which a transaction delays the transactions of other
-// locks, so that one that hangs does not block them. After that time they may conflict, and
-// conflicts are retried.
+// locks. So a transaction that hangs does not block the others. After that time they may
+// conflict, and conflicts are retried.
 const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client names the session's row,
@@ -206,7 +206,7 @@ func (s *session) Lost(why lease.Loss) {
 }
 
 // loseAs ends the session and all its locks because the row no longer shows the session. It
-// returns the reason. If the session's lease had expired before, that is the reason:
+// returns the reason. If the session's lease had expired before, the reason is the expiry:
 // another client has marked the session dead to take a lock over, and no operator has
 // broken it.
 func (s *session) loseAs(seen error) core.Reason {

@@ -286,7 +286,7 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 		}
 		wg.Wait()
 		// Two thousand commits of 10 ms each wait in the queue. The session's renewals do
-		// not wait there.
+		// not wait in that queue.
 		if longest == 0 || longest > 5050*time.Millisecond {
 			t.Errorf("the session was renewed %v after the renewal before", longest)
 		}

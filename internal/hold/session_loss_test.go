@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// slowHandler takes a millisecond for each line.
+// slowHandler is a log handler that takes a millisecond for each line.
 type slowHandler struct{ slog.Handler }
 
 func (h slowHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -139,7 +139,7 @@ func TestLostSessionEndsEveryLockAtOnce(t *testing.T) {
 				c, _ := w.Client(lab.SharedConfig())
 				a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
 				loss(w, w.Sessions()[0])
-				lab.Elapse(5 * time.Second) // the next renewal
+				lab.Elapse(5 * time.Second) // long enough for the next renewal
 				for _, lock := range []*leasehold.Lock{a, b} {
 					var lost *leasehold.LostError
 					if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostBroken {
@@ -179,7 +179,7 @@ func TestLockUnderSessionIsTrustedUntilSessionLeaseEnds(t *testing.T) {
 func TestLockContextShowsSessionEndAfterSuspend(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
-		var asleep time.Duration // for how long the monotonic clock has been stopped
+		var asleep time.Duration // time for which the monotonic clock was stopped
 		c, _ := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 			return time.Since(began), time.Since(began) + asleep
 		}))
@@ -246,7 +246,7 @@ func TestLockGrantedUnderEndedSessionIsLostWithoutRequest(t *testing.T) {
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
 		w.Delete(w.Sessions()[0]) // the session's next renewal comes before the grant's reply
 		warned := make(chan struct{}, 1)
-		// The test does not ask the lock, as that would check the session.
+		// The test calls no method of the lock, as that would check the session.
 		w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
 		lab.Elapse(0)
 		if told != 1 || len(warned) != 1 {
@@ -275,14 +275,14 @@ func TestTakeoverUnderSharedLeaseIsNotReportedAsBreak(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				began := time.Now()
-				var asleep time.Duration // for how long the monotonic clock has been stopped
+				var asleep time.Duration // time for which the monotonic clock was stopped
 				c, _ := w.Work().Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 					return time.Since(began), time.Since(began) + asleep
 				}))
 				g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 				taken, left := g.Locks()[0], g.Locks()[1]
 				asleep = 30 * time.Second
-				w.MarkDead(w.Sessions()[0]) // a waiter that takes one of the locks over does this
+				w.MarkDead(w.Sessions()[0]) // a waiter does this when it takes one of the locks over
 				w.Steal("a")
 				if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
 					t.Errorf("by its own clocks: %v", left.Err())
@@ -307,7 +307,7 @@ func TestTakeoverUnderSharedLeaseIsNotReportedAsBreak(t *testing.T) {
 func TestRenewalAfterSessionTakeoverDoesNotReportBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
-		var asleep atomic.Int64 // for how long the monotonic clock has been stopped
+		var asleep atomic.Int64 // time for which the monotonic clock was stopped
 		c, wire := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
 		}))

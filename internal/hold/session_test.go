@@ -15,7 +15,7 @@ import (
 
 func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 	locks := 10_000
-	if lab.Race { // make check also runs this test without the race detector
+	if lab.Race { // use fewer locks with the race detector: make check also runs this test without it
 		locks = 1_000
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -28,7 +28,7 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 			}
 		}
 		holderWire.Sent()
-		lab.Elapse(60 * time.Second) // three leases take this long
+		lab.Elapse(60 * time.Second) // as long as three leases
 		sent := holderWire.Sent()
 		for _, c := range sent {
 			if !c.RenewsSession() {

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// noTouch hangs every renewal of a lock's own record, and lets its session's pass.
+// noTouch is a fault that makes every renewal of a lock's own record hang. It lets the
+// renewals of the session pass.
 func noTouch(r *lab.Request) (*http.Response, error) {
 	if r.Renews() && !r.RenewsSession() {
 		return lab.Cut(r)
@@ -101,7 +102,7 @@ func TestLockOfDeadSessionIsTakenOverDespiteFreshRecord(t *testing.T) {
 			return r.Send()
 		})
 		lab.Elapse(17 * time.Second)
-		if err := lock.Renew(t.Context()); err != nil { // this does not extend the trust
+		if err := lock.Renew(t.Context()); err != nil { // a renewal by the caller does not extend the trust
 			t.Fatal(err)
 		}
 		lab.Elapse(2 * time.Second)

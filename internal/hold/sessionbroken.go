@@ -55,8 +55,8 @@ func (s *session) hear() {
 	s.check(found)
 }
 
-// memberOf returns the session's lock of that grant, or nil if it has ended or is not known
-// yet. The caller must hold s.mu.
+// memberOf returns the session's lock with the given grant, or nil if that lock has ended
+// or is not known yet. The caller must hold s.mu.
 func (s *session) memberOf(grant string) *Lock {
 	for h := range s.locks {
 		if h.grant == grant {
@@ -66,7 +66,8 @@ func (s *session) memberOf(grant string) *Lock {
 	return nil
 }
 
-// check renews the record of each lock. If the renewal is rejected, the lock was broken, and ends. The keys of the map are the ids of break notices.
+// check renews the record of each lock. A rejected renewal means that the lock was broken,
+// and check then ends the lock. The keys of the map are the ids of break notices.
 func (s *session) check(locks map[string]*Lock) {
 	if len(locks) == 0 {
 		return

@@ -56,8 +56,8 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 }
 
 // close ends the session and marks its row dead, which frees its locks for all clients.
-// However soon ctx ends, it may take ReleaseGrace. It may be called again until the row is
-// marked.
+// Even if ctx ends at once, the call may take as long as ReleaseGrace. It may be called
+// again until the row is marked.
 func (s *session) close(ctx context.Context) error {
 	limit, cancel := s.c.AtLeastGrace(ctx, ctx)
 	defer cancel()
@@ -102,7 +102,7 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 
 // tryToMark does the work of mark. The caller must hold s.marking.
 func (s *session) tryToMark(limit context.Context, trusted bool) error {
-	until := s.c.Now().Add(s.lease.Duration()) // when the lease frees the locks
+	until := s.c.Now().Add(s.lease.Duration()) // time when the lease expires, which frees the locks
 	ctx := context.WithoutCancel(limit)
 	held, _, err := s.narrow(ctx, limit, s.lease.Versions(), &s.marks, until)
 	if err != nil {

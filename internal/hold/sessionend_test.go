@@ -130,7 +130,7 @@ func TestReleaseAfterCloseOfSessionSucceedsWithoutRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		wire.Sent()
-		if err := lock.Release(t.Context()); err != nil { // a deferred release
+		if err := lock.Release(t.Context()); err != nil { // the release that the caller had deferred
 			t.Errorf("released again: %v", err)
 		}
 		if n := len(wire.Sent()); n != 0 || released != 1 {
@@ -203,7 +203,7 @@ func TestCloseReportsSessionMarkedDeadByAnotherClient(t *testing.T) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")
 		marks := func(sent lab.Call) bool { return sent.Sets("dead") }
-		wire.SetFault(lab.Once(marks, func(*lab.Request) (*http.Response, error) { // the first mark is lost, and the next comes too late
+		wire.SetFault(lab.Once(marks, func(*lab.Request) (*http.Response, error) { // the first request to mark the row is lost, and another client marks the row before the second arrives
 			w.Update(w.Sessions()[0], map[string]types.AttributeValue{"dead": lab.Str("1"), "recordVersionNumber": lab.Str("another's")})
 			return nil, lab.ErrReset
 		}))

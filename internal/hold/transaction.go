@@ -20,7 +20,7 @@ import (
 type transaction struct {
 	*fence.Commit
 	c      *Holds
-	ctx    context.Context // context that ends with the caller's, or when the client closes
+	ctx    context.Context // context that ends with the caller's context, or when the client closes
 	stop   context.CancelFunc
 	holds  []*Lock           // the locks, sorted by key
 	rows   []*row            // the guarded rows: the records of holds, and the row of their session
@@ -49,7 +49,8 @@ func (t *transaction) run() (fence.Result, error) {
 	return r, t.errorOf(r)
 }
 
-// Answered reports whether no request is in flight. If so, the transaction begins no other.
+// Answered makes the transaction begin no other request, and reports whether no request is
+// in flight.
 func (t *transaction) Answered() bool { return !t.Leave() }
 
 // report emits the event of the commit.
@@ -59,7 +60,7 @@ func (t *transaction) report(r fence.Result, err error) {
 	})
 }
 
-// errorOf returns the error for the caller of a commit with that result.
+// errorOf returns the error for the caller of a commit with the given result.
 func (t *transaction) errorOf(r fence.Result) error {
 	key := t.holds[0].key
 	switch r.Step {
@@ -156,7 +157,7 @@ func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) err
 	return nil
 }
 
-// nameGuards returns the words for the given number of guards in an error message.
+// nameGuards returns how an error message names the given number of guards.
 func nameGuards(locks, guards int) string {
 	switch {
 	case guards > locks:
@@ -167,8 +168,8 @@ func nameGuards(locks, guards int) string {
 	return "the guard"
 }
 
-// target returns the table of a write, the item or key that it names, and how many
-// operations it has.
+// target returns the table of a write, the item or key that the write names, and the number
+// of operations in the write.
 func target(w types.TransactWriteItem) (table *string, item protocol.Item, operations int) {
 	if w.ConditionCheck != nil {
 		table, item = w.ConditionCheck.TableName, w.ConditionCheck.Key

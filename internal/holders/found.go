@@ -21,7 +21,7 @@ type Found struct {
 	Key    protocol.Key
 	Kind   Kind
 	Record protocol.Record       // zero if the item is damaged
-	Damage *protocol.DecodeError // why the item cannot be decoded
+	Damage *protocol.DecodeError // error that says why the item cannot be decoded
 }
 
 // Held reports whether the record has a holder.
@@ -36,7 +36,7 @@ func Read(proto protocol.Protocol, item protocol.Item) Found {
 	return foundIn(KindLock, key, proto, item)
 }
 
-// foundIn decodes an item of the given kind by proto.
+// foundIn decodes an item of the given kind with proto.
 func foundIn(kind Kind, key protocol.Key, proto protocol.Protocol, item protocol.Item) Found {
 	f := Found{Key: key, Kind: kind}
 	r, err := proto.Decode(item)

@@ -13,7 +13,7 @@ import (
 type Listing struct {
 	Scope
 	Released bool // includes records of free keys
-	Bare     bool // omits attributes and long data; a record may have 400 KB of them
+	Bare     bool // omits attributes and long data, as a record may have 400 KB of them
 }
 
 // IsDamaged reports whether err is about one damaged record, so that a listing continues.
@@ -24,7 +24,7 @@ func IsDamaged(err error) bool {
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})
 }
 
-// List reads records, sorted by key. It returns the errors of damaged ones separately.
+// List reads records, sorted by key. It returns the errors of damaged records separately.
 func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
 	for r, err := range locks.List(ctx, leasehold.ListOptions{Prefix: l.Prefix}) {
 		switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// A record may have 400 KB of data, and any client that may write one key may write that
+// A record may have 400 KB of data. Any client that may write a single key can write that
 // much.
 func TestListWithoutDataStillReturnsShortRemark(t *testing.T) {
 	engine := localdynamo.New()

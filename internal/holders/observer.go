@@ -28,8 +28,8 @@ const (
 type Observation struct {
 	Record leasehold.Record
 	State  State
-	Beat   liveness.Beat // the findings from which the state was decided
-	Shared bool          // Beat is the session's, not the lock's
+	Beat   liveness.Beat // findings that led to the state
+	Shared bool          // Beat describes the session's row, not the lock's record
 	Gone   bool          // the record was deleted
 	Err    error         // error of this record, or the error that ended the observation
 
@@ -40,7 +40,7 @@ type Observation struct {
 type Observer struct {
 	Locks  *leasehold.Client
 	Reader Reader
-	Limit  time.Duration // how long to observe; zero means until the state of every holder is known
+	Limit  time.Duration // time limit of the observation; zero means that it lasts until the state of every holder is known
 	Unpaid bool          // read units cost nothing
 
 	rule liveness.Rule

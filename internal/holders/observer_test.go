@@ -36,7 +36,7 @@ type checked struct {
 	Observer
 }
 
-// meter counts what requests have used.
+// meter counts requests, and the read units that they have used.
 type meter struct {
 	sync.Mutex
 	requests int
@@ -269,7 +269,7 @@ func TestCancelledObservationReturnsFindings(t *testing.T) {
 	})
 }
 
-// throttling refuses requests while on.
+// throttling is a network that fails while on is set.
 type throttling struct {
 	on   atomic.Bool
 	next aws.HTTPClient
@@ -298,7 +298,7 @@ func TestFailedReadIsRepeated(t *testing.T) {
 	})
 }
 
-// denying refuses one operation.
+// denying is a network that refuses one operation.
 type denying struct {
 	operation string
 	next      aws.HTTPClient

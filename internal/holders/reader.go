@@ -20,8 +20,8 @@ import (
 
 const (
 	concurrentReads = 32 // number of items that are read at the same time, each by a request of its own
-	// unreadPause is the pause before the next BatchGetItem if the last one left keys out,
-	// because its reply was full or the table is throttled.
+	// unreadPause is the pause before the next BatchGetItem if the last one did not read
+	// all its keys, because its reply was full or the table is throttled.
 	unreadPause = 100 * time.Millisecond
 )
 
@@ -57,7 +57,7 @@ type Scope = attempts.Listing
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
 // MayList allows items to be read by the given listing. requests and units are the numbers
-// of requests and read units that it took when it was last read.
+// of requests and read units that the listing took when it was last read.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent read uses twice as many units
@@ -86,7 +86,7 @@ func (r *Reader) requestsFor(n int) int {
 	return (n + attempts.MaxBatchGet - 1) / attempts.MaxBatchGet
 }
 
-// read returns the items of keys. One that does not exist is not in the map.
+// read returns the items of keys. An item that does not exist is not in the map.
 func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
 	if !r.lists(len(keys)) {
 		return r.ByKey(ctx, keys)
@@ -146,7 +146,7 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 	}
 }
 
-// page reads the next page of a listing, and moves at past it.
+// page reads the next page of a listing, and advances at to the end of that page.
 func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		items, err = of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at, attempts.Once)
@@ -223,7 +223,7 @@ func (r *Reader) one(ctx context.Context, key protocol.Item) (item protocol.Item
 	return item, err
 }
 
-// batch sends one BatchGetItem. unread are the keys that its reply left out.
+// batch sends one BatchGetItem. unread has the keys that the reply left out.
 func (r *Reader) batch(ctx context.Context, keys []protocol.Item) (items, unread []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		items, unread, err = attempts.Batch(ctx, r.db, r.table, keys, attempts.Once)

@@ -16,14 +16,15 @@ import (
 // errObservedEnough ends an observation whose limit has passed.
 var errObservedEnough = errors.New("observed for long enough")
 
-// watch is an observation in progress. Its times count from when it began.
+// watch is an observation in progress. Its times count from the beginning of the
+// observation.
 type watch struct {
 	Observer
 	began time.Time
 	open  []*subject // holders whose state is not known yet, in the order of the records
 
 	failed error         // error of the last reading; nil if it succeeded
-	since  time.Duration // when the first failed reading since the last successful one ended
+	since  time.Duration // time when the first failed reading since the last successful one ended
 }
 
 // mayPass records that a reading failed, and reports whether the next one may succeed.
@@ -40,7 +41,7 @@ func (w *watch) mayPass(err error) bool {
 type subject struct {
 	index   int
 	found   Observation   // the findings so far
-	dead    time.Duration // when the holder will be dead
+	dead    time.Duration // time when the holder will be dead
 	every   time.Duration // the pause between two readings
 	due     time.Duration // time of the next reading
 	settled bool
@@ -78,7 +79,7 @@ func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 		}
 	}
 	if keys, sessions := w.keys(due); w.Reader.lists(keys + sessions) {
-		due = open // a listing reads all subjects anyway
+		due = open // all subjects are due, as a listing reads them anyway
 	}
 	return at, due
 }
@@ -121,8 +122,8 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 	return nil
 }
 
-// rows reads the records of subjects and the rows of their sessions. A first reading learns
-// the sessions from the records, and reads their rows after that.
+// rows reads the records of subjects and the rows of their sessions. The first reading
+// finds the names of the sessions in the records, and then reads the sessions' rows.
 func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key]protocol.Item, error) {
 	sharing := w.Reader.sharing
 	asked := map[protocol.Key]bool{}
@@ -180,7 +181,7 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 			s.found.Record.Lease = r.Lease
 		}
 	}
-	// Count this as the first reading: the listing may have been out of date.
+	// Count this reading as the first one: the listing may have been out of date.
 	s.found.Beat = w.rule.Next(s.found.Beat, r, look)
 	switch beat := s.found.Beat; {
 	case beat.Dead:

@@ -11,17 +11,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// kept is how long an attempt is remembered: no network delays a request for that long. If
-// the clock stops while the machine is suspended, the attempt is remembered for longer,
-// which is harmless.
+// kept is the time for which an attempt is remembered; no network delays a request for that
+// long. If the clock stops while the machine is suspended, the attempt is remembered for
+// longer, which is harmless.
 const kept = 15 * time.Minute
 
 // most is the largest number of attempts that are remembered; if there are more, the oldest
-// are dropped. If an attempt is applied after it was dropped, it blocks its key for one
-// lease.
+// are dropped. If a dropped attempt is applied later, it blocks its key for one lease.
 const most = 100_000
 
-// Attempts are the unresolved attempts of one client, by their purpose: a key, or a grant
+// Attempts are the unresolved attempts of one client, grouped by purpose: a key, or a grant
 // to be resumed. The zero value is empty and ready for use. It is safe for concurrent use.
 //
 // Times are readings of a monotonic clock.
@@ -39,8 +38,8 @@ type attempt[K comparable] struct {
 	nth     int // number of this attempt among all attempts ever added
 }
 
-// Add remembers the attempts with the given versions for k. If an attempt is remembered
-// already, its time starts again.
+// Add remembers the attempts with the given versions for k. If an attempt is already
+// remembered, the time for which it is kept starts again.
 func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -94,7 +93,7 @@ func (a *Attempts[K]) Settle(k K, version string) {
 	a.remove(k, version)
 }
 
-// expire removes attempts that are too old to matter. The caller must hold a.mu.
+// expire removes attempts that are too old to be applied. The caller must hold a.mu.
 func (a *Attempts[K]) expire(now time.Duration) {
 	for e := a.byAge.Front(); e != nil && durations.Less(now, e.Value.(attempt[K]).at) > kept; e = a.byAge.Front() {
 		a.removeOldest()

@@ -35,7 +35,7 @@ func (c Call) Writes(op string) bool {
 	return len(parts) > 0 && parts[0].Op == op
 }
 
-// Parts returns the writes of a transaction, or the request itself.
+// Parts returns the writes of a transaction, or the request itself if it is no transaction.
 func (c Call) Parts() []Call {
 	if c.Op != "TransactWriteItems" {
 		return []Call{c}
@@ -135,7 +135,8 @@ func (c Call) Reads() bool {
 // of clients and sessions.
 var Random = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[a-z2-7]{26}\b`)
 
-// Keys returns the keys that the request names, in order. Keys of sessions lack the ids.
+// Keys returns the keys that the request names, in order. The ids are removed from the keys
+// of sessions.
 func (c Call) Keys() []string {
 	type key map[string]struct{ S string }
 	type named struct{ Key key }

@@ -28,7 +28,7 @@ func (r *Request) Context() context.Context { return r.ctx }
 // left.
 func (r *Request) Send() (*http.Response, error) { return r.send() }
 
-// WithContext returns the request as if its sender had ctx.
+// WithContext returns a copy of the request with ctx as the context of its sender.
 func (r *Request) WithContext(ctx context.Context) *Request {
 	return &Request{Call: r.Call, ctx: ctx, send: r.send}
 }
@@ -48,8 +48,8 @@ func LoseReply(r *Request) (*http.Response, error) {
 	return nil, ErrReset
 }
 
-// Once applies a fault to the first request that satisfies fits, and passes all other
-// requests on.
+// Once returns a fault that applies the given fault to the first request that satisfies
+// fits, and passes all other requests on.
 func Once(fits func(Call) bool, fault Fault) Fault {
 	var mu sync.Mutex
 	done := false
@@ -65,7 +65,8 @@ func Once(fits func(Call) bool, fault Fault) Fault {
 	}
 }
 
-// Script applies the nth fault to the nth commit, and passes other requests on.
+// Script returns a fault that applies the nth of faults to the nth commit, and passes other
+// requests on.
 func Script(faults ...Fault) Fault {
 	var mu sync.Mutex
 	n := 0
@@ -84,7 +85,7 @@ func Script(faults ...Fault) Fault {
 	}
 }
 
-// Slow delivers the request at once and its answer after d.
+// Slow returns a fault that delivers the request at once, and its answer after d.
 func Slow(d time.Duration) Fault { return Late(d, (*Request).Send) }
 
 // Far returns a network with the given round trip.
@@ -95,7 +96,8 @@ func Far(roundTrip time.Duration) Fault {
 	}
 }
 
-// Late applies the fault at once, and returns its answer after d.
+// Late returns a fault that applies the given fault at once, and returns the answer after
+// d.
 func Late(d time.Duration, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		res, err := fault(r)
@@ -108,8 +110,8 @@ func Late(d time.Duration, fault Fault) Fault {
 	}
 }
 
-// Delayed breaks the connection at once. It delivers the request after d, when its sender
-// no longer waits for an answer.
+// Delayed returns a fault that breaks the connection at once. It delivers the request after
+// d, when its sender no longer waits for an answer.
 func Delayed(d time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		go func() {
@@ -120,7 +122,8 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond answers, in DynamoDB's place, every request that satisfies fits.
+// Respond returns a fault that answers, in DynamoDB's place, every request that satisfies
+// fits.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return func(r *Request) (*http.Response, error) {
 		if fits(r.Call) {
@@ -130,7 +133,7 @@ func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	}
 }
 
-// Answer answers every request in DynamoDB's place.
+// Answer returns a fault that answers every request in DynamoDB's place.
 func Answer(res func() *http.Response) Fault {
 	return func(*Request) (*http.Response, error) { return res(), nil }
 }

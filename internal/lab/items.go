@@ -24,7 +24,7 @@ func (w *World) Item(key string) map[string]types.AttributeValue {
 	return out.Item
 }
 
-// Scan reads every item as it is.
+// Scan reads every item as it is stored.
 func (w *World) Scan() []map[string]types.AttributeValue {
 	w.T.Helper()
 	out, err := w.DB.Scan(context.WithoutCancel(w.T.Context()), &dynamodb.ScanInput{TableName: aws.String("locks")})
@@ -34,7 +34,7 @@ func (w *World) Scan() []map[string]types.AttributeValue {
 	return out.Items
 }
 
-// Put writes an item as it is.
+// Put writes an item without changing it.
 func (w *World) Put(item map[string]types.AttributeValue) {
 	w.T.Helper()
 	if _, err := w.DB.PutItem(w.T.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
@@ -99,7 +99,7 @@ func Number(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// HeldAmong returns the elements of keys that are held, according to the table.
+// HeldAmong returns the elements of keys that are held according to the lock table.
 func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	var held []string
 	for _, key := range keys {

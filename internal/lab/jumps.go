@@ -12,7 +12,7 @@ import (
 // suspended, only its boot clock runs, and no timer fires. The wall clock may be set.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
-// Edit applies the jumps to the clocks of a client's machine.
+// Edit adds the jumps to the clocks of a client's machine.
 func (j *Jumps) Edit(m *machine.Machine) {
 	now := m.Now
 	m.Now = func() decide.Instant {

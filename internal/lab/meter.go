@@ -11,13 +11,13 @@ import (
 // Units are capacity units.
 type Units struct{ Read, Write float64 }
 
-// Meter counts what requests consume. A nil Meter does nothing.
+// Meter counts the capacity that requests consume. A nil Meter does nothing.
 type Meter struct {
 	mu   sync.Mutex
 	used Units
 }
 
-// ask adds to the request that the reply should contain the consumed capacity.
+// ask changes the request so that its reply contains the consumed capacity.
 func (m *Meter) ask(body []byte) []byte {
 	if m == nil {
 		return body

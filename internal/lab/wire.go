@@ -16,7 +16,7 @@ type Wire struct {
 	Meter *Meter // counts the capacity that requests consume; nil to send requests without metering them
 
 	engine *localdynamo.Engine
-	over   context.Context // ends with the test, which also ends requests in flight
+	over   context.Context // ends with the test, and then also ends requests in flight
 
 	mu    sync.Mutex
 	calls []Call

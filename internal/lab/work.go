@@ -75,7 +75,7 @@ func (w *World) Log(id string) []string {
 	return Log(w.WorkItem(id))
 }
 
-// Get reads an item of table work in a transaction.
+// Get returns a read of an item of table work, for a transaction.
 func Get(id string) types.TransactGetItem {
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: WorkKey(id)}}
 }
@@ -103,7 +103,7 @@ func (w *World) WantLog(want ...string) {
 // Writes returns its arguments as a slice, for a commit.
 func Writes(w ...types.TransactWriteItem) []types.TransactWriteItem { return w }
 
-// Transact sends a transaction of the caller's own.
+// Transact sends the items in one transaction, without a leasehold client.
 func (w *World) Transact(items ...types.TransactWriteItem) error {
 	_, err := w.DB.TransactWriteItems(w.T.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	return err

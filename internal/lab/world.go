@@ -72,7 +72,8 @@ func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	})
 }
 
-// InLayout is InBubble with a lock table in the given layout, and a config for that table.
+// InLayout does what InBubble does, with a lock table in the given layout and a config for
+// that table.
 func InLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *World, cfg leasehold.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,8 +118,9 @@ func SharedConfig() leasehold.Config {
 	return cfg
 }
 
-// Client returns a client, as if in a process of its own, and its wire. All processes run
-// on one machine, whose clocks follow package time, unless edits change that.
+// Client returns a client that acts like one in a separate process, and the client's wire.
+// All processes run on one machine with clocks that follow package time, unless edits
+// change that.
 func (w *World) Client(cfg leasehold.Config, on ...Edit) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	wire := w.Wire()
@@ -174,8 +176,8 @@ func (w *World) Release(lock *leasehold.Lock, opts ...leasehold.ReleaseOption) {
 	}
 }
 
-// Queue starts a goroutine of the client that waits for a key held by another of its
-// goroutines. It returns a channel that receives the waiter's lock.
+// Queue starts a goroutine of the client that waits for a key held by another goroutine of
+// the same client. It returns a channel that receives the waiter's lock.
 func (w *World) Queue(c *leasehold.Client, key string) <-chan *leasehold.Lock {
 	next := make(chan *leasehold.Lock, 1)
 	go func() { next <- w.Acquire(c, key) }()

@@ -17,7 +17,7 @@ func capabilityChecks() []check {
 	}
 }
 
-// isUnsupported checks that err says that the layout does not have a feature.
+// isUnsupported checks that err reports a feature that the layout does not have.
 func (e *env) isUnsupported(what string, err error) {
 	e.Helper()
 	var no *leasehold.UnsupportedError
@@ -124,7 +124,7 @@ func fencedOrNot(e *env) {
 	e.release(e.acquire(c))
 	left := e.item()
 	grant := e.granted(e.key, "a-peer", patience)
-	for name, v := range left { // in layout dynamo-dlm, nothing is left
+	for name, v := range left { // in layout dynamo-dlm, the release leaves no item
 		if grant[name] == nil && name != "isReleased" {
 			grant[name] = v
 		}

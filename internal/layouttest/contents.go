@@ -44,7 +44,7 @@ func carriesOn(e *env) {
 			}
 		}
 	}
-	lock := e.acquire(c) // returns once the peer is dead
+	lock := e.acquire(c) // acquire returns once the peer is dead
 	holds("granted")
 	if got := e.carried(lock.Record()); !reflect.DeepEqual(got, want) {
 		e.Errorf("the lock has %v, not %v", describe(got), describe(want))
@@ -123,7 +123,7 @@ func sortKeys(e *env) {
 	one, two := "7", "8"
 	first := e.acquire(c, leasehold.WithSortKey(one))
 	second := e.acquire(c, leasehold.WithSortKey(two))
-	third := e.acquire(c) // uses the sort key that the layout fills in
+	third := e.acquire(c) // this call uses the sort key that the layout fills in
 	for lock, sort := range map[*leasehold.Lock]string{first: one, second: two, third: e.sortValue} {
 		r, err := c.Get(e.within(patience), e.key, leasehold.WithSortKey(sort))
 		if err != nil || r.Grant != lock.Record().Grant || r.Key != (leasehold.Key{Partition: e.key, Sort: sort}) {

@@ -143,8 +143,8 @@ func damagedPeers(e *env) {
 	e.refuses(c, e.key, attribute)
 }
 
-// keptAlive checks that no error advises removing a lock because of an attribute of the
-// user's own. It tries locks of a peer and of leasehold.
+// keptAlive checks that no error advises removing a lock because of one of the user's own
+// attributes. It tries locks of a peer and of leasehold.
 func keptAlive(e *env) {
 	c, _ := e.client()
 	lock := e.acquire(c, leasehold.WithoutRenewal())
@@ -173,7 +173,7 @@ func keptAlive(e *env) {
 }
 
 // damaged checks that a record with any of the damages is refused, and that a listing still
-// yields a sound record among them.
+// yields the sound record beside the damaged ones.
 func (e *env) damaged(sound Item, all []damage) {
 	e.Helper()
 	c, _ := e.client()

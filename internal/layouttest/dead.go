@@ -116,7 +116,7 @@ func (e *env) succeeds(c *leasehold.Client) granted {
 
 func expired(e *env) {
 	if !e.isByClock() {
-		return // records have no expiry time
+		return // skipped, as records have no expiry time
 	}
 	c, _ := e.client()
 	for _, of := range []struct {

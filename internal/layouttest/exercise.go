@@ -6,7 +6,7 @@ import "testing"
 type check struct {
 	claim string
 	hold  func(e *env)
-	exact bool // needs virtual time
+	exact bool // the check needs virtual time
 }
 
 // checks returns the checks, in the order in which they run.

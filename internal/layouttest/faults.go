@@ -87,14 +87,14 @@ func ownNames(e *env) {
 	}
 }
 
-// dyndb-mutex: throttling, a 500, denied access all count as acquired.
+// dyndb-mutex: throttling, a 500 reply and denied access all count as acquired.
 func errorsAreNoGrants(e *env) {
 	a, _ := e.client()
 	lock := e.acquire(a, leasehold.WithLease(10*patience), leasehold.WithoutRenewal())
 	before := e.item()
 	for _, what := range []fault{refuse, throttle, fail, drop, loseReply} {
 		if what != refuse && !e.on.Virtual {
-			continue // TryAcquire would retry this for ten seconds
+			continue // skipped: without virtual time, TryAcquire would retry for ten seconds
 		}
 		c, w := e.client()
 		w.always(func(string) fault { return what })
@@ -150,10 +150,11 @@ func triedAgain(e *env) {
 	e.release(lock)
 }
 
-// awslabs: ("a","bc") equals ("ab","c"); dynamolock leaves out the sort key.
+// awslabs: the keys ("a","bc") and ("ab","c") count as equal; dynamolock leaves out the
+// sort key.
 func identity(e *env) {
 	if !e.caps().SortKey {
-		return // a key has no sort key
+		return // skipped, as keys of this layout have no sort key
 	}
 	c, _ := e.client()
 	one, err := c.TryAcquire(e.within(patience), e.key+"1", leasehold.WithSortKey("23"))
@@ -173,7 +174,7 @@ func identity(e *env) {
 	}
 }
 
-// dyndb-mutex: DescribeTable before every call.
+// dyndb-mutex: it sends DescribeTable before every call.
 func onlyTheRecord(e *env) {
 	a, _ := e.client()
 	c, w := e.client()
@@ -187,7 +188,7 @@ func onlyTheRecord(e *env) {
 	if err := c.Break(e.within(patience), e.get(c), leasehold.BreakOptions{}); err != nil {
 		e.Fatal(err)
 	}
-	_ = lock.Release(e.within(patience)) // the lock was broken before
+	_ = lock.Release(e.within(patience)) // error ignored, as the lock is already broken
 	for _, op := range w.sent() {
 		if !slices.Contains([]string{"GetItem", "UpdateItem", "DeleteItem"}, op) {
 			e.Errorf("sent %s", op)

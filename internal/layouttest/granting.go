@@ -20,7 +20,7 @@ func grantChecks() []check {
 
 func twoRequests(e *env) {
 	c, w := e.client()
-	for i := range 3 { // the first grant is on a new record, the others are on a kept one
+	for i := range 3 { // the first grant creates the record; the others find a kept record, if the layout keeps records
 		e.release(e.acquire(c))
 		if ops := w.sent(); len(ops) != 2 || slices.Contains(ops, "GetItem") {
 			e.Errorf("round %d: sent %v", i, ops)

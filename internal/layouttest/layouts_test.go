@@ -70,7 +70,7 @@ func TestAcquireAllHoldsKeysTogetherInEveryLayout(t *testing.T) {
 					if _, err := b.AcquireAll(t.Context(), leasehold.Keys("c", "d"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 						t.Errorf("a second holder: %v", err)
 					}
-					lab.Elapse(time.Minute) // renewed
+					lab.Elapse(time.Minute) // the locks are renewed meanwhile
 					if err := g.Err(); err != nil {
 						t.Error(err)
 					}
@@ -138,7 +138,7 @@ func commitsIn(t *testing.T, l layout.Layout) {
 		b, wire := w.Client(cfg)
 		lock := w.Acquire(a, "job")
 		guard := lock.Guards()[0]
-		lab.Elapse(time.Minute) // a minute of renewals
+		lab.Elapse(time.Minute) // the lock is renewed for a minute
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatalf("commit: %v", err)
 		}

@@ -35,7 +35,7 @@ type section struct {
 	overlaps     atomic.Int32
 
 	mu     sync.Mutex
-	tokens map[string][]int64 // by table, in order of entry
+	tokens map[string][]int64 // tokens of each table, in the order in which their holders entered the section
 }
 
 func (s *section) work(ctx context.Context, held []grantIn) error {
@@ -62,7 +62,7 @@ type grantIn struct {
 	token int64
 }
 
-// nested does the work under all the locks.
+// nested acquires the locks one inside the other, and does the work under all of them.
 func nested(ctx context.Context, st stage, locks []*leasehold.Client, held []grantIn, work func(context.Context, []grantIn) error) error {
 	if len(locks) == 0 {
 		return work(ctx, held)
@@ -73,8 +73,8 @@ func nested(ctx context.Context, st stage, locks []*leasehold.Client, held []gra
 }
 
 const (
-	rounds  = 4 // rounds of work per process
-	perHalf = 2 // processes of each stage
+	rounds  = 4 // number of rounds of work of each process
+	perHalf = 2 // number of processes of each stage
 )
 
 // sideBySide runs processes of several stages at once, and returns the section that they
@@ -101,7 +101,7 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 					return s.work(ctx, held)
 				})
 				if dies {
-					return // a process does not learn of its own death
+					return // skipped, as a process does not learn of its own death
 				}
 				if err != nil {
 					t.Error(err)
@@ -150,8 +150,8 @@ func (s *section) mustExclude(t *testing.T) {
 	}
 }
 
-// The awslabs layouts and the native one share a table: a record of one is a
-// record of the other.
+// The awslabs layouts and the native layout share a table: each reads the records of the
+// other.
 func testMovingInPlace(t *testing.T, old func(release bool) stage) {
 	for _, deletes := range []bool{false, true} {
 		t.Run(fmt.Sprintf("delete on release %v", deletes), func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 				if w.Item("job")["expiresAt"] == nil {
 					t.Fatal("a native release leaves no expiry")
 				}
-				lock := w.Acquire(shared, "job", leasehold.WithLease(60*24*time.Hour)) // renewed every 15 days
+				lock := w.Acquire(shared, "job", leasehold.WithLease(60*24*time.Hour)) // the lock is renewed every 15 days
 				lab.Elapse(30 * 24 * time.Hour)
 				if err := lock.Err(); err != nil || lock.Token() <= first.Token() {
 					t.Errorf("error %v, token %d after %d", err, lock.Token(), first.Token())
@@ -269,7 +269,7 @@ func TestMovingSharedLeaseExcludesOldClientForAnHour(t *testing.T) {
 		cfg.SharedLease = true
 		native, _ := w.Client(cfg)
 		w.Acquire(native, "job")
-		if err := native.Close(t.Context()); err != nil { // frees the key for clients of native
+		if err := native.Close(t.Context()); err != nil { // closing the client frees the key for clients of native
 			t.Fatal(err)
 		}
 		before, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))

@@ -27,7 +27,7 @@ type odd struct {
 
 const (
 	never = -1
-	soon  = time.Millisecond // dead at the second read
+	soon  = time.Millisecond // a holder with this lease is dead when the record is read a second time
 
 	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // a peer's name of the same form as our owners
 	aUUID     = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
@@ -110,7 +110,7 @@ func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) 
 		one := *e
 		one.key = fmt.Sprintf("%s/%d", key, i)
 		if o.change[e.sort] != nil {
-			continue // the table's key attribute has that name
+			continue // skipped, as a key attribute of the table has that name
 		}
 		one.put(with(one.granted(one.key, "a-peer", lease), o.change))
 		item := one.item() // read it back, since DynamoDB changes the spelling of numbers
@@ -139,13 +139,13 @@ func oddIsHeld(e *env) {
 		c, _ := e.client()
 		e.isPeers(e.get(c), item)
 		if e.isByClock() && o.dies == soon {
-			return // every clock shows that the holder is already dead
+			return // skipped, as every clock shows that the holder is already dead
 		}
 		fresh, _ := e.client() // this client has not observed the record
 		begun := time.Now()
 		lock, err := fresh.TryAcquire(e.Context(), e.key)
 		if err == nil && o.dies > 0 && time.Since(begun) >= o.dies {
-			r, _ := lock.TookOver() // a slow call has read the record twice
+			r, _ := lock.TookOver() // the call was slow, so it has read the record twice
 			e.isPeers(r, item)
 			e.release(lock)
 			return
@@ -222,7 +222,7 @@ func namelessIsBroken(e *env) {
 	e.put(first)
 	r := e.get(c)
 	next, _ := e.nameless()
-	e.put(next) // a renewal, or another grant: the record does not show which
+	e.put(next) // a renewal or another grant by the peer: the record does not show which
 	if err := c.Break(e.within(patience), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)
 	}

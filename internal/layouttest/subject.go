@@ -40,7 +40,7 @@ func Subjects() []Subject {
 		},
 		Subject{
 			Name:      "dynamolock with a sort key",
-			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // in other tables, a grant removes the attribute of this name
+			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // in other tables of this layout, a grant removes the attribute expiresAt
 			partition: "key", sort: "expiresAt", sortValue: "all", peer: dynamolock,
 		},
 		Subject{

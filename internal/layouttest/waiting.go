@@ -103,7 +103,7 @@ func waiterEnds(e *env) {
 	}
 	e.unchanged(before, "a wait")
 	e.release(lock)
-	e.release(e.acquire(b)) // b can try again
+	e.release(e.acquire(b)) // the canceled wait does not keep b from acquiring the key
 }
 
 func renewed(e *env) {
@@ -111,7 +111,7 @@ func renewed(e *env) {
 	b, _ := e.client()
 	lock := e.acquire(a)
 	next := e.waiter(b)
-	time.Sleep(time.Minute + 500*time.Millisecond) // three leases
+	time.Sleep(time.Minute + 500*time.Millisecond) // about three leases
 	synctest.Wait()
 	select {
 	case got := <-next:

@@ -29,7 +29,7 @@ type fault int
 const (
 	deliver   fault = iota
 	loseReply       // the request is applied, but its answer is lost
-	refuse          // the answer is a 400 for another reason than a failed condition
+	refuse          // the answer is a 400 for a reason other than a failed condition
 	throttle
 	fail // the answer is a 500; the request is not applied
 	drop // the request does not arrive

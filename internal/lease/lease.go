@@ -32,7 +32,7 @@ func (c *Leases) Sending() int { return int(c.sending.Load()) }
 type Terms struct {
 	Timing Timing
 	Manual bool            // the lease is renewed only by calls of Renew
-	Handed bool            // another client has handed the key over, with the short lease of the attempt
+	Handed bool            // another client has handed the key over; the attempt has the short lease of that hand-over
 	Parent *Lease          // the lease is trusted only while its parent is; nil if it has none
 	Key    protocol.Key    // the key of the record
 	Values context.Context // context values for renewals in the background
@@ -59,8 +59,8 @@ type Holder interface {
 	// Extended is called after an attempt was applied, before another renewal can begin.
 	Extended()
 
-	// Renewed and Failed are called after an attempt to renew that did not end the lease,
-	// when another renewal may begin.
+	// Renewed or Failed is called after an attempt to renew that did not end the lease.
+	// Other renewals are allowed again by then.
 	Renewed(r Report)
 	Failed(r Report)
 }
@@ -88,7 +88,7 @@ const (
 type Report struct {
 	Requests  int
 	Took      time.Duration
-	Item      protocol.Item // for Renewed: the record in the reply; nil if a later reply has shown the attempt
+	Item      protocol.Item // for Renewed: the record in the reply; nil if only a later reply showed that the attempt was applied
 	Remaining time.Duration // for Failed: how much longer the lease is trusted
 	Err       error         // for Failed: the error of the attempt
 	Throttled bool          // for Failed: the attempt was throttled, or in conflict with a transaction
@@ -105,7 +105,7 @@ type Lease struct {
 	pending attempts.Sequence[Attempt] // renewals without an answer
 
 	mu       sync.Mutex // guards the fields below; never held across I/O
-	cause    error      // why the trust has ended; nil while it lasts
+	cause    error      // why the trust has ended; nil while the trust lasts
 	timing   Timing
 	manual   bool
 	until    decide.Instant
@@ -126,7 +126,7 @@ func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Hold
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
 		over: make(chan struct{}), renews: ctxmutex.New(),
 	}
-	l.until = l.trustedFrom(l.timing.Scaled(a.Lease), a) // the first renewal writes the lease of timing
+	l.until = l.trustedFrom(l.timing.Scaled(a.Lease), a) // the grant has the lease of a; the first renewal writes timing.Lease
 	if terms.Handed {
 		l.handed = a.Lease
 	}
@@ -207,7 +207,7 @@ func (l *Lease) Look() {
 	}
 	now := l.c.Now()
 	if remaining := now.Remaining(l.until); remaining > 0 {
-		// The clock that runs on during suspend may have come closer to the expiry.
+		// If the machine was suspended, the timer would fire too late.
 		l.expiry.Reset(remaining)
 		l.mu.Unlock()
 		return

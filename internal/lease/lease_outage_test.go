@@ -53,7 +53,7 @@ func TestLockGrantedToAnotherDuringOutageIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.OutageConfig())
 		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Out) // the outage is for this process alone
+		wire.SetFault(lab.Out) // only this process is affected by the outage
 		other, _ := w.Client(lab.OutageConfig())
 		theirs := w.Acquire(other, "job")
 		if err := lock.Err(); err != nil {
@@ -113,7 +113,7 @@ func TestReleaseOfLockTakenOverInOutageReportsError(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Work().Client(lab.OutageConfig())
 				g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-				wire.SetFault(lab.Out) // the outage is for this process alone
+				wire.SetFault(lab.Out) // only this process is affected by the outage
 				other, _ := w.Client(lab.OutageConfig())
 				theirs := w.AcquireAll(other, leasehold.Keys("x", "y"))
 				if err := g.Err(); err != nil {
@@ -209,7 +209,7 @@ func TestManyLocksSurviveOutage(t *testing.T) {
 					t.Errorf("%d of %d locks lost", n, len(locks))
 				}
 				wire.SetFault(nil)
-				lab.Elapse(20 * time.Second) // the pace recovers
+				lab.Elapse(20 * time.Second) // time for the pace to recover
 				if s := c.Stats(); s.Held != len(locks) || s.MinRemaining < 10*time.Second {
 					t.Errorf("after the outage: %+v", s)
 				}

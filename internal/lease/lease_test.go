@@ -37,7 +37,7 @@ type world struct {
 	began  time.Time
 
 	mu        sync.Mutex    // guards the fields below
-	suspended time.Duration // lead of the clock that runs on during suspend
+	suspended time.Duration // how far the clock that also runs during suspend is ahead of the other clock
 	version   string        // version in the record
 	named     []string      // versions that the renewal in flight names
 	next      string        // version that the renewal in flight writes
@@ -347,7 +347,7 @@ func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 				time.Sleep(4 * time.Second) // the lease was renewed a moment before
 				ctx, leave := context.WithCancel(context.Background())
 				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-					leave() // one attempt in the background, and none by Renew
+					leave() // only the background renewal sends an attempt; Renew sends none, as its context ends here
 					w.will(nil)
 					return f(apply)
 				})

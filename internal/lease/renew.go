@@ -109,7 +109,8 @@ func (l *Lease) unlockOnce(leave func()) (end func()) {
 }
 
 // lockWrites waits until no transaction that names the record is in flight, because a
-// renewal would conflict with it. It waits for at most a quarter of the remaining trust.
+// renewal would conflict with such a transaction. It waits for at most a quarter of the
+// remaining trust.
 func (l *Lease) lockWrites() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
@@ -129,7 +130,7 @@ func (l *Lease) due() renewals.Outcome {
 		return renewals.Over
 	}
 	l.mu.Lock()
-	l.begun = true // a delay from here on is not a pause of the process
+	l.begun = true // from here on, a delay does not count as a pause of the process
 	l.mu.Unlock()
 	select {
 	case l.renews <- struct{}{}:

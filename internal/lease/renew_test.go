@@ -28,7 +28,7 @@ func TestQueuedRenewReturnsFailureOfItsLastAttempt(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
 		w.will(dropped)
-		time.AfterFunc(time.Millisecond, func() { w.lease.enter(context.Background()) }) // before the next attempt
+		time.AfterFunc(time.Millisecond, func() { w.lease.enter(context.Background()) }) // locks out renewals before Renew sends its second attempt
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if unknown, err := w.lease.Renew(ctx, Changes{}); !errors.Is(err, errLost) || !unknown || w.requests() != 1 {

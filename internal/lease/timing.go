@@ -11,7 +11,7 @@ import (
 // Timing is how long a lease lasts and is trusted, and how often it is renewed.
 type Timing struct {
 	Lease  time.Duration
-	Margin time.Duration // how long before the lease expires the trust ends
+	Margin time.Duration // time from the end of the trust to the expiry of the lease
 	Every  time.Duration // time from one renewal to the next
 	Skew   time.Duration // how far wall clocks may be wrong, if other clients rely on them; otherwise 0
 }
@@ -31,7 +31,7 @@ func Usual(lease, skew time.Duration) Timing {
 // tenth of the skew, but at most two seconds, remains as trust: with less, a machine that
 // is busy for a moment would lose the lock.
 func Shortest(skew time.Duration) time.Duration {
-	const step = 500 * time.Millisecond // rounded so that people can type the value
+	const step = 500 * time.Millisecond // the result is rounded, so that people can type it
 	trust := min(max(skew/10, ShortestTrust), 2*time.Second)
 	least := durations.Scale(durations.Sum(skew, trust), float64(10)/9) // a tenth of the lease is the margin
 	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))

@@ -36,8 +36,8 @@ func (w *Warning) Cancel() {
 	w.l.warnings = slices.DeleteFunc(w.l.warnings, func(o *Warning) bool { return o == w })
 }
 
-// WarnOfLoss calls the function of every warning that was not given yet, because the lease
-// is lost.
+// WarnOfLoss is called when the lease is lost. It calls the function of every warning that
+// was not given yet.
 func (l *Lease) WarnOfLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

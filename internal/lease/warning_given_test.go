@@ -107,7 +107,7 @@ func TestImmediateExpiryWarningMayUseLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				const many = 100 // so that some are called while others are being set
+				const many = 100 // enough for some warnings to be given while others are being set
 				var given atomic.Int64
 				var opts []leasehold.AcquireOption
 				for range many {

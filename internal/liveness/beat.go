@@ -23,11 +23,11 @@ type Beat struct {
 // Next returns the beat after a reading that showed r. b is the previous beat of the same
 // holder. r is the holder's record or, if a session is renewed instead, the session's row.
 //
-// A version counts from the answer that showed it first: the holder may have written it
-// long before, but never later. The holder is dead if a reading that was requested after
-// the end of the lease still shows the version. A reply to an earlier request may be out of
-// date. A missing row is not a renewal. Nobody knows how long it has been missing, so its
-// time starts with this reading.
+// The lease of a version counts from the answer that showed the version first: the holder
+// may have written it long before, but never later. The holder is dead if a reading that
+// was requested after the end of the lease still shows the version. A reply to an earlier
+// request may be out of date. A missing row is not a renewal. Nobody knows how long the row
+// has been missing, so its time starts with this reading.
 func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 	first := b.Since.IsZero()
 	if first || b.Version != r.Version {

@@ -60,7 +60,7 @@ func versionOf(r protocol.Record, now decide.Instant) observed.Version {
 	return observed.Version{ID: r.Version, Grant: GrantOf(r), Since: now}
 }
 
-// IsNewGrant reports whether r shows another grant than before does. before is nil if there
+// IsNewGrant reports whether r shows a different grant from before. before is nil if there
 // was no record.
 func IsNewGrant(before *protocol.Record, r protocol.Record) bool {
 	return before == nil || GrantOf(*before) != GrantOf(r)

@@ -23,9 +23,9 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 }
 
 // deadAt returns when the holder of r is dead if it does not renew. That time may have
-// passed. The version of r was first seen at since. The wall clock showed wall at now. A
-// client with a bounded clock need not have seen the version for a lease if the holder's
-// clock is bounded, too.
+// passed. The version of r was first seen at since. The wall clock showed wall at now. If
+// the clocks of this client and of the holder are both bounded, that time may come before
+// this client has seen the version for a whole lease.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)

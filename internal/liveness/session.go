@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Session is another client's session, as known to all goroutines that wait for one of its
-// locks: they share each reading of its row.
+// Session is another client's session. All goroutines that wait for one of its locks share
+// the Session, and each reading of its row.
 type Session struct {
 	o     *Observer
 	proto protocol.Native
@@ -40,7 +40,7 @@ type sessions struct {
 }
 
 // Up to fewSessions sessions are always kept. A session that was asked for within
-// keepSession is kept, too: waiters and observers of elections ask once each PollMax.
+// keepSession is kept, too: waiters and observers of elections ask once every PollMax.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -68,8 +68,9 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	return s
 }
 
-// dropUnused drops the sessions that no caller has asked for since the time before. It does
-// so each time the number of sessions has doubled. The caller must hold ss.mu.
+// dropUnused drops the sessions that no caller has asked for since the monotonic time
+// before. It does so each time the number of sessions has doubled. The caller must hold
+// ss.mu.
 func (ss *sessions) dropUnused(before time.Duration) {
 	if len(ss.byID) < max(ss.many, fewSessions) {
 		return
@@ -89,7 +90,7 @@ func (s *Session) enter(ctx context.Context) error {
 
 // Look returns the session's row, and when the session may be marked dead. That time is
 // math.MinInt64 if the session is already marked. Look reads the row unless the last
-// reading is more recent than fresh.
+// reading was made within the duration fresh.
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err

@@ -15,7 +15,7 @@ import (
 // C is the caller's type for the data that a hand-over to a waiter needs.
 type Queues[C any, G grantType] struct {
 	handOvers        int           // the most hand-overs of a key in a row
-	pollMin, pollMax time.Duration // bounds of the pauses of other processes between reads
+	pollMin, pollMax time.Duration // shortest and longest pause of other processes between reads
 
 	mu    sync.Mutex
 	byKey map[protocol.Key]*queue[C, G] // the keys whose turn is taken
@@ -30,7 +30,7 @@ type Grant interface {
 }
 
 type grantType interface {
-	comparable // so that the zero value can mean no grant
+	comparable // makes it possible to compare with the zero value, which means no grant
 	Grant
 }
 

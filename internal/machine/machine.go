@@ -1,11 +1,11 @@
-// Package machine provides the machine that a client runs on: two clocks that cannot be set,
-// a wall clock that can, random numbers, memory for observed records, and limits for
+// Package machine provides the machine that a client runs on: two clocks that cannot be
+// set, a wall clock that can, random numbers, memory for observed records, and limits for
 // requests in flight.
 //
 // Tests provide machines of their own: testing/synctest fakes only one of the two clocks,
-// and a simulation can be repeated only if it chooses everything itself. A client asks the
-// DB that it is made with (Provider). So none of this is in the public API, and nothing is
-// global.
+// and a simulation can be repeated only if it chooses everything itself. A client gets its
+// machine from the DB that it is made with, if that DB is a Provider. So none of this is in
+// the public API, and nothing is global.
 package machine
 
 import (
@@ -71,9 +71,9 @@ func Now() decide.Instant {
 	return decide.Instant{Mono: durations.Sum(atStart, time.Since(started)), Boot: boottime.Now()}
 }
 
-// BootedAt returns a function that reads two clocks, both following package time. So no
-// lease expires in a synctest bubble because a test takes long. The machine was booted a
-// moment before origin: nothing may depend on its uptime.
+// BootedAt returns a function that reads two clocks. Both follow package time, so a test
+// that takes long does not make a lease expire in a synctest bubble. The machine was booted
+// a moment before origin: nothing may depend on its uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
 		up := durations.Sum(time.Millisecond, time.Since(origin))

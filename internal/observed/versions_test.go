@@ -44,13 +44,13 @@ func TestVersionAndGrantAgesCountFromFirstObservation(t *testing.T) {
 		since, granted time.Duration
 	}{
 		{"1", "g", 1, 1, 1},
-		{"1", "g", 2, 1, 1},  // shown again
-		{"2", "g", 3, 3, 1},  // renewed
-		{"3", "h", 4, 4, 4},  // granted to another
+		{"1", "g", 2, 1, 1},  // the same version is shown again
+		{"2", "g", 3, 3, 1},  // the grant is renewed
+		{"3", "h", 4, 4, 4},  // the key is granted to another holder
 		{"3", "", 5, 4, 4},   // the same version, with any grant id
 		{"1", "g", 6, 6, 6},  // the replaced version is unknown
-		{"4", "g", 7, 7, 6},  // renewed
-		{"4", "g", 99, 7, 6}, // shown again much later
+		{"4", "g", 7, 7, 6},  // the grant is renewed
+		{"4", "g", 99, 7, 6}, // the same version is shown again much later
 	} {
 		got := v.Note(key("a"), shown(tc.id, tc.grant, tc.now))
 		if got.Since != at(tc.since) || got.Granted != tc.granted {

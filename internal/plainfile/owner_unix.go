@@ -55,7 +55,7 @@ func closed(dir fs.FileInfo) bool {
 }
 
 // mayLead reports whether a link in dir is followed. The link must have one name, since
-// another user can give a second name to a link of root's.
+// another user can give a second name to a link that belongs to root.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }

@@ -51,7 +51,7 @@ const (
 // Error is the refusal of a file.
 type Error struct {
 	Path, Why string
-	passes    bool // temporary: another process may be replacing the file now
+	passes    bool // the refusal may pass, as another process may be replacing the file now
 }
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
@@ -95,7 +95,7 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := kind(path, found); err != nil { // before the file is opened: opening a FIFO or a device could block or have effects
+	if err := kind(path, found); err != nil { // checked before the file is opened: opening a FIFO or a device could block or have effects
 		return nil, err
 	}
 	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec // the user names it; check looks at what was opened
@@ -202,8 +202,8 @@ func mayUse(path string, file, in fs.FileInfo, owner Owner) error {
 	return nil
 }
 
-// IsStream reports whether a path names an open file of a process. Replacing it would not
-// replace the file behind it.
+// IsStream reports whether a path names an open file of a process. Replacing the path would
+// not replace the open file.
 func IsStream(path string) bool {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -216,7 +216,7 @@ func IsStream(path string) bool {
 	return strings.HasPrefix(abs, "/dev/fd/") || strings.HasPrefix(abs, "/proc/")
 }
 
-const mostLinks = 40 // the limit of Linux
+const mostLinks = 40 // the limit of Linux for links in one path
 
 // walk returns the directory of a path, without links, and the name in it. With toTheEnd it
 // also follows a link at the end of the path, and the file need not exist.

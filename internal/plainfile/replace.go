@@ -16,7 +16,7 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // after the rename this fails, as it should
+	defer os.Remove(temporary) // after the rename this removal fails, as it should
 	return os.Rename(temporary, path)
 }
 
@@ -36,7 +36,7 @@ func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // after the rename this fails, as it should
+	defer os.Remove(temporary) // after the rename this removal fails, as it should
 	if before == nil {
 		empty, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the user names it
 		if errors.Is(err, fs.ErrExist) {

@@ -17,7 +17,7 @@ type Changes struct {
 // None reports whether nothing is changed.
 func (c Changes) None() bool { return !c.SetData && c.InitialData == nil && len(c.Attributes) == 0 }
 
-// In reports whether r already has what the changes would write.
+// In reports whether r already has the values that the changes would write.
 func (c Changes) In(r Record) bool {
 	if c.SetData && ((c.Data == nil) != (r.Data == nil) || !bytes.Equal(c.Data, r.Data)) {
 		return false

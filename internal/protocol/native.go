@@ -21,10 +21,10 @@ type Native interface {
 
 	// TellBroken notifies the client of a session, through the session's row, that a grant
 	// under the session was broken. word is the id of this notice alone. The client removes
-	// the notices that it has read by their ids, so it removes no later notice of the same
-	// grant. The write changes neither version nor lease, so that no renewal fails. Its
-	// condition fails if the row does not exist, is dead, or belongs to a client that does
-	// not read notices.
+	// each notice that it has read by the notice's id, so it removes no later notice of the
+	// same grant. The write changes neither version nor lease, so that no renewal fails.
+	// Its condition fails if the row does not exist, is dead, or belongs to a client that
+	// does not read notices.
 	TellBroken(session, word, grant string) *Write
 
 	// Unmark removes the mark d if the record still has it.
@@ -38,12 +38,12 @@ type Native interface {
 	Leave(k Key, w QueueEntry) *Write
 
 	// HandToHead is HandOver to the head of the queue. It also removes the head's entry. g
-	// contains the head's owner and grant id. The version is new, as in every attempt. A
-	// late copy of the head's join may bring its entry back, but a version must never come
+	// contains the head's owner and grant id. The version is new, as in every attempt: a
+	// late copy of the head's join may bring the entry back, but a version must never come
 	// back.
 	HandToHead(h Hold, g Grant) *Write
 
-	// Ask asks the holder to step down, if the record still shows its grant.
+	// Ask asks the holder to step down, if the record still shows the grant of h.
 	Ask(h Hold, by string, at time.Time) *Write
 }
 

@@ -39,7 +39,7 @@ func ClientID(owner string) string {
 	return id
 }
 
-// ShortOwner returns an owner for people, with its client id cut to four
+// ShortOwner returns an owner in a short form for people: the client id is cut to four
 // characters.
 func ShortOwner(owner string) string {
 	if !HasClientID(owner) {
@@ -127,9 +127,9 @@ func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 // Key names a lock.
 type Key struct{ Partition, Sort string }
 
-// String returns the partition key, followed by the sort key in parentheses if there is
-// one, for people. A part that could be misread in a line of text is quoted. If the text
-// has more than 120 characters, its middle is left out.
+// String returns the key in a form for people: the partition key, followed by the sort key
+// in parentheses if there is one. A part that could be misread in a line of text is quoted.
+// If the text has more than 120 characters, its middle is left out.
 func (k Key) String() string {
 	name := visible.Word(k.Partition)
 	if k.Sort != "" {
@@ -138,7 +138,8 @@ func (k Key) String() string {
 	return visible.Middle(name, 120)
 }
 
-// Compare returns the order in which several keys are acquired: the same in every process.
+// Compare compares two keys by the order in which several keys are acquired. That order is
+// the same in every process.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Partition, o.Partition), strings.Compare(k.Sort, o.Sort))
 }

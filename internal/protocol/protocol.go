@@ -42,14 +42,14 @@ type Record struct {
 	BrokenGrants map[string]string // in a session's row: broken grants under the session, by the id of the break notice
 }
 
-// TakenOver describes the last grant that was taken over, for people.
+// TakenOver describes the last grant that was taken over. The description is for people.
 type TakenOver struct {
 	From  string    // owner of that grant
 	At    time.Time // time of the takeover by the clock of the client that took the key over; equals GrantedAt of its grant
 	Token int64     // the grant's token; 0 if it had none
 }
 
-// Broken describes the break of a grant, for people.
+// Broken describes the break of a grant. The description is for people.
 type Broken struct {
 	By     string
 	At     time.Time // time of the break, by the clock of the client that broke the grant
@@ -229,7 +229,8 @@ type Protocol interface {
 	Break(r Record, b Break) *Write
 }
 
-// Rewriting is a protocol whose table other layouts may have written too.
+// Rewriting is the protocol of a layout for tables to which other layouts may have written,
+// too.
 type Rewriting interface {
 	Protocol
 

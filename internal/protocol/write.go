@@ -31,7 +31,7 @@ const (
 	check
 )
 
-// These capacities are enough for most writes, so that nothing grows.
+// These capacities are enough for most writes, so that no clause or slice has to grow.
 const (
 	usualOperands = 16  // number of names, or of values
 	usualClause   = 128 // bytes of a clause
@@ -71,7 +71,8 @@ func (w *Write) Value(v types.AttributeValue) string {
 	return placeholder
 }
 
-// placeholders are made once for the numbers that most writes use.
+// placeholders holds the placeholders of the numbers that most writes use. They are made
+// only once.
 type placeholders struct {
 	prefix string
 	ready  [usualOperands]string
@@ -146,7 +147,7 @@ func (w *Write) AndWhere(condition string) { w.condition = "(" + w.condition + "
 // values, it returns a condition that never holds.
 func (w *Write) In(name string, values []string) string {
 	if len(values) == 0 {
-		// This never holds for an attribute of any type, even in a damaged record.
+		// This condition is false for an attribute of any type, even in a damaged record.
 		n := w.Name(name)
 		return "attribute_exists(" + n + ") AND attribute_not_exists(" + n + ")"
 	}

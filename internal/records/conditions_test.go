@@ -161,7 +161,8 @@ func (b *bench) grant(version string) protocol.Grant {
 	return protocol.Grant{Key: b.lockKey(), Owner: owner, Version: version, Lease: lease, Now: granted}
 }
 
-// hold grants the key as g1 and renews the grant as v2. It returns the hold and the item.
+// hold grants the key with grant id g1, and renews the grant with version v2. It returns
+// the hold and the item.
 func (b *bench) hold() (protocol.Hold, protocol.Item) {
 	b.Helper()
 	b.put(nil)

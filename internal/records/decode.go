@@ -192,7 +192,7 @@ func (d *decoder) clamped(name string, most int64) int64 {
 
 func (d *decoder) token() int64 { return d.tokenOf(attrToken) }
 
-// tokenOf reads the token called name.
+// tokenOf reads the token in the attribute called name.
 func (d *decoder) tokenOf(name string) int64 {
 	n, ok := d.integer(name)
 	if ok && (n < 0 || n > protocol.MaxToken) {
@@ -209,7 +209,7 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 	return from(n)
 }
 
-// expiry reads the attribute of TTL, if the layout has one.
+// expiry reads the TTL attribute, if the layout has one.
 func (d *decoder) expiry(name string, required bool) time.Time {
 	if name == "" {
 		return time.Time{}

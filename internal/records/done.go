@@ -9,7 +9,8 @@ import (
 )
 
 // attrLastDone is a map that contains the mark of the last work that was done. Grants,
-// renewals and breaks leave it. The release after the work replaces the whole map.
+// renewals and breaks do not change the map. The release after the work replaces the whole
+// map.
 const attrLastDone = "lastDone"
 
 // Attributes in the lastDone map. The map has either a label or a period. The owner, the

@@ -37,7 +37,7 @@ func TestTakeoverIsRejectedUntilLeaseExpiredByEveryClock(t *testing.T) {
 		// The clocks of writer and reader differ by the skew, in both directions. No
 		// takeover may succeed before the lease has expired by both clocks.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // the request is sent when the writer's clock shows the time granted
+			b.hold() // the writer's clock shows the time granted when the request is sent
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {
@@ -153,13 +153,13 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
-			return // a clock that is off by more than MaxSkew is excluded
+			return // skipped, as a clock may not be off by more than MaxSkew in this layout
 		}
 		const slow = 6 * 24 * time.Hour
 		collected := func() time.Time {
 			n, ok := b.item()[b.Schema().TTL].(*types.AttributeValueMemberN)
 			if !ok {
-				return granted.Add(2 * lease) // without TTL, a time at which the record has not expired
+				return granted.Add(2 * lease) // without TTL, DynamoDB never deletes the record: any time after the lease will do
 			}
 			s, err := strconv.ParseInt(n.Value, 10, 64)
 			if err != nil {

@@ -343,7 +343,7 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		switch free := err == nil && r.Released; {
 		case lands && !free && isFraction(stored["fencingToken"]):
 			// No condition can detect a token that is a fraction. The token grows by one
-			// and stays a fraction. The client reads it before it trusts its grant.
+			// and stays a fraction. The client reads the token before it trusts its grant.
 		case lands && !free:
 			b.Errorf("the decoder says released %v, error %v, and it was granted", r.Released, err)
 		case !lands && free && spelt(stored["grantId"]) != "S "+g9: // the item was written by a late copy of this grant

@@ -21,9 +21,10 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// golden is a file of testdata/golden: the items that a peer stored when it was asked for
-// something. Most items were recorded from the peers themselves (proof/interop/cmd/record).
-// The items of dynamolock were written by hand, following its source code.
+// golden is a file of testdata/golden. It describes a request to a peer, and contains the
+// items that the peer stored. Most items were recorded from the peers themselves
+// (proof/interop/cmd/record). The items of dynamolock were written by hand, following its
+// source code.
 type golden struct {
 	Peer     string
 	Recorded bool
@@ -277,7 +278,7 @@ func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 			t.Errorf("read as a grant of ours: %+v", r)
 		}
 		if g.folder == "dyndb-mutex" && r.Released {
-			return // the item has nothing else
+			return // the item has no other attributes to check
 		}
 		if r.Owner != g.Owner {
 			t.Errorf("owner %q, want %q", r.Owner, g.Owner)
@@ -311,7 +312,7 @@ func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 	})
 }
 
-// take grants the key, over no record or over a holder known to be dead.
+// take grants the key. Either there is no held record, or its holder is known to be dead.
 func (r goldenRecord) take() protocol.Hold {
 	r.Helper()
 	g := r.grant(g1)
@@ -381,7 +382,7 @@ func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderIsDead(t *testing.T) {
 func TestGrantKeepsPeersAttributesInGoldenRecords(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		if r.Name() == "native" && r.folder == "dynamolock" {
-			return // native writes leases as Java does, which dynamolock cannot read
+			return // skipped, as native writes leases as Java does, and dynamolock cannot read them
 		}
 		keeps := r.Capabilities().KeepOnRelease
 		left := func(item protocol.Item) {

@@ -78,7 +78,7 @@ func (s schema) Grantable(item protocol.Item) error {
 func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free ...string) {
 	free = slices.DeleteFunc(free, func(condition string) bool { return condition == "" })
 	if len(free) == 0 {
-		free = []string{w.In(attrGrant, nil)} // never holds
+		free = []string{w.In(attrGrant, nil)} // a condition that never holds
 	}
 	kind, grant, token := w.Name(attrKind), w.Name(attrGrant), w.Name(attrToken)
 	take := "(" + strings.Join(free, " OR ") + ") AND attribute_not_exists(" + kind + ")" +

@@ -26,8 +26,8 @@ func (p native) withMaxSkew(skew time.Duration) native {
 	return native{lock{p.record}, p.record}
 }
 
-// storesEnd reports whether a grant or a renewal stores when its lease ends. A lease of more
-// than a hundred years has no end worth storing.
+// storesEnd reports whether a grant or a renewal stores when its lease ends. The end of a
+// lease of more than a hundred years is not worth storing.
 func (p versioned) storesEnd(lease time.Duration) bool { return p.skew > 0 && lease <= longestLease }
 
 // leaseEnds encodes the end of the lease that a version begins at now: eight bytes of epoch

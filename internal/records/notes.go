@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLastBreak is a map that describes the last break of a grant of the record. Grants
-// leave the map. So a holder learns that its grant was broken even after another client has
-// been granted the key. The map names the broken grant by its token.
+// attrLastBreak is a map that describes the last break of a grant of the record. Grants do
+// not change the map. So a holder learns that its grant was broken even after another
+// client has been granted the key. The map names the broken grant by its token.
 const attrLastBreak = "lastBreak"
 
 // Attributes in the lastBreak map.
@@ -90,8 +90,8 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 }
 
 // attrStepDown is a map that describes the last request to step down: the grant, the client
-// that asked, and the time. The map names the grant, so it does not concern later grants,
-// and they leave it.
+// that asked, and the time. The map names the grant. So it does not concern later grants,
+// and they do not change it.
 const attrStepDown = "stepDown"
 
 // attrAskedBy is the owner in the stepDown map. The time is as in lastBreak.

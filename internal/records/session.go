@@ -68,7 +68,7 @@ type sessions struct {
 	record versioned
 }
 
-// Grant creates a session's row. The row must not exist, as an id is used once.
+// Grant creates a session's row. The row must not exist, as each id is used only once.
 func (p sessions) Grant(g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	p.setGrant(w, g)
@@ -86,7 +86,7 @@ func (p sessions) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	return w
 }
 
-// Decode reads a row. A notice in it that cannot be read is not damage.
+// Decode reads a row. A notice in the row that cannot be read does not count as damage.
 func (p sessions) Decode(item protocol.Item) (protocol.Record, error) {
 	r, err := p.lock.Decode(item)
 	told, ok := item[attrBrokenGrants].(*types.AttributeValueMemberM)

@@ -13,9 +13,9 @@ type Lease struct {
 
 	state  state
 	due    time.Time
-	ends   time.Time // when trust ends unless it is renewed
+	ends   time.Time // when trust ends unless the lease is renewed
 	number int       // position in the order of Add, to break ties
-	index  int       // index in its line
+	index  int       // index of the lease in its line
 
 	failures  int         // consecutive failures
 	doubtful  bool        // the last attempt had no answer or was throttled
@@ -37,7 +37,7 @@ const (
 	Over      Outcome = iota // the lease is no longer renewed
 	Renewed                  // success; Scheduler.Renewed has been called
 	Silent                   // no answer
-	Throttled                // the table accepts no more at the moment
+	Throttled                // the table accepts no more requests at the moment
 	Conflict                 // conflict with another write of the record; that write has ended
 	Failed                   // any other answer
 )
@@ -56,7 +56,7 @@ const (
 type place int
 
 const (
-	none     place = iota // not counted: the attempt waits for another write of its own lock
+	none     place = iota // the attempt is not counted, as it waits for another write of its own lock
 	ordinary              // the attempt takes a place
 	unsure                // the attempt takes a place for doubtful leases
 	hanging               // the attempt takes no place, but counts as in flight

@@ -28,11 +28,11 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst is the longest delay behind its pace that a Scheduler may catch up on.
+// burst is the longest delay behind its pace that a Scheduler may make up.
 const burst = 50 * time.Millisecond
 
-// late is the tolerance for a late attempt, as a divisor of the period: an attempt
-// that is late by more than period/late is displaced.
+// late is the divisor of the period that decides when an attempt is displaced: if it is
+// late by more than period/late.
 const late = 50
 
 // othersFirst is how many other leases are sent before a doubtful one, if there is

@@ -130,7 +130,7 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 		for range 50 {
 			began := time.Since(b.began)
 			l := b.lease("other", 133*time.Millisecond, trust, 0, Renewed)
-			elapse(100 * time.Millisecond) // all are due by then
+			elapse(100 * time.Millisecond) // all leases are due by then
 			if b.lastSent("other") < began {
 				t.Fatal("a place is kept from a lease whose requests are answered")
 			}
@@ -170,7 +170,7 @@ func TestLateRenewalIsFollowedByRenewalAtRandomTime(t *testing.T) {
 			t.Fatalf("sent after %v", b.lastSent("late"))
 		}
 		elapse(time.Second)
-		if b.lastSent("late") != 9800*time.Millisecond { // half a period later
+		if b.lastSent("late") != 9800*time.Millisecond { // the next attempt comes half a period later
 			t.Errorf("sent after %v", b.lastSent("late"))
 		}
 		remove(b.q, l, busy)

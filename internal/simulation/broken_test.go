@@ -19,13 +19,13 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// These tests check the simulation itself: the simulation is no evidence against a
-// violation that it cannot find.
+// These tests check that the simulation finds violations. A simulation that cannot find a
+// violation is no evidence that the product is free of it.
 
 // broken is a variant of the product that breaks a promise.
 type broken struct {
-	name  string   // name of the variant in the package comment
-	finds []string // prefixes of violations; a seed must show a violation with one of them
+	name  string   // name of the variant, as listed in the package comment
+	finds []string // prefixes of the expected violations; some seed must show a violation with one of them
 	run   func(t *testing.T, seed uint64, w world)
 }
 
@@ -67,7 +67,8 @@ func tampered(tamper func(*http.Request, []byte) []byte, run func(t *testing.T, 
 	}
 }
 
-// misreadAsAnInstant simulates clients that read an unreadable lease as a millisecond.
+// misreadAsAnInstant simulates clients that take an unreadable lease for a lease of one
+// millisecond.
 func misreadAsAnInstant(t *testing.T, seed uint64, w world) {
 	w.misread = func(body []byte) []byte {
 		return bytes.ReplaceAll(body, []byte(`{"S":"`+unreadable+`"}`), []byte(`{"S":"1"}`))
@@ -114,7 +115,7 @@ func oneAfterTheOther(g *leasehold.Group, ctx context.Context, writes []types.Tr
 }
 
 func TestSimulationCatchesBrokenParts(t *testing.T) {
-	meeting := func(f fault, run simulation) simulation { // simulates run with the given fault as the only one
+	meeting := func(f fault, run simulation) simulation { // returns run with f as the only kind of fault
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}
 			run(t, seed, w)
@@ -135,7 +136,7 @@ func TestSimulationCatchesClocksBeyondDeclaredSkew(t *testing.T) {
 	)
 }
 
-// leaping runs section while clocks jump ahead.
+// leaping runs section, or moves the clocks of the process ahead.
 func leaping(c *process, r *worker) {
 	if r.IntN(3) == 0 {
 		c.clocks.leap(upTo(r, 10*time.Second))
@@ -162,7 +163,8 @@ func TestSimulationCatchesBrokenElections(t *testing.T) {
 	)
 }
 
-// leadImpatiently does what Lead does, but campaigns again while its function still runs.
+// leadImpatiently does what Lead does, but if a term is lost, it campaigns again while the
+// function of that term still runs.
 func leadImpatiently(ctx context.Context, e *election.Election, value string, fn leads) error {
 	for {
 		term, err := e.Campaign(ctx, value)
@@ -265,7 +267,8 @@ func unheard(body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(`"stepDown"`), []byte(`"unheard"`))
 }
 
-// askedOfAll makes each request to step down name the record's current grant.
+// askedOfAll changes replies: if a record has a request to step down, the request then
+// names the record's current grant.
 func askedOfAll(body []byte) []byte {
 	var reply map[string]map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil {

@@ -18,7 +18,7 @@ import (
 // processes never reach the table at the same instant, because each message arrives at an
 // instant of its own.
 
-// drawn returns the random numbers for one purpose in a run.
+// drawn returns a source of random numbers for one purpose in the run of a seed.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)
@@ -76,15 +76,16 @@ func (c *process) chance() float64 {
 }
 
 // oneAfterTheOther makes goroutines that were woken by the same event continue at different
-// instants, as when the turns of several keys are passed. A call asks for a random number
-// before it checks its turns, so the order in which the scheduler runs the calls does not
-// matter. The function returns the worker on whose behalf this goroutine works.
+// instants. For example, one event may pass the turns of several keys. A call asks for a
+// random number before it checks its turns, so the order in which the scheduler runs the
+// calls does not matter. The function returns the worker on whose behalf this goroutine
+// works.
 func (c *process) oneAfterTheOther(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
-	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // for example, several releases by one call after its deadline
+	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // distinguishes goroutines of one worker, for example when one call sends several releases after its deadline
 		who += ", which has asked for " + asked
 	}
 	c.mu.Unlock()
@@ -95,7 +96,8 @@ func (c *process) oneAfterTheOther(why string) (who string) {
 	return who
 }
 
-// asksFor records a request of this goroutine, also for the goroutine that started it.
+// asksFor records a request as the last one of this goroutine, and of the goroutine that
+// started it.
 func (c *process) asksFor(asks string) {
 	self, parent := goroutine()
 	c.mu.Lock()
@@ -105,13 +107,14 @@ func (c *process) asksFor(asks string) {
 	}
 }
 
-// asking contains the last requests of a goroutine. The goroutines that it has started may
-// send at the same instant at which it asks for a random number, in an order that the
-// scheduler decides. So the random number depends only on requests at earlier instants.
+// asking contains the last requests of a goroutine and of the goroutines that it has
+// started. When a goroutine asks for a random number, those goroutines may send requests at
+// the same instant, in an order that the scheduler decides. So the random number depends
+// only on requests at earlier instants.
 type asking struct {
-	latest  string // the greatest of the requests at that instant
+	latest  string // greatest, by its text, of the requests at the time in at
 	at      time.Time
-	earlier string // the latest request before that instant
+	earlier string // latest request before the time in at
 }
 
 func (a asking) before(now time.Time) string {
@@ -128,7 +131,8 @@ func (a asking) and(asks string, now time.Time) asking {
 	return asking{asks, now, a.latest}
 }
 
-// goesAbout records on whose behalf this goroutine, and its children, call the client.
+// goesAbout records the worker on whose behalf this goroutine and its children call the
+// client.
 func (c *process) goesAbout(who string) {
 	self, _ := goroutine()
 	c.mu.Lock()
@@ -145,7 +149,7 @@ func goroutine() (self, parent string) {
 	return string(found[0]), string(found[len(found)-1])
 }
 
-// callers returns the names of the functions of this goroutine.
+// callers returns the names of the functions on this goroutine's stack.
 func callers() string {
 	var names strings.Builder
 	var pcs [64]uintptr
@@ -156,8 +160,8 @@ func callers() string {
 	return names.String()
 }
 
-// yield sometimes lets other goroutines go first, as on a busy machine, if the world asks
-// for that. It does not depend on the seed.
+// yield sometimes lets other goroutines run first, as on a busy machine, if the world has
+// yields set. Its decisions do not depend on the seed.
 func (c *process) yield() {
 	for c.plan.yields && rand.IntN(2) == 0 {
 		runtime.Gosched()

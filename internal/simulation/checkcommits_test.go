@@ -24,7 +24,8 @@ type commitCall struct {
 	err               error
 }
 
-// begin records a commit under lock, and returns the value that it appends.
+// begin records a commit under lock. It returns the call, and the value that the commit
+// appends.
 func (c *process) begin(lock *leasehold.Lock) (*commitCall, string) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -47,7 +48,7 @@ func (c *process) end(call *commitCall, err error) {
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
-	defer c.rest(r, 5) // so that in every run a renewal that has waited for the commit comes before the worker's next call
+	defer c.rest(r, 5) // the pause ensures that in every run a renewal that has waited for the commit comes before the worker's next call
 	call, value := c.begin(lock)
 	write := lab.Note(call.key, value)
 	if how := r.IntN(4); how < 2 {
@@ -89,7 +90,7 @@ func (c *checker) appended(r *request, key string) {
 	was, now := c.logs[key], c.table.Log(key)
 	c.logs[key] = now
 	if len(now) == len(was) {
-		return // the transaction was repeated under its idempotency token
+		return // nothing was appended: the transaction was repeated under its idempotency token
 	}
 	value := now[len(now)-1]
 	c.applies(r, key, "noted "+value)
@@ -119,7 +120,7 @@ func (c *checker) stands(key, grant string, token int64) bool {
 	return s != nil && !s.released && !c.isDead(s.session) && s.grant == grant && s.token == token
 }
 
-// ended records the release in a transaction.
+// ended records that a transaction has released the lock of a key.
 func (c *checker) ended(r *request, key string) {
 	item := c.table.Item(key)
 	if item == nil {

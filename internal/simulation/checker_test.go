@@ -23,7 +23,7 @@ import (
 // the invariants in docs/guarantees.md.
 type checker struct {
 	mu       sync.Mutex
-	clocked  bool // records have an expiry time
+	clocked  bool // true in layouts whose records have an expiry time
 	began    time.Time
 	problems []string
 	tally    *tally
@@ -32,10 +32,10 @@ type checker struct {
 	deletes  bool    // some process deletes records on release, so a repeated request may bring a record back
 
 	longest time.Duration                   // the longest lease of any client
-	holdsOn bool                            // trust may outlast the lease, in an outage
+	holdsOn bool                            // clients may trust a lock for longer than its lease during an outage
 	broken  map[string]bool                 // grants that an operator broke: trust in them is not checked
 	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of the grant may bring it back, and commits that its guard refused may be applied
-	toldOf  map[string]time.Time            // when a Break of the grant returned nil
+	toldOf  map[string]time.Time            // time when a Break of the grant returned nil, by grant
 	hears   time.Duration                   // time within which each holder must learn of a break; 0 if no time is promised
 	spoils  map[string]types.AttributeValue // the original lease of each row that was damaged by hand
 
@@ -43,19 +43,19 @@ type checker struct {
 	records  map[string]*state        // records by key, as they are in the table
 	versions map[string]bool          // versions that were ever applied
 	pairs    map[[2]string]bool       // pairs of grant id and token that were ever applied
-	terms    map[[2]string]int        // the process of each owner and token that were ever applied
-	trusts   map[string]time.Time     // by grant: the latest instant until which an applied attempt supports trust in it
+	terms    map[[2]string]int        // id of the process that was granted a lock, by the owner and token of the grant
+	trusts   map[string]time.Time     // latest instant until which an applied attempt supports trust in a grant, by grant
 	handed   map[string]handed        // grants that were handed to the head of a queue, by grant
-	joined   map[string]*process      // the process that sent the join, by version of the entry
+	joined   map[string]*process      // process that sent a join of a queue, by the version of its entry in the queue
 	seen     map[seenBy]time.Time     // time of the first reply that showed a version to a process
-	ends     map[string]time.Time     // time until which a version that contains its lease's end is trusted, by version
-	arrived  map[string]time.Time     // time of the last write by a process other than the final client, by record
+	ends     map[string]time.Time     // time until which a version is trusted, by version; only for versions that contain the end of their lease
+	arrived  map[string]time.Time     // time of the last write to a record by a process other than the final client, by record
 	sessions map[string]*sessionState // sessions by id
 	beliefs  []*belief
 	over     map[[2]string]bool     // grants and tokens whose Release returned nil
 	commits  map[string]*commitCall // commits by value
 	logs     map[string][]string    // logs by key, as they are in the table
-	worked   map[[2]string]bool     // work to be done once that has ended successfully, by key and token
+	worked   map[[2]string]bool     // true if work that is to be done once has succeeded, by key and token
 	writes   *writes                // writes for the models; nil if the models are not used
 }
 
@@ -106,7 +106,7 @@ func (c *checker) first() string {
 // believes records that a process holds a lock.
 func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	if lock.Err() != nil {
-		return // the lock ended before it was recorded
+		return // not recorded, because the lock has already ended
 	}
 	b := &belief{by: by, lock: lock, grant: lock.Record().Grant, began: time.Now()}
 	c.mu.Lock()
@@ -129,12 +129,12 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 // sent records a request when it is sent.
 func (c *checker) sent(r *request) {
 	if c.clocked {
-		return // in a layout with expiry times, a renewal differs from a renewal in native
+		return // not checked: in a layout with expiry times, renewals differ from native renewals
 	}
 	c.mu.Lock()
 	c.wrote(r)
 	about := c.believed(r)
-	over := map[*belief]bool{} // beliefs that have ended; a belief that ended at this very instant does not count, because requests cross
+	over := map[*belief]bool{} // true for beliefs that ended before the request was sent; an end at the same instant does not count, because the two may cross
 	for _, b := range about {
 		over[b] = !b.end.IsZero() && b.end.Before(r.at)
 	}
@@ -143,7 +143,7 @@ func (c *checker) sent(r *request) {
 		err := b.lock.Err()
 		trusted := err == nil
 		switch {
-		case r.manner == renews && errors.Is(err, core.ErrDetached): // the grant was detached, to be resumed
+		case r.manner == renews && errors.Is(err, core.ErrDetached): // no violation: the grant was detached so that it could be resumed
 		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
 		case r.givesUp && trusted && !r.Guards(b.lock.Key().Partition):
@@ -166,7 +166,7 @@ func (c *checker) newestBy(grant string) *process {
 // believed returns the process's beliefs in the grants that the request's condition names.
 // If a grant was detached and resumed, the newest belief counts.
 func (c *checker) believed(r *request) []*belief {
-	if r.manner == reads || r.RenewsSession() { // a read may name broken grants, and is not sent by their holder
+	if r.manner == reads || r.RenewsSession() { // not checked: a read may name broken grants, and is not sent by their holder
 		return nil
 	}
 	newest := map[string]*belief{}
@@ -182,8 +182,8 @@ func (c *checker) believed(r *request) []*belief {
 	return out
 }
 
-// applied passes a request to the table and checks what it changed. Requests are applied
-// one at a time.
+// applied passes a request to the table and checks the changes that the request made.
+// Requests are applied one at a time.
 func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*http.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,10 +211,10 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 		key := in.Key["key"].S
 		var item attributeMap
 		switch {
-		case r.Op == "TransactWriteItems": // its reply does not contain what it has written
+		case r.Op == "TransactWriteItems": // the reply to a transaction does not contain the items that it has written
 			item = attributesOf(c.table.Item(key))
 			if before := c.records[key]; before != nil && item != nil && before.version == item.text("recordVersionNumber") {
-				continue // a copy of a transaction, which has no effect as its token was used
+				continue // skipped: a copy of a transaction has no effect, because its idempotency token was used
 			}
 		case part.Op == "UpdateItem":
 			item = attributes(res)
@@ -268,14 +268,15 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports returns until when a request, once applied, supports a belief in its grant that
-// may last for trust. A timer ends the belief. It is set by the clock of the process but
-// runs by the world's clock, so it fires late if the clock of the process runs fast.
+// supports returns the time until which an applied request supports a belief in its grant.
+// The belief may last for trust after the request was sent. A timer ends the belief. The
+// timer is set by the clock of the process but runs by the world's clock, so it fires late
+// if the clock of the process runs fast.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // plus a bit for rounding
 }
 
-// finish checks the beliefs against each other, once all have ended.
+// finish checks the beliefs against each other. By then all beliefs must have ended.
 func (c *checker) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -62,8 +62,9 @@ func (c *checker) applies(r *request, key, what string) {
 func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
 	if c.versions[now.version] && !now.released && !c.deletes {
-		// A late copy of a grant that finds a released record writes its version again,
-		// with a higher token. No client treats such an attempt in doubt as held.
+		// If a late copy of a grant finds a released record, it writes the version of the
+		// grant again, with a higher token. No client treats such an attempt in doubt as
+		// held.
 		if now.version != now.grant || c.pairs[pair] {
 			c.note("2: version %s of %s came back", now.version, key)
 		}
@@ -95,11 +96,11 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		if now.released && r.by.id == operator {
 			c.broken[now.grant] = true
 		}
-		return // a renewal or a release
+		return // the change is a renewal or a release, so there is no new grant to check
 	}
 
-	// This is a grant. A hand-over to the head of the queue has a version of its own,
-	// whichever client is the head.
+	// The change is a grant. A hand-over to the head of the queue has a version that
+	// differs from its grant, whichever client is the head.
 	if before != nil && r.manner == handsOver && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}
@@ -122,13 +123,13 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		}
 	}
 	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.grant] == r.by {
-		return // the holder handed the grant over, or no longer trusts it
+		return // allowed: the holder handed the grant over, or no longer trusts it
 	}
 	if s := c.sessions[before.session]; s != nil {
 		if !s.dead && s.by != r.by {
 			c.note("11: process %d took %s over under session %s, which is not marked dead", r.by.id, key, before.session)
 		}
-		return // the previous holder's session is dead, or belongs to the taker and has ended
+		return // allowed: the previous holder's session is dead, or it belongs to the taker and has ended
 	}
 	if watched, ok := c.watched(r, before.version); (!ok || watched < before.lease-time.Microsecond) && !c.isOver(r, before.version) {
 		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)

@@ -9,7 +9,7 @@ import (
 type sessionState struct {
 	by      *process // the process that has the session
 	version string
-	trust   time.Time // the latest instant until which an applied renewal supports trust in it
+	trust   time.Time // latest instant until which an applied renewal supports trust in the session
 	dead    bool
 }
 
@@ -31,7 +31,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	s.version = now.version
 	c.applies(r, "session "+id, fmt.Sprintf("%+v dead %q", *now, item.text("dead")))
 	if before == now.version && item.text("dead") == "" {
-		return // a notice of a break
+		return // the change is a notice of a break, not a renewal
 	}
 	if item.text("kind") != "session" || now.version == "" || now.owner == "" || now.lease <= 0 {
 		c.note("10: session %s lacks an attribute: %v", id, item)

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// clocks are the three clocks of one process. Two of them run at the rate of the process,
-// and one of these two almost stops while the machine is suspended. It never stops
-// entirely, because the timers of a bubble continue: a timer that fires too early by that
-// clock is set again. The wall clock is set at random.
+// clocks are the three clocks of one process. Two of them run at the rate of the process.
+// One of these two almost stops while the machine is suspended. That clock never stops
+// entirely, because the timers of a bubble continue, and a timer that fires too early by
+// that clock is set again. The third clock is the wall clock, which is set at random.
 type clocks struct {
 	rate  float64
 	began time.Time
 
 	mu            sync.Mutex
-	ahead         time.Duration // how far the clock that runs during suspends is ahead
-	wall          time.Duration // how far the wall clock is ahead
-	slept         time.Duration // time in suspends before the last one
+	ahead         time.Duration // time by which the clock that runs during suspends is ahead
+	wall          time.Duration // time by which the wall clock is ahead
+	slept         time.Duration // time for which suspends before the last one have stopped the clock
 	since, asleep time.Time     // beginning and end of the last suspend
 }
 
@@ -28,7 +28,8 @@ func (k *clocks) read() (mono, boot time.Duration) {
 	return time.Duration(k.rate * float64(now.Sub(k.began)-k.stoodStill(now))), boot
 }
 
-// stoodStill returns how long the clock has stopped until now. The caller must hold k.mu.
+// stoodStill returns for how long, in total, suspends have stopped the clock until now. The
+// caller must hold k.mu.
 func (k *clocks) stoodStill(now time.Time) time.Duration {
 	if now.After(k.asleep) {
 		now = k.asleep
@@ -50,7 +51,8 @@ func (k *clocks) setWall(ahead time.Duration) {
 	k.wall = ahead
 }
 
-// jump is a suspend that no other process notices.
+// jump simulates a suspend that no other process notices. It moves the clock that runs
+// during suspends ahead by d.
 func (k *clocks) jump(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -35,7 +35,7 @@ func (c *process) sectionBeforeClose(r *worker) {
 			c.commit(r, lock, time.Second) // the commit may be left in flight
 		}
 	}
-	began, most := time.Now(), 4*time.Second+100*time.Millisecond // most is the longest time for a release and its grace period
+	began, most := time.Now(), 4*time.Second+100*time.Millisecond // most is the longest time that a release and its grace period may take
 	err := c.client.Close(c.asks(ctx, "close"))
 	if took := time.Since(began); took > most {
 		c.violated("12: Close of process %d took %v, its context %v at most: %v", c.id, took, most, err)

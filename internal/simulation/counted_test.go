@@ -21,10 +21,11 @@ func TestOperationWithSeveralFaultsCountsOnce(t *testing.T) {
 	sends(acquire, "GetItem", requestLost, replyLost, none)
 	sends(c.asks(t.Context(), "release"), "UpdateItem", none)
 	over()
-	// These requests are operations of the client itself: a renewal that is repeated until
-	// it succeeds, and the next renewal.
+	// These requests belong to two operations that the client itself starts: a renewal that
+	// is repeated until it succeeds, and the next renewal.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
-	// The crash of a process counts once, for its operation in progress.
+	// A crash of the process faults the operation in progress once, even if several of its
+	// requests fail. A request that fails in a crash outside any operation is not counted.
 	sends(c.asks(t.Context(), "commit"), "GetItem", none, inCrash, inCrash)
 	sends(t.Context(), "GetItem", inCrash)
 

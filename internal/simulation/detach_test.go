@@ -18,7 +18,7 @@ func detaching(_ uint64) world {
 	return world{work: (*process).sectionDetached}
 }
 
-// sectionDetached runs section, or detaches a grant that others resume.
+// sectionDetached runs section, or detaches a grant that other processes resume.
 func (c *process) sectionDetached(r *worker) {
 	if r.IntN(3) == 0 {
 		c.passOn(r)

@@ -49,7 +49,7 @@ type electionPlan struct {
 // leads is the type of the function that is passed to Lead.
 type leads = func(context.Context, *leasehold.Lock) error
 
-// voter is one process of a run, which leads and observes.
+// voter is one process of a run. It leads whenever it is elected, and observes the leader.
 type voter struct {
 	*process
 	plan   electionPlan
@@ -58,9 +58,9 @@ type voter struct {
 	resign chan struct{} // tells the leader to resign; used only while there are no faults
 
 	mu      sync.Mutex
-	running int             // number of functions of Lead that run
-	term    *leasehold.Lock // the last term
-	shown   election.Leader // leader that Observe has reported last
+	running int             // number of functions passed to Lead that are running
+	term    *leasehold.Lock // latest term under which this process led
+	shown   election.Leader // leader that Observe reported last
 }
 
 // slowest is the rate of the slowest clock. longestPoll is the longest pause between two
@@ -229,8 +229,8 @@ func (v *voter) asks(ctx context.Context) {
 	}
 }
 
-// checkAsked checks in the record that the leader was asked to step down from this term. As
-// long as the term lasts, no later leader can have been asked.
+// checkAsked checks in the record that the leader was asked to step down from this term. It
+// does so only while the term lasts: until then, no later leader can have been asked.
 func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
 		return
@@ -242,8 +242,8 @@ func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	}
 }
 
-// mustStepDown asks the leader to step down, and checks that it does. The leader ends its
-// work first.
+// mustStepDown asks the leader to step down, and checks that the leader does so. The leader
+// ends its work before it does so.
 func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
 	defer cancel()
@@ -272,15 +272,15 @@ func (v *voter) dies() {
 	v.dead = true
 }
 
-// watch observes, and checks the reported leaders against the grants.
+// watch observes the election, and checks the reported leaders against the grants.
 func (v *voter) watch(ctx context.Context) {
 	for r := newWorker(v.seed, v.id, "watches"); v.watches(ctx); {
 		v.rest(r, 500)
 	}
 }
 
-// watches observes until the sequence ends. again reports whether its first read was
-// refused.
+// watches observes the election until the sequence of leaders ends. again reports whether
+// the first read was refused.
 func (v *voter) watches(ctx context.Context) (again bool) {
 	shown := false
 	for l, err := range v.plan.observe(ctx, v.e) {
@@ -308,7 +308,8 @@ func (v *voter) watches(ctx context.Context) (again bool) {
 	return false
 }
 
-// leadsNow returns the term under which a live process leads.
+// leadsNow returns the term under which the process leads. It returns nil if the process is
+// dead or does not lead.
 func (v *voter) leadsNow() *leasehold.Lock {
 	if v.isDead() {
 		return nil
@@ -321,8 +322,9 @@ func (v *voter) leadsNow() *leasehold.Lock {
 	return v.term
 }
 
-// awaitLeader waits until a live process leads in another term than last, however long that
-// takes.
+// awaitLeader waits until a live process leads in another term than last, and returns that
+// process. If that takes longer than a lease, a poll and 100 ms, it reports a violation and
+// returns nil.
 func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	lease := float64(usualLease) / slowest
 	most := time.Duration(lease) + longestPoll + 100*time.Millisecond

@@ -25,7 +25,7 @@ func TestSimulationOfAllFeaturesTogether(t *testing.T) { forSeeds(t, worldSeeds,
 
 const (
 	electionKey = "e"
-	lifetimes   = 10 // the difference between the ids of a process and its successors
+	lifetimes   = 10 // difference between the id of a process and the id of its successor
 )
 
 func everything(seed uint64) world {
@@ -37,7 +37,7 @@ func everything(seed uint64) world {
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
 			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
 			moves := seed%3 == 0
-			cfg.SharedLease = shared && !moves // the old layout has no sessions, so its clients would wait for an hour
+			cfg.SharedLease = shared && !moves // clients of the old layout know no sessions, so they would wait for an hour
 			cfg.Retention = time.Second
 			if old && moves {
 				cfg.Layout, cfg.Retention = layout.AWSLabs{}, 0
@@ -169,7 +169,8 @@ func (c *process) sectionOfEverything(r *worker) {
 	}
 }
 
-// putsDown holds a lock, and ends it in one of the possible ways.
+// putsDown holds a lock, and releases it in one of several ways: with data, with the record
+// kept, or with the record deleted.
 func (c *process) putsDown(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -198,7 +199,7 @@ func (c *process) putsDown(r *worker) {
 	}
 }
 
-// campaigns leads for a while, if elected.
+// campaigns campaigns in the election, and leads for a while if elected.
 func (c *process) campaigns(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 8*time.Second))
 	defer cancel()
@@ -221,8 +222,9 @@ func (c *process) campaigns(r *worker) {
 	c.releases(r, term)
 }
 
-// pause pauses the process for up to d. As other processes see it, it sends nothing,
-// receives nothing and takes no step. Requests in flight are sent after the pause.
+// pause pauses the process for up to d. As the other processes see it, the paused process
+// sends nothing, receives nothing and takes no step. Requests in flight are sent after the
+// pause.
 func (c *process) pause(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(pause, r.trouble()) {

@@ -70,8 +70,8 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether a fault is to happen, and records it if so. All faults happen
-// unless there is a plan.
+// happens reports whether a fault is to happen, and records the fault if so. All faults
+// happen unless a plan lists those that may happen.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,7 +81,7 @@ func (c *process) allOf(r *worker) {
 		// must not decide whether it precedes the release that follows.
 		time.Sleep(time.Microsecond)
 	}
-	if r.IntN(3) == 0 { // a later CommitAndRelease must not be applied without this lock
+	if r.IntN(3) == 0 { // releases one of the locks early: a later CommitAndRelease must not be applied without it
 		c.releases(r, locks[len(locks)-1])
 		c.rest(r, 8000)
 	}

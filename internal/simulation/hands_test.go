@@ -57,7 +57,8 @@ func breakingShared(_ uint64) world {
 // heldFor is how long locks are held after the faults have stopped.
 const heldFor = time.Minute
 
-// sectionHeldForLong holds a lock until it is lost, or for a minute after the faults.
+// sectionHeldForLong holds a lock until it is lost, or until a minute after the faults have
+// stopped.
 func (c *process) sectionHeldForLong(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -77,7 +78,7 @@ func (c *process) sectionHeldForLong(r *worker) {
 	}
 }
 
-// brokeAndTold records when a Break of the grant returned nil.
+// brokeAndTold records that a Break of the grant returned nil just now.
 func (c *checker) brokeAndTold(grant string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,8 +100,8 @@ func (c *checker) checkHearing(b *belief) {
 	}
 }
 
-// Records are deleted in two ways. By hand they are deleted in any state, which gives up
-// promise 2 for the deleted grant. TTL deletes them once they are released and have
+// Records are deleted in two ways. An operator deletes records by hand in any state, which
+// gives up promise 2 for the deleted grant. TTL deletes records that are released and have
 // expired. Late copies of requests may then break the order of tokens. No other promise is
 // given up.
 func TestSimulationOfDeletedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
@@ -135,8 +136,7 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// deleteNow deletes a record at once, at the instant at which its caller has read the
-// record.
+// deleteNow deletes a record at the same instant at which its caller has read the record.
 func (s *run) deleteNow(key string) {
 	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {

@@ -19,8 +19,9 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns when a fault last affected a key. It returns the time from, or a
-// later time if a late copy of a request has changed the key's record or renewed a session.
+// lastArrival returns the time at which a fault last affected a key. It returns from, or a
+// later time at which a late copy of a request changed the key's record or renewed a
+// session.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +38,8 @@ func (s *run) lastArrival(key string, from time.Time) time.Time {
 func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {
-		// Locks of live processes have been released by their workers, which have returned.
-		// The lock of a dead process, or a lock that was given up, ends with its lease.
+		// The workers of live processes have released their locks and returned. The lock of
+		// a dead process, or a lock that a process gave up, ends with its lease.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		began := time.Now()
 		asked, over := late.operation(ctx, "acquire")

@@ -22,7 +22,7 @@ import (
 func TestSimulationOfLoad(t *testing.T) { forSeeds(t, loadSeeds, simulateLoad) }
 
 const (
-	loadSeeds  = 3 // one for each kind of trouble
+	loadSeeds  = 3 // number of seeds: one for each kind of trouble
 	loadLocks  = 300
 	loadLease  = 12 * time.Second
 	loadPeriod = loadLease / 4
@@ -33,7 +33,7 @@ const (
 	loadEnd     = loadSpread + 2*loadPeriod
 )
 
-// load is one run.
+// load is one run of the simulation of load.
 type load struct {
 	seed   uint64
 	began  time.Time
@@ -44,7 +44,7 @@ type load struct {
 
 	mu    sync.Mutex
 	tally *tally
-	due   map[string]*operation // renewals and grants, by their requests
+	due   map[string]*operation // unfinished renewals and grants, by the operation and keys of their requests
 	asked map[string]int
 	taken map[int]int // number of writes in each second
 	sent  []time.Duration
@@ -161,9 +161,9 @@ func (l *load) problem(locks []*leasehold.Lock) string {
 	before := len(l.between(loadTrouble-loadPeriod, loadTrouble))
 	most := before * 3 / 2
 	if hanging > 0 {
-		// A lock whose requests are answered sends one request in a period. In the last
-		// period of its trust, a lock whose requests are not answered sends 3.7 on average
-		// if its pauses grow, and 5.3 if they do not.
+		// A lock whose requests are answered sends one request in a period. A lock whose
+		// requests are not answered sends more in the last period of its trust. On average
+		// it sends 3.7 requests if the pauses between them grow, and 5.3 if they do not.
 		most = len(locks) - hanging + hanging*9/2
 	}
 	for from := loadTrouble; from < loadMended; from += loadPeriod {

@@ -28,18 +28,18 @@ type troubles struct {
 	table    bool          // everything is throttled for several seconds
 	pauses   bool          // processes are paused at the moment at which they send something
 
-	credentials bool // some credentials are expired, and for several seconds there are no credentials
+	credentials bool // some requests have expired credentials, and for several seconds a process has no credentials
 }
 
 // fate decides how the network treats one request.
 type fate struct {
 	percent     int
-	odd         int           // in thousandths: decides faults that only some networks have
+	odd         int           // random number below 1000 that decides faults that only some networks have
 	late        time.Duration // delay if the request or its reply is late
 	there, back time.Duration
 	rng         *rand.Rand    // source of random numbers for other faults of the request
 	to          string        // description of the request
-	heard       time.Duration // how long it takes to notice that the request was given up
+	heard       time.Duration // time that hang takes to notice that the request was given up
 }
 
 func (c *process) fateOf(ctx context.Context, sent *request) fate {
@@ -94,7 +94,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// changed returns a reply with another body.
+// changed returns a reply after change has replaced its body.
 func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -161,14 +161,14 @@ func (c *process) faultOf(sent *request, f fate) fault {
 // meets applies the fault of a request on the network.
 func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	if sent.manner == commits {
-		f.late *= 3 // so that a copy of the commit sometimes outlives its grant
+		f.late *= 3 // late copies arrive later still, so that a copy of the commit sometimes outlives its grant
 	}
 	what, more := c.faultOf(sent, f), none
 	if !slices.Contains([]fault{inCrash, inSuspend, inPartition, inOutage}, what) && c.goesOn() {
 		what = cmp.Or(c.refused(), what)
 	}
 	switch what {
-	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // other code decides whether these happen
+	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // other code has already decided that these faults happen
 	case hotTable:
 		if !c.happens(what, fmt.Sprint("window ", int(c.window()))) {
 			what = none
@@ -257,8 +257,8 @@ func (c *process) window() time.Duration {
 	return time.Since(c.began) / lasts
 }
 
-// inTrouble reports whether what is in trouble now. On average, it is in trouble in one of
-// n windows.
+// inTrouble reports whether the named part of the world is in trouble now. On average, the
+// part is in trouble in one of n windows.
 func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }
@@ -305,9 +305,9 @@ func withoutOld(res *http.Response) *http.Response {
 	})
 }
 
-// hang never answers. If two requests are given up at the same instant, their calls of hang
-// end at different instants. Otherwise timers would fire at the same instant, and run in an
-// order that no seed determines.
+// hang waits until the request is given up, and never answers it. If two requests are given
+// up at the same instant, their calls of hang end at different instants. Otherwise timers
+// would fire at the same instant, and run in an order that no seed determines.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	<-ctx.Done()
 	time.Sleep(f.heard)

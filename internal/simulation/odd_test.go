@@ -19,7 +19,7 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns the world with the hooks and the faults of by.
+// watchedAs returns the world w with the hooks and the choice of faults of the world by.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote

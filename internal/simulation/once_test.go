@@ -57,7 +57,7 @@ func onceBeforeClose(seed uint64) world {
 type task struct {
 	key, label string
 	period     time.Duration // 0 if the task has a label
-	asked      int64         // the start of the period in milliseconds, by the process's wall clock
+	asked      int64         // start of the current period in milliseconds, by the wall clock of the process
 }
 
 const taskPeriod = 2 * time.Second
@@ -79,7 +79,7 @@ func (t task) option() leasehold.AcquireOption {
 	return leasehold.Once(t.label)
 }
 
-// doesOnce does a task, unless it is done.
+// doesOnce does a task, unless the task is already done.
 func (c *process) doesOnce(r *worker) { c.does(r, true) }
 
 func (c *process) does(r *worker, checks bool) {
@@ -138,8 +138,8 @@ func (c *process) does(r *worker, checks bool) {
 	}
 }
 
-// works records that the work under a grant has succeeded: its mark may be applied from now
-// on.
+// works records that the work under a grant has succeeded. From now on, the table may
+// contain the mark of that work.
 func (c *checker) works(lock *leasehold.Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,8 +150,8 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone checks the grant of a task. While the grant is current, the record must still
-// have the mark that the grant's condition required.
+// isUndone checks that a task was not already done when its lock was granted. While the
+// grant is current, the record still has the mark that the condition of the grant checked.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item := c.table.Item(what.key)
 	mark, _ := item["lastDone"].(*types.AttributeValueMemberM)
@@ -164,7 +164,7 @@ func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	}
 }
 
-// wasDone checks the *DoneError of a call.
+// wasDone checks a *DoneError: the work that the error reports as done must have succeeded.
 func (c *checker) wasDone(key string, d leasehold.Done) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +173,8 @@ func (c *checker) wasDone(key string, d leasehold.Done) {
 	}
 }
 
-// markedForGood checks the record after a release that has stored a mark.
+// markedForGood checks that the record has the mark that a release has stored, or a later
+// mark.
 func (c *checker) markedForGood(lock *leasehold.Lock) {
 	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
 	if mark == nil || lab.Number(mark.Value, "fencingToken") < fmt.Sprint(lock.Token()) {
@@ -181,7 +182,8 @@ func (c *checker) markedForGood(lock *leasehold.Lock) {
 	}
 }
 
-// unmarkedForGood checks the record after a release that returned a loss.
+// unmarkedForGood checks that the record does not have the mark of a release that returned
+// a loss.
 func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
 	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
 	if mark != nil && lab.Number(mark.Value, "fencingToken") == fmt.Sprint(lock.Token()) {

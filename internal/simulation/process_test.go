@@ -38,7 +38,7 @@ type process struct {
 	drewAt    time.Time
 	draws     map[string]int    // number of random numbers drawn at the instant drewAt, by purpose
 	workers   map[string]string // the worker on whose behalf a goroutine works, by goroutine; empty if there is none
-	lastAsked map[string]asking // the last request of each goroutine
+	lastAsked map[string]asking // last requests of each goroutine
 	dead      bool
 	closed    bool
 }
@@ -59,7 +59,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.ReleaseGrace = time.Second
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
-		cfg.PollMax = 2 * usualLease // so that a client may mark a session dead because of a reading that is as old as possible
+		cfg.PollMax = 2 * usualLease // with such long polls, a client may mark a session dead because of a reading that is as old as possible
 	}
 	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
 		s.mu.Lock()
@@ -70,11 +70,12 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 		s.plan.config(&cfg, rng)
 	}
 	if cfg.DeleteOnRelease {
-		cfg.Retention = 0 // no released record is kept
+		cfg.Retention = 0 // the client deletes records on release, so it retains none
 	}
 	cfg.OnEvent = c.onEvent
 	c.shared, c.native, c.wallBound = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
-	// Together, the errors of two clock rates stay within the margin of a tenth.
+	// The margin is a tenth of the lease. The errors of two clock rates together stay
+	// within it.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
 	c.clocks.setWall(c.rightWall(drawn(c.seed, "wall", id)))
@@ -132,8 +133,9 @@ func (c *process) work(r *worker, section func(*worker)) {
 	}
 }
 
-// try returns the option with which the process tries to acquire. Half of the processes
-// observe holders that appear dead.
+// try returns the option with which the process tries to acquire a lock. Half of the
+// processes use NoWait, which observes a holder that appears dead. The others do not wait
+// even then.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
 		return leasehold.NoWait()
@@ -145,7 +147,7 @@ func (c *process) rest(r *worker, ms int) {
 	time.Sleep(upTo(r, time.Duration(ms)*time.Millisecond))
 	for d := c.isPaused(); d > 0; d = c.isPaused() {
 		time.Sleep(d)
-		time.Sleep(upTo(r, time.Millisecond)) // other goroutines of the process continue as well
+		time.Sleep(upTo(r, time.Millisecond)) // another pause, so that the goroutines of the process do not all continue at once
 	}
 }
 
@@ -167,7 +169,7 @@ func (c *process) crash(r *worker) {
 	}
 }
 
-// jump suspends the machine for up to d, at one instant.
+// jump suspends the machine for up to d. For the other processes the suspend takes no time.
 func (c *process) jump(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(bootJumps, r.trouble()) {

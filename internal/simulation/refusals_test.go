@@ -89,8 +89,8 @@ func isRefusal(err error) (refusal, denied bool) {
 type wait struct { // checker.mu guards it
 	answered map[string]bool
 
-	// The state at the last refusal. It is kept because requests that undo something before
-	// the wait ends are answered too.
+	// These fields hold the state at the last refusal. They are needed because DynamoDB
+	// also answers the requests with which a wait undoes something before it ends.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the process before the refusal
 }
@@ -150,7 +150,7 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)
 	if !refusal || w == nil || ctx.Err() != nil || errors.Is(err, leasehold.ErrClosed) || strings.Contains(err.Error(), "gave up after") {
-		return // NoWait gives up after ten seconds, and that error is not checked
+		return // not checked; this includes the error of NoWait, which gives up after ten seconds
 	}
 	op := (*leasehold.OpError)(nil)
 	c.checker.mu.Lock()
@@ -166,7 +166,7 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 // expired checks a lock that was lost because no renewal succeeded. Since there are no
 // other faults, the reason can only be a refusal that lasted too long.
 func (c *process) expired(lost *leasehold.LostError) {
-	const retried = 1500 * time.Millisecond // the longest pause between renewals, and a round trip
+	const retried = 1500 * time.Millisecond // longest pause between renewals, plus a round trip
 	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {
 		if what, _ := c.refusal(time.Now().Add(-ago)); what != none {
 			return

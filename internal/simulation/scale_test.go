@@ -18,8 +18,9 @@ import (
 	"time"
 )
 
-// worlds lists all simulations by the names of their tests. The field every says in one of
-// how many rounds TestSimulationAtScale runs the simulation, and seeds with how many seeds.
+// worlds lists all simulations by the names of their tests. If every is n,
+// TestSimulationAtScale runs the simulation in one of n rounds. The field seeds is the
+// number of seeds in such a round.
 var worlds = []struct {
 	test         string
 	seeds, every uint64
@@ -53,7 +54,7 @@ var worlds = []struct {
 	{"TestSimulationOfClientCloseDuringWorkDoneOnce", 1, 1, likewise(onceBeforeClose)},
 	{"TestSimulationOfBoundedClocksAndWorkDoneOnce", 1, 1, likewise(vouchedOnce)},
 	{"TestSimulationOfRefusedRequests", 1, 1, simulateRefusals},
-	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each holds hundreds of locks
+	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each seed simulates hundreds of locks
 }
 
 // TestSimulationAtScale runs rounds of all worlds: until LEASEHOLD_FAULTED operations have
@@ -183,7 +184,7 @@ func runLane(t *testing.T, lane string) {
 	}
 }
 
-// A world that is not listed would hardly be tried.
+// A simulation that worlds does not list would run with few seeds only.
 func TestEverySimulationRunsAtScale(t *testing.T) {
 	at := map[string]bool{}
 	for _, w := range worlds {

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	lockSeeds   = 200 // seeds of TestSimulation; at scale there are more
-	recipeSeeds = 30  // seeds of each recipe
+	lockSeeds   = 200 // number of seeds of TestSimulation; at scale there are more
+	recipeSeeds = 30  // number of seeds of each recipe
 )
 
-// tests runs each seed on its own and on one thread, so that it is the same in every run.
-// Under the race detector it may use more threads, because the detector makes the scheduler
-// pick goroutines at random anyway.
+// tests runs each seed on its own and on one thread, so that a seed has the same history in
+// every run. Under the race detector it may use more threads, because the detector makes
+// the scheduler pick goroutines at random anyway.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {

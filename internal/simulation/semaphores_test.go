@@ -86,7 +86,7 @@ func (p *sharer) section(r *worker) {
 	lock, err := p.take(asked, p.client, slices.Concat(permits[first:p.n], permits[:first]), opts...)
 	over()
 	// If a permit is granted at the instant at which the wait ends, another goroutine
-	// releases it at once.
+	// releases it at once, during this pause.
 	time.Sleep(time.Microsecond)
 	if held := len(p.client.Held()); p.alone && (err != nil && held > 0 || held > 1) {
 		p.violated("13: process %d asked for one permit and holds %d: %v", p.id, held, err)

@@ -11,7 +11,7 @@ import (
 type shrunk struct {
 	problem string
 	faults  []injected
-	before  int // number of faults before
+	before  int // number of faults before shrinking
 	history []string
 }
 
@@ -24,7 +24,7 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 		plan.only = only
 		plan.report = func(problem string) { s.problem = problem }
 		plan.told = func(lines []string) { s.history = lines }
-		plan.injected = func(faults []injected) { // a lasting fault is reported repeatedly
+		plan.injected = func(faults []injected) { // records each fault once, although a lasting fault is reported repeatedly
 			for _, f := range faults {
 				if !slices.ContainsFunc(s.faults, func(o injected) bool { return o.id == f.id }) {
 					s.faults = append(s.faults, f)
@@ -45,7 +45,7 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 		size := (len(left) + parts - 1) / parts
 		cut := false
 		for from := 0; from < len(left); from += size {
-			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...) // not nil, which would mean all faults
+			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...) // never nil, because nil would mean all faults
 			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
 				best, cut = s, true
 				// If a fault happens only together with the faults left out, it is not
@@ -76,8 +76,8 @@ func idsOf(faults []injected) []string {
 	return ids
 }
 
-// A plan with a few faults shows the cause of a failure. The plan must fail, need each of
-// its faults, and be repeatable.
+// Shrinking leaves a plan with a few faults, which shows the cause of a failure. Under the
+// plan the seed must fail, need each of its faults, and be repeatable.
 func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}

@@ -174,7 +174,7 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	case ended-began >= lock.Record().Lease: // a release is not repeated once its lease has ended, because the machine may have been suspended
+	case ended-began >= lock.Record().Lease: // no violation: a release is not repeated once its lease has ended, because the machine may have been suspended
 	default:
 		c.violated("0: release: %v", err)
 	}

@@ -26,16 +26,16 @@ type world struct {
 	skew          time.Duration                            // greatest difference between two wall clocks
 	wall          func(*process, *rand.Rand) time.Duration // returns how far ahead a wall clock is; nil to use skew or a small default
 	refusalsAlone bool                                     // temporary refusals are the only faults
-	believes      bool                                     // trust may outlast the lease, in an outage
+	believes      bool                                     // clients may trust a lock for longer than its lease during an outage
 	hears         time.Duration                            // time within which holders learn of a break once faults have stopped; 0 if some holders may not learn of it
 	forgets       bool                                     // clients remember only keys that they are observing
 	config        func(*leasehold.Config, *rand.Rand)
 	work          func(*process, *worker)               // the work of each goroutine; nil for section
-	beside        func(t *testing.T, s *run, r *worker) // runs beside the clients, until the network is mended
+	beside        func(t *testing.T, s *run, r *worker) // function that runs beside the clients, until the network is mended
 	tamper        func(*http.Request, []byte) []byte    // changes requests in flight
-	yields        bool                                  // goroutines run in any order
+	yields        bool                                  // goroutines yield at random, so that they run in any order
 	misread       func([]byte) []byte                   // changes replies in flight
-	report        func(problem string)                  // called instead of failing the test
+	report        func(problem string)                  // function that is called instead of failing the test
 	told          func(history []string)                // receives the history
 	wrote         func(key string, lines []string)      // receives the writes of each key, for the models
 	injected      func([]injected)                      // receives the faults
@@ -63,7 +63,7 @@ type run struct {
 	all     []*process // every process that ever ran; guarded by mu
 }
 
-// damaged is a record that no client may be granted.
+// damaged is a record that is not valid, so no client may be granted its lock.
 var damaged = map[string]types.AttributeValue{"key": lab.Str("damaged"), "ownerName": lab.Str("someone")}
 
 func newRun(t *testing.T, seed uint64, plan world) *run {

@@ -95,7 +95,7 @@ func (c *checker) wrote(r *request) {
 	w.asks[r] = asks
 	for _, a := range asks {
 		c.doubted(a.key)
-		if this := [2]string{a.key, a.attempt}; !w.known[this] { // a known attempt repeats a transaction under its token
+		if this := [2]string{a.key, a.attempt}; !w.known[this] { // not recorded twice: a known attempt repeats a transaction under its idempotency token
 			w.known[this] = true
 			w.enter(a.key, "sends %d %s %s %s %s %s%s", r.by.id, w.name(a.attempt), a.kind, a.lease, a.place, a.entry, w.namesOf(a.grants))
 		}
@@ -125,7 +125,7 @@ func (c *checker) met(r *request, res *http.Response) {
 			switch {
 			case fate == "applied" && a.kind == "guard" && w.logs[a.key] == logged,
 				fate == "applied" && a.kind != "guard" && (now.text("recordVersionNumber") == before.text("recordVersionNumber")):
-				continue // the request repeats a transaction under its token
+				continue // not recorded: the request repeats a transaction under its idempotency token
 			}
 		}
 		w.enter(a.key, "meets %s %s %s", w.name(a.attempt), fate, w.record(now))
@@ -217,7 +217,7 @@ func (c *checker) asksOf(r *request) (asks []ask) {
 		return asks
 	}
 	kind, ok := map[string]string{"GetItem": "read", "UpdateItem": ""}[r.Op]
-	if !ok { // the request is a caller's read under the lock
+	if !ok { // skipped: the request is a caller's read under the lock
 		return nil
 	}
 	for _, key := range r.keys {
@@ -256,7 +256,7 @@ func (s spelled) set(name string) string {
 	return v
 }
 
-// named returns the grants that the condition names.
+// named returns the grants that the condition of the write names.
 func (s spelled) named() (grants []string) {
 	for _, m := range isIn.FindAllStringSubmatch(s.ConditionExpression, -1) {
 		if s.ExpressionAttributeNames[m[1]] != "grantId" {

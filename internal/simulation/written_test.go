@@ -49,7 +49,7 @@ func TestWritesOfSimulationArePassedToModels(t *testing.T) {
 
 // written runs the world whose histories are checked against the models. In every other
 // seed clients wait in queues. Sessions are left out because they have a model of their
-// own. Clients delete no records, because the models do not.
+// own. Clients delete no records, because deletion is not part of the models.
 func written(t *testing.T, seed uint64, w world) {
 	likewise(func(seed uint64) world {
 		var plan world
@@ -62,8 +62,8 @@ func written(t *testing.T, seed uint64, w world) {
 	})(t, seed, w)
 }
 
-// brokenWrites are variants whose histories the models must refuse. Their requests lack a
-// rule, or their clocks are wrong.
+// brokenWrites are variants whose histories the models must refuse. Either their requests
+// omit a rule of the protocol, or their clocks are wrong.
 var brokenWrites = map[string]simulation{
 	"a guard on the owner alone":                tampered(guardOnOwnerAlone, written),
 	"a new token for every request":             tampered(newTokenEveryTime, written),

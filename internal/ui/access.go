@@ -28,7 +28,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 type guard struct {
 	token  string
 	hosts  map[string]bool // names that Host may have besides addresses and localhost
-	remote bool            // any address is allowed, not only those of loopback
+	remote bool            // any address is allowed, not only a loopback address
 	open   http.Handler    // routes that need no token
 	next   http.Handler
 }
@@ -108,7 +108,8 @@ func isOpen(r *http.Request) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isToken reports whether s is the token. A wrong token takes as long as the right one.
+// isToken reports whether s is the token. The comparison takes as long for a wrong token as
+// for the right one.
 func (g *guard) isToken(s string) bool {
 	a, b := sha256.Sum256([]byte(s)), sha256.Sum256([]byte(g.token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

@@ -18,7 +18,7 @@ const (
 // token gives a page access.
 var token = tokenFor(secret, named)
 
-// door returns a guard whose only content is "inside".
+// door returns a guard. Requests that it lets in are answered "inside".
 func door(remote bool) *guard {
 	inside := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) })
 	return &guard{token: token, hosts: map[string]bool{"lock-server": true}, remote: remote, next: inside}

@@ -9,11 +9,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// mostGone is the number of keys without a record whose history is remembered.
+// mostGone is the maximum number of keys without a record that the board remembers with
+// their history.
 const mostGone = 10_000
 
-// mostBroken is the number of breaks through this page that are remembered until a read
-// shows their outcome.
+// mostBroken is the maximum number of breaks through this page that the board remembers
+// until a read shows their outcome.
 const mostBroken = 1000
 
 // board contains everything known about the keys. It is not safe for concurrent use.
@@ -23,17 +24,17 @@ type board struct {
 
 	entries   map[protocol.Key]*entry
 	lastID    int
-	whole     bool                       // the table has been read to its end once
+	whole     bool                       // the table has been read to its end at least once
 	under     map[string]map[*entry]bool // locks under a session, by the session's id
 	missing   map[string]liveness.Beat   // sessions without a row, by id
 	changed   map[*entry]bool            // entries whose changes have not been sent to the pages yet
 	gone      []*entry                   // entries without a record, oldest first
-	forgotten time.Time                  // when the last key was removed from gone
+	forgotten time.Time                  // time when the last key was removed from gone
 	broken    map[brokenGrant]string     // reasons of breaks through this page, until a read shows them
 	order     []brokenGrant              // the keys of broken, oldest first
 }
 
-// brokenGrant names a grant of a key that was broken through this page.
+// brokenGrant names a grant that was broken through this page.
 type brokenGrant struct {
 	key   protocol.Key
 	grant string
@@ -124,8 +125,8 @@ func (b *board) enter(e *entry, now Lock, events []Event) {
 	}
 }
 
-// touch notes that the number of locks under a session has changed. A dead session is shown
-// only while it has locks.
+// touch records that the number of locks under a session has changed, so the session's row
+// is sent again. A dead session is shown only while it has locks.
 func (b *board) touch(id string) {
 	if row := b.sessionRow(id); row != nil {
 		b.changed[row] = true
@@ -240,7 +241,7 @@ func (b *board) wontBreak(g brokenGrant) {
 }
 
 // wasBroken returns a function that reports whether a grant of key was broken through this
-// page, and why. For each break it does so only once.
+// page, and why. The function forgets each break that it has reported.
 func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	return func(grant string) (string, bool) {
 		g := brokenGrant{key, grant}

@@ -53,7 +53,7 @@ type stage struct {
 	layout  layout.Layout
 	skew    time.Duration // MaxSkew of every client; zero if no client sets it
 	proto   protocol.Protocol
-	db, far *dynamodb.Client // far uses the slow network
+	db, far *dynamodb.Client // clients of the table; far uses the slow network
 	send    *attempts.Sender
 	job     protocol.Key // key of the lock
 }
@@ -154,15 +154,16 @@ func (s *stage) damage(key protocol.Key) {
 
 // verdict is an observer's judgement of a holder.
 type verdict struct {
-	what string        // live, dead, free, damaged
-	at   time.Duration // time from which the holder is dead, counted from the beginning of the test
+	what string        // live, dead, free or damaged
+	at   time.Duration // time from which the holder counts as dead, since the beginning of the test
 }
 
 // looksOn is a function that acts as an observer. It returns its verdict on the holder in a
 // record.
 type looksOn func(s *stage, of leasehold.Record) verdict
 
-// told makes the errors of an observer.
+// told is the core.Errors of an observer. It returns the given error for an unreadable
+// record.
 type told struct {
 	core.Errors
 	error error

@@ -8,10 +8,10 @@ import (
 const (
 	mostSpans  = 200
 	mostEvents = 500
-	mostBeats  = 120 // most renewals that are kept of one grant
+	mostBeats  = 120 // maximum number of renewals that are kept for one grant
 )
 
-// Span is one grant of a key, from its first sight to its end.
+// Span is one grant of a key, from the first read that showed it to its end.
 type Span struct {
 	Grant    string
 	Owner    string
@@ -109,8 +109,8 @@ func (h *History) span(grant string) *Span {
 	return nil
 }
 
-// newest returns the last n elements. If there are more, it copies them so that the memory
-// of the others is freed.
+// newest returns the last n elements. If there are more, newest copies the last n, so that
+// the memory of the others is freed.
 func newest[T any](all []T, n int) []T {
 	if len(all) <= n {
 		return all

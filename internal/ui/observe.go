@@ -199,9 +199,9 @@ func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0
 
 // lapsed reports whether the lease of h had expired when next was granted, as far as reads
 // show. The times in the two versions decide, each by its holder's clock, because the next
-// holder saw the last renewal before this page did. Without such times the lease as
-// observed decides. After a long pause between two reads, h may have renewed and released
-// unseen.
+// holder saw the last renewal before this page did. Without such times, the observed end of
+// the lease decides. After a long pause between two reads lapsed returns false, because h
+// may have renewed and released unseen.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true

@@ -140,7 +140,7 @@ func TestLockStateFollowsRecordAndHolder(t *testing.T) {
 	full := liveness.Beat{Until: start.Add(lease), Lease: lease}
 	low := liveness.Beat{Until: start.Add(3 * time.Second), Lease: lease}
 	gone := liveness.Beat{Until: start, Lease: lease, Dead: true}
-	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // its lease has ended, and the key was not read since
+	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // beat of a holder whose lease has ended since the key was last read
 	for name, c := range map[string]struct {
 		lock Lock
 		want State

@@ -29,7 +29,7 @@ func (p *pace) spend(units float64, now time.Time) {
 	}
 }
 
-// set changes the rate. Units that were spent at the old rate delay no request.
+// set changes the rate. Units that were spent at the old rate do not delay later requests.
 func (p *pace) set(rate float64, now time.Time) {
 	p.rate, p.next = rate, now
 }

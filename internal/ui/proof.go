@@ -28,7 +28,7 @@ func tokenFor(secret, host string) string { return sign(secret, "page", host) }
 // the proof is new.
 func proofFor(secret, nonce, host string) string { return sign(secret, "server", nonce, host) }
 
-// sign returns the HMAC of words. They must not contain a newline.
+// sign returns the HMAC of words. The words must not contain a newline.
 func sign(secret string, words ...string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(strings.Join(words, "\n")))

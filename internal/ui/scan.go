@@ -40,7 +40,7 @@ type scanner struct {
 	under   bool      // a pass is in progress
 	last    passView  // the last complete pass
 	asked   time.Time // time at which the request in flight was sent; zero if there is none
-	heard   time.Time // when the last answer came
+	heard   time.Time // time when the last answer came
 	trouble string    // error of the last request; empty if the request succeeded
 
 	wake chan struct{} // holds one signal: the rate has changed, or a page shows another lock
@@ -113,12 +113,12 @@ func (s *scanner) run(ctx context.Context) {
 	}
 }
 
-// blocked returns how long the pace allows no read.
+// blocked returns for how long the pace forbids reads.
 func (s *scanner) blocked(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pace.rate <= 0 {
-		return time.Minute // a page that sets a rate ends this wait
+		return time.Minute // reads are off; a page that sets a rate ends this wait early
 	}
 	return max(s.pace.next.Sub(now), 0)
 }
@@ -266,8 +266,8 @@ func (s *scanner) ask(request func() error) error {
 	return err
 }
 
-// troubleAt returns why the table's current state is not known; empty if it is known. The
-// caller must hold s.mu.
+// troubleAt returns why the table's current state is not known. It returns "" if the state
+// is known. The caller must hold s.mu.
 func (s *scanner) troubleAt(now time.Time) string {
 	if s.trouble == "" && !s.asked.IsZero() && now.Sub(s.asked) >= silence {
 		return unanswered
@@ -284,7 +284,8 @@ func (s *scanner) setRate(rate float64) {
 	s.rouse()
 }
 
-// tell sends the status regularly, so that a page knows that it is not stale.
+// tell sends the status regularly. A page that receives it knows that the page's own
+// content is not stale.
 func (s *scanner) tell(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()

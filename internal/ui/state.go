@@ -7,9 +7,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-// under returns the beat of a lock whose holder renews a session instead of the lock, as
-// far as the session was observed. If no renewal of the session was seen, as for an ended
-// session, Since and Lease keep the lock's own values.
+// under returns the beat of a lock whose holder renews a session instead of the lock. b is
+// the beat of the lock, and session is the beat of the session as observed. If no renewal
+// of the session was seen, for example because the session has ended, Since and Lease keep
+// the lock's own values.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {

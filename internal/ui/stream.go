@@ -111,8 +111,8 @@ func (s *scanner) leave(l *listener) {
 	delete(s.pages, l)
 }
 
-// show sends a page the lock that it wants to show. From then on it also sends the lock's
-// changes. The zero key stops these updates.
+// show sends a page the lock that the page wants to show. From then on the page also
+// receives the lock's changes. The zero key stops these updates.
 func (s *scanner) show(page string, key protocol.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,7 +48,7 @@ func (c clock) ms(t time.Time) int64 {
 	return c.base.Round(0).Add(t.Sub(c.base)).UnixMilli()
 }
 
-// row returns e as the list shows it. This is its state at the last read.
+// row returns e as the list shows it. The row has the state of the key at the last read.
 func (b *board) row(e *entry, c clock) rowView {
 	l := e.lock
 	v := rowView{
@@ -67,7 +67,7 @@ func (b *board) row(e *entry, c clock) rowView {
 	if l.Kind == holders.KindSession {
 		v.Session, v.Owner = sessionOf(l.Key), r.Owner
 	} else if _, missing := b.missing[r.Session]; r.Session != "" && !missing {
-		return v // the session's own row has the beat
+		return v // no beat here, because the session's own row has it
 	}
 	v.beatView = beatOf(h.Beat, c)
 	return v

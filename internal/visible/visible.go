@@ -57,7 +57,7 @@ func Remark(data []byte) string {
 	return s
 }
 
-// Longest is the maximum number of characters that are shown of text from others.
+// Longest is the maximum number of characters shown of a text that others wrote.
 const Longest = 200
 
 // Word returns s for use in a sentence. It puts s in quotes unless s is a plain word, so
@@ -102,8 +102,8 @@ func Middle(text string, n int) string {
 func quoted(s string) string { return Text(strconv.Quote(s)) }
 
 // Text returns s with invisible characters escaped as in JSON (\u001b). A byte that is not
-// UTF-8 becomes \xff. Line ends and tabs stay. JSON keeps its value, because such
-// characters occur only in its strings and it has no bytes that are not UTF-8.
+// UTF-8 becomes \xff. Line ends and tabs stay. Text does not change the value of JSON,
+// because JSON has such characters only in its strings and has no bytes that are not UTF-8.
 func Text(s string) string { return escaped(s, "\n\t") }
 
 // Line does what Text does, and also escapes line ends and tabs. Its result fits in one
@@ -143,9 +143,8 @@ func escaped(s, but string) string {
 	return b.String()
 }
 
-// longestMessage is the maximum number of characters that are shown of an error message
-// from others. AWS's refusals name the caller, the action and the table in some 300
-// characters.
+// longestMessage is the maximum number of characters shown of an error message from others.
+// AWS's refusals name the caller, the action and the table in some 300 characters.
 const longestMessage = 1000
 
 // Message returns an error message from others in one line. If the message is long, its

@@ -100,7 +100,7 @@ type Option func(*file)
 // trust each other with every lock in the file.
 func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
-// file is shared by all stores that WithContext returns.
+// file is the state that all stores returned by WithContext share.
 type file struct {
 	path     string
 	turn     chan struct{} // full while a goroutine of this process has its turn
@@ -108,14 +108,14 @@ type file struct {
 	closed   atomic.Bool
 	owner    plainfile.Owner
 	patience time.Duration // the longest wait of a transaction whose context has no deadline
-	looked   atomic.Bool   // the structure was checked
+	looked   atomic.Bool   // the structure of the file was checked
 }
 
 // store is a localdynamo.Store. Its transactions stop waiting when ctx ends.
 type store struct {
 	*file
 	ctx     context.Context
-	patient bool // wait as long as ctx lasts, even without a deadline
+	patient bool // transactions wait as long as ctx lasts, even if ctx has no deadline
 }
 
 // WithContext returns the store for one request. Its transactions stop waiting for
@@ -145,9 +145,9 @@ func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	})
 }
 
-// in calls fn with our bucket. It fails if the bucket is missing. Make never leaves a file
-// without this bucket, because such a file would look like a store in which nothing is
-// held.
+// in calls fn with the store's bucket. It fails if the bucket is missing. Make never leaves
+// a file without this bucket, because such a file would look like a store in which nothing
+// is held.
 func (s *store) in(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
 	if b := tx.Bucket(bucket); b != nil {
 		return fn(b)
@@ -180,8 +180,8 @@ func marked(err error) error {
 // transaction and calls fn.
 //
 // If checkStructure does not find some damage, or damage happens after the check, bbolt
-// panics or reads beyond the end of its mapping. Either becomes an error. A panic of fn
-// itself is passed on to the caller.
+// panics or reads beyond the end of its mapping. use turns either into an error. A panic of
+// fn itself is passed on to the caller.
 func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, began := s.ctx, time.Now()
 	if _, ends := ctx.Deadline(); !ends && !s.patient {
@@ -208,11 +208,12 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 			return
 		}
 		if _, fault := p.(interface{ Addr() uintptr }); !fault && !inStore {
-			_ = db.Close() // its transaction has been rolled back
+			_ = db.Close() // bbolt has rolled the transaction back
 			panic(p)
 		}
-		// bbolt's own Close may wait for the locks of the transaction that has panicked.
-		// The mapping of the file stays, and would keep the file locked.
+		// bbolt's own Close is not called, because it may wait for the locks of the
+		// transaction that has panicked. So the mapping of the file stays, and would keep
+		// the file locked without this unlock.
 		unlock(open)
 		_ = open.Close()
 		err = s.damaged(p)
@@ -289,10 +290,10 @@ type transaction struct {
 	inStore *bool
 }
 
-// enter marks that bbolt runs, until leave.
+// enter records that bbolt runs, until leave is called.
 func (tx transaction) enter() { *tx.inStore = true }
 
-// leave marks that bbolt has returned.
+// leave records that bbolt has returned.
 func (tx transaction) leave() { *tx.inStore = false }
 
 // Get returns the key's value, or nil if there is none.

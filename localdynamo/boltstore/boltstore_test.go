@@ -172,7 +172,7 @@ func TestAcknowledgedWritesSurviveKill(t *testing.T) {
 		for lines.Scan() { // read the output that it wrote before it died
 			acknowledged = max(acknowledged, atoi(t, lines.Text()))
 		}
-		_ = cmd.Wait() // the error only says that it was killed
+		_ = cmd.Wait() // the error only says that the process was killed
 		if n := stored(t, client, "k"); n < acknowledged || n > acknowledged+1 {
 			t.Fatalf("round %d: the file says %d after %d acknowledged increments", round, n, acknowledged)
 		}

@@ -46,7 +46,7 @@ func (c crafted) meta() []byte {
 	return b
 }
 
-// setMeta changes a number of both meta pages.
+// setMeta sets the number at the given offset in both meta pages.
 func (c crafted) setMeta(at int, n uint64) {
 	for id := range uint64(2) {
 		m := c.page(id)[elementsAt:][:metaSize]
@@ -65,7 +65,7 @@ func (c crafted) root() []byte { return c.page(order.Uint64(c.meta()[metaRoot:])
 
 func (c crafted) freelist() []byte { return c.page(order.Uint64(c.meta()[metaFreelist:])) }
 
-// top returns the page at the top of our bucket, and its number.
+// top returns the top page of the store's bucket, and the number of that page.
 func (c crafted) top() (page []byte, id uint64) {
 	p := c.root()
 	e := p[elementsAt:]
@@ -149,7 +149,7 @@ var crafts = map[string]func(c crafted){
 	},
 }
 
-// setBucket makes another page the top page of our bucket.
+// setBucket makes another page the top page of the store's bucket.
 func (c crafted) setBucket(id uint64) {
 	e := c.root()[elementsAt:]
 	order.PutUint64(e[order.Uint32(e[4:])+order.Uint32(e[8:]):], id)
@@ -192,7 +192,7 @@ func TestOpenRejectsMaliciousPages(t *testing.T) {
 	}
 }
 
-// Others could change such a file while the process runs.
+// Other users could change such a file while the process runs.
 func TestStoreWritableByOtherUsersIsCheckedEachTransaction(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
@@ -220,7 +220,7 @@ func TestStoreWritableByOtherUsersIsCheckedEachTransaction(t *testing.T) {
 	}
 }
 
-// A file without our bucket is not a store: no crash leaves one behind.
+// A file without the store's bucket is not a store: no crash leaves such a file behind.
 func TestOpenRefusesEmptyBboltDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := bbolt.Open(path, 0o600, nil)

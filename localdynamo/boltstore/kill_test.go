@@ -175,7 +175,7 @@ func TestKillDuringWriteLeavesNoPartialWrite(t *testing.T) {
 				for lines.Scan() { // read the output that it wrote before it died
 					acknowledged = atoi(t, lines.Text())
 				}
-				_ = cmd.Wait() // the error only says that it was killed
+				_ = cmd.Wait() // the error only says that the process was killed
 				if acknowledged < before+3 {
 					t.Fatalf("round %d: %d writes were acknowledged after %d", round, acknowledged, before)
 				}

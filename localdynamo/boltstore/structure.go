@@ -27,12 +27,12 @@ const (
 	manyFree                   = 0xffff // count of a list whose real length does not fit; the list then begins with its length
 )
 
-// Limits far above all that a store of locks can have.
+// These limits are far above the values in any store of locks.
 const (
-	maxFile  = 1 << 40 // bytes
-	maxDepth = 32      // pages from the root to an item
+	maxFile  = 1 << 40 // maximum bytes in the file
+	maxDepth = 32      // maximum number of pages from the root to an item
 	maxValue = 16 << 20
-	maxTx    = 1 << 62 // leaves room for the next number
+	maxTx    = 1 << 62 // greatest transaction number, which leaves room for the next number
 )
 
 // damageError is a problem of the structure of a file.
@@ -66,7 +66,7 @@ func metaAt(b []byte, at uint64) (meta, bool) {
 }
 
 // newestMeta returns the meta page that bbolt uses. It returns false if there is no valid
-// meta page. bbolt itself reports that.
+// meta page, a problem that bbolt itself reports.
 func newestMeta(b []byte) (meta, bool) {
 	first, ok := metaAt(b, 0)
 	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // a kill may have left the first meta page half written
@@ -108,7 +108,7 @@ func checkStructure(b []byte) error {
 	return s.freelist(m.freelist)
 }
 
-// structure is a file in which each page may be used only once.
+// structure is a file whose structure is checked. Each page of it may be used only once.
 type structure struct {
 	b               []byte
 	pageSize, pages uint64
@@ -279,8 +279,8 @@ func storeItem(flags uint32, _, _ []byte) error {
 	return nil
 }
 
-// freelist checks the list of free pages. If there were no list, bbolt would search for
-// free pages itself, and trust what it reads.
+// freelist checks the list of free pages. A file without that list is refused, because
+// bbolt would search for free pages itself, and trust what it reads.
 func (s *structure) freelist(id uint64) error {
 	if id == noFreelist {
 		return damagef("it has no list of free pages")

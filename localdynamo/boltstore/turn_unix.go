@@ -12,8 +12,8 @@ import (
 )
 
 // inTurn locks the file and calls open with it. The kernel queues the callers of flock(2)
-// and grants the lock in turn. So many processes can wait without pauses, and each waits
-// only as long as its patience lasts.
+// and grants the lock in turn. Therefore any number of processes can wait without pauses,
+// and each waits only as long as its patience lasts.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	f, err := s.lock(ctx)
 	if err != nil {

@@ -83,7 +83,7 @@ func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
 }
 
 // A wait that has ended leaves a thread in flock(2). The next wait uses that thread. So
-// there is only one, however often requests give up.
+// there is only one such thread, however often requests give up.
 func TestCancelledWaitsShareOneGoroutine(t *testing.T) {
 	path, _ := newFile(t)
 	store, err := boltstore.Open(path)
@@ -177,7 +177,7 @@ func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
 func TestBusyProcessDoesNotStarveOtherProcesses(t *testing.T) {
 	path, client := newFile(t)
 	loop, lines := start(t, path, "loop", 0)
-	lines.Scan() // the loop has begun
+	lines.Scan() // waits until the loop has begun
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for lines.Scan() {
@@ -186,7 +186,7 @@ func TestBusyProcessDoesNotStarveOtherProcesses(t *testing.T) {
 	defer func() {
 		_ = loop.Process.Kill()
 		reading.Wait()
-		_ = loop.Wait() // the error only says that it was killed
+		_ = loop.Wait() // the error only says that the process was killed
 	}()
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

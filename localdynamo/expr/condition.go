@@ -53,7 +53,7 @@ func (Path) operand()        {}
 func (Placeholder) operand() {}
 func (Size) operand()        {}
 
-// MaxIn is the most operands that the list of IN may have.
+// MaxIn is the largest number of operands in the list of IN.
 const MaxIn = 100
 
 // ParseCondition parses a condition, filter or key-condition expression.
@@ -194,8 +194,8 @@ func (p *parser) operands() []Operand {
 	}
 }
 
-// conditionFunctions are the functions of conditions, with their number of
-// operands. Their names must be in lower case.
+// conditionFunctions maps each function of conditions to its number of operands. The names
+// must be in lower case.
 var conditionFunctions = map[string]int{
 	"attribute_exists":     1,
 	"attribute_not_exists": 1,
@@ -205,7 +205,7 @@ var conditionFunctions = map[string]int{
 	"size":                 1,
 }
 
-// updateFunctions are the functions of update expressions.
+// updateFunctions maps each function of update expressions to its number of operands.
 var updateFunctions = map[string]int{
 	"if_not_exists": 2,
 	"list_append":   2,

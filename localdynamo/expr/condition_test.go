@@ -114,7 +114,7 @@ func TestWalkVisitsEveryPath(t *testing.T) {
 	}
 }
 
-// format writes a condition in full parentheses.
+// format returns the condition as text with full parentheses.
 func format(condition Condition) string {
 	switch c := condition.(type) {
 	case And:

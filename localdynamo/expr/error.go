@@ -15,7 +15,7 @@ func refuse(format string, args ...any) *Error {
 	return &Error{Reason: fmt.Sprintf(format, args...)}
 }
 
-// MaxSize is the most bytes that an expression may have.
+// MaxSize is the largest size of an expression, in bytes.
 const MaxSize = 4096
 
 // checkSize refuses an expression that is empty or too long, before it is parsed.

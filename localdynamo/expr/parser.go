@@ -14,10 +14,10 @@ type parser struct {
 	operators   int
 }
 
-// maxOperators is the most operators and functions that an expression may have.
+// maxOperators is the largest number of operators and functions in an expression.
 const maxOperators = 300
 
-// operator counts one operator or function.
+// operator counts one operator or function. It fails if there are more than maxOperators.
 func (p *parser) operator() {
 	if p.operators++; p.operators > maxOperators {
 		panic(refuse("The expression contains too many operators; operator count: %d", p.operators))

@@ -71,14 +71,14 @@ func do(ctx context.Context, args []string) error {
 	if o.out != "" {
 		err = errors.Join(err, report.Write(o.out, results))
 	}
-	if o.docs != "" && err == nil { // the page must describe a complete contest
+	if o.docs != "" && err == nil { // publish only a complete contest
 		err = report.Publish(o.docs, results)
 	}
 	return errors.Join(err, failed(results))
 }
 
-// failed returns an error if a run was not completed. Only the figures of that run are
-// missing.
+// failed prints the errors of failed runs, and returns an error if there are any. The
+// results lack only the figures of these runs.
 func failed(results *contest.Results) error {
 	n := 0
 	for _, run := range results.Runs {
@@ -120,7 +120,7 @@ func (o options) results(ctx context.Context) (*contest.Results, error) {
 	return c.Play(ctx)
 }
 
-// playing returns the contenders whose names were given.
+// playing returns the contenders whose names begin with one of the given prefixes.
 func (o options) playing() (all []contest.Contender) {
 	for _, one := range contest.Contenders() {
 		for prefix := range strings.SplitSeq(o.contenders, ",") {

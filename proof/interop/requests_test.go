@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// There are few keys, attributes and values, so that requests often meet the same items.
+// There are few keys, attributes and values, so that many requests concern the same items.
 var (
 	pks        = []string{"a", "b"}
 	sks        = []string{"1", "2", "10"}
@@ -162,8 +162,8 @@ func conditionOf(t *rapid.T, v *values, depth int) string {
 		operator := rapid.SampledFrom([]string{"=", "<>"}).Draw(t, "operator")
 		return path + " " + operator + " " + v.add(value().Draw(t, "operand"))
 	case 3:
-		// Booleans and nulls are left out: dynoxide evaluates such a comparison to false,
-		// although it is an error.
+		// Booleans and nulls are left out: an ordered comparison with them is an error, but
+		// dynoxide evaluates it to false.
 		operator := rapid.SampledFrom([]string{"<", "<=", ">", ">="}).Draw(t, "operator")
 		return path + " " + operator + " " + v.add(ordered().Draw(t, "operand"))
 	case 4:
@@ -186,7 +186,7 @@ func conditionOf(t *rapid.T, v *values, depth int) string {
 	}
 }
 
-// maybe draws a condition for half of the requests.
+// maybe draws a condition with a probability of one half. Otherwise it returns "".
 func maybe(t *rapid.T, v *values) string {
 	if rapid.Bool().Draw(t, "conditional") {
 		return condition(t, v)
@@ -220,9 +220,9 @@ func update() *rapid.Generator[conformance.Update] {
 	return rapid.Custom(func(t *rapid.T) conformance.Update {
 		var v values
 		r := conformance.Update{Key: key().Draw(t, "key"), Do: actions(t, &v), If: maybe(t, &v)}
-		// ALL_OLD is left out: for an item that did not exist, dynoxide returns the key.
+		// ALL_OLD is left out: if the item did not exist, dynoxide returns its key.
 		returns := []types.ReturnValue{"", types.ReturnValueAllNew}
-		if !strings.Contains(r.Do, "l[0]") { // for a nested element, dynoxide returns the whole list
+		if !strings.Contains(r.Do, "l[0]") { // left out otherwise: for a nested element, dynoxide returns the whole list
 			returns = append(returns, types.ReturnValueUpdatedOld, types.ReturnValueUpdatedNew)
 		}
 		r.Return = rapid.SampledFrom(returns).Draw(t, "return")
@@ -284,7 +284,7 @@ func get() *rapid.Generator[conformance.Get] {
 	})
 }
 
-// projection draws paths that do not overlap, or none.
+// projection draws paths that do not overlap, or no path.
 func projection(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfNDistinct(
 		rapid.SampledFrom([]string{"sk", "p", "n", "l[0]", "l[2]", "m.x", "m.y", "ss", "nothing"}), 0, 4, rapid.ID,
@@ -313,7 +313,8 @@ func query() *rapid.Generator[conformance.Query] {
 	})
 }
 
-// scan draws a scan without a limit: each engine has its own order of hash keys.
+// scan draws a scan without a limit, because each engine returns hash keys in its own
+// order.
 func scan() *rapid.Generator[conformance.Scan] {
 	return rapid.Custom(func(t *rapid.T) conformance.Scan {
 		var v values

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// checkout is a commit with its time, which is the time of every file of a release.
+// checkout is a commit and its time. Every file of a release has this time.
 type checkout struct {
 	commit string
 	time   time.Time
@@ -47,7 +47,7 @@ func clone(ctx context.Context, module string, c checkout, to string) error {
 }
 
 // build builds the command. The same commit and Go version give the same bytes on any
-// machine: the binary contains no path of the machine, and no C.
+// machine: the binary contains no path of the machine, and no C code.
 func build(ctx context.Context, source, to string, p platform) (file, *debug.BuildInfo, error) {
 	env := []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off"}
 	if _, err := output(ctx, source, env, "go", "build", "-trimpath", "-ldflags=-s -w", "-buildvcs=true", "-o", to, "./cmd/leasehold"); err != nil {

@@ -58,7 +58,7 @@ func dist(ctx context.Context, module, out string) error {
 	return nil
 }
 
-// same returns an error that names the differences of two builds of a release.
+// same returns an error that lists the differences between two builds of a release.
 func same(a, b []file) error {
 	again := map[string][]byte{}
 	for _, f := range b {

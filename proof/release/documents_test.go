@@ -72,8 +72,8 @@ func TestYAMLOfTheGuidesIsValid(t *testing.T) {
 	}
 }
 
-// sections are the sections that units may have, and needed are the settings that a reader
-// must find.
+// sections are the only sections that the guide's units may contain. needed are the
+// settings that the guide must contain.
 var (
 	sections = []string{"Unit", "Service", "Timer", "Install"}
 	needed   = []string{"Unit/Description", "Service/ExecStart", "Service/KillMode", "Timer/OnCalendar"}
@@ -96,7 +96,8 @@ func TestSystemdUnitsInGuideAreValid(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(text, "\n")
 		path := filepath.Join(dir, filepath.Base(first))
-		// systemd-analyze verify checks that the program exists.
+		// systemd-analyze verify checks that the program exists, so /bin/true replaces the
+		// program.
 		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "/usr/local/bin/", "/bin/true /")), 0o600); err != nil {
 			t.Fatal(err)
 		}

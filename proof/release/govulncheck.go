@@ -29,7 +29,8 @@ type vulnerabilityCheck struct {
 }
 
 // newVulnerabilityCheck returns a check with tool, a version of govulncheck in the form for
-// go run. As for govulncheck itself, GOVULNDB may name another database.
+// go run. The environment variable GOVULNDB can name another database, as it can for
+// govulncheck itself.
 func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	database := os.Getenv("GOVULNDB")
 	if database == "" {

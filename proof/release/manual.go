@@ -15,7 +15,7 @@ import (
 // manual returns a page for each command and topic, and the completions of each shell.
 func manual(at time.Time) ([]file, error) {
 	root := cli.Command()
-	root.DisableAutoGenTag = true // the tag would contain today's date
+	root.DisableAutoGenTag = true // the tag that cobra generates would contain today's date
 	var files []file
 	for _, cmd := range documented(root) {
 		var page bytes.Buffer

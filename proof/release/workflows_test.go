@@ -33,7 +33,8 @@ type step struct {
 // pinned matches a line that uses an action at one commit and names the action's version.
 var pinned = regexp.MustCompile(`^\s*(- )?uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 
-// needs returns the permissions beyond reading that a job needs because of a step.
+// needs returns the permissions, apart from read permissions, that a job needs to run the
+// step.
 func (s step) needs() map[string]string {
 	switch {
 	case strings.HasPrefix(s.Uses, "actions/attest-build-provenance@"):

@@ -57,8 +57,8 @@ func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histor
 	return ReadHistories(file)
 }
 
-// Refusal is a history that the model does not allow: no execution has the event at At after the
-// events before it.
+// Refusal is a history that the model does not allow: no execution of the model continues
+// with the event at index At after the events before it.
 type Refusal struct {
 	History
 	At int
@@ -72,7 +72,7 @@ func (r Refusal) String() string {
 
 // Refused returns the histories that the model does not allow.
 func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, error) {
-	const atOnce = 2000 // 2000 histories take some hundred megabytes
+	const atOnce = 2000 // 2000 histories take several hundred megabytes
 	var refused []Refusal
 	for some := range slices.Chunk(histories, atOnce) {
 		theirs, err := a.ask(ctx, some)

@@ -20,7 +20,7 @@ import (
 // Limits of one search. A search that exceeds them has failed.
 const (
 	atOnce   = 2    // number of searches at the same time
-	memory   = 6000 // megabytes
+	memory   = 6000 // memory limit of each search, in megabytes
 	deepest  = 500_000
 	patience = 10 * time.Minute
 )
@@ -29,7 +29,7 @@ const (
 type Checker struct {
 	dir      string
 	spin, cc string
-	more     int // added to the bounds of every model
+	more     int // number that is added to the bounds of every model
 }
 
 // NewChecker finds spin and a C compiler, or installs them.
@@ -50,7 +50,7 @@ type Result struct {
 	Search
 	Report
 	Took time.Duration
-	Err  error // nil if the verdict is the expected one
+	Err  error // error of the search; nil if the verdict is the expected one
 }
 
 // All starts searches in their order, and passes each result to done in the same order.
@@ -104,7 +104,7 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	verify := []string{fmt.Sprintf("-m%d", deepest), "-w22"}
 	if s.Without != "" {
 		generate = append(generate, "-DWITHOUT_"+s.Without)
-		compile[0] = "-O1" // the search ends soon
+		compile[0] = "-O1" // the search is too short for -O2 to pay off
 	}
 	if s.InTime {
 		generate = append(generate, "-DLIVENESS")

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// History is the effect of a seed of the simulation on one key, in the format of
+// History contains the events of one key in the simulation of one seed, in the format of
 // internal/simulation/writes_test.go.
 type History struct {
 	Name  string
@@ -36,7 +36,7 @@ func ReadHistories(from io.Reader) ([]History, error) {
 	return all, lines.Err()
 }
 
-// These numbers are those in history.h and record.h.
+// These numbers equal the numbers in history.h and record.h.
 const (
 	mostAttempts = 30
 	mostPlaces   = 8

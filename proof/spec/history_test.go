@@ -74,7 +74,8 @@ func TestModelAllowsEachHistoryOfTheCode(t *testing.T) {
 	}
 }
 
-// eventsOf counts the events of histories, arrivals by their kind.
+// eventsOf counts the events in histories by kind. It counts arrivals by the kind and the
+// result of the request that arrives.
 func eventsOf(histories []History) map[string]int {
 	done := map[string]int{}
 	for _, h := range histories {
@@ -93,8 +94,8 @@ func eventsOf(histories []History) map[string]int {
 	return done
 }
 
-// The release has ended a hand-over whose reply was lost. So the record shows another grant
-// than the grant that lands late.
+// The release has ended a hand-over whose reply was lost. When the grant arrives late, the
+// record therefore shows a different grant.
 func TestModelAllowsGrantAppliedAgainAfterHandOver(t *testing.T) {
 	histories, err := ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
@@ -221,7 +222,7 @@ func TestModelRejectsImpossibleHistoryAtFirstWrongEvent(t *testing.T) {
 		what          string
 		of            string
 		lines, become string
-		at            string // event that the model refuses
+		at            string // event that the model must refuse
 	}{
 		{"a key is granted that another holds", lawful, "join short - - j1\nmeets j1 applied g0 g0 held j1\nhears 1 j1 g0 g0 held j1", "grant - - - j1\nmeets j1 applied j1 j1 held", "meets j1 applied j1 j1 held"},
 		{"a free key is refused", lawful, "meets g0 applied g0 g0 held", "meets g0 refused -", "meets g0 refused -"},

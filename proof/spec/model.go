@@ -20,9 +20,9 @@ type Model struct {
 
 // Rule is a rule of the protocol that a model can omit.
 type Rule struct {
-	Name   string // name of the variant: NAME of WITHOUT_NAME
+	Name   string // NAME in the variant's name, WITHOUT_NAME
 	Text   string
-	InTime bool // without the rule nothing bad happens, but something good never does
+	InTime bool // without the rule, nothing bad happens, but something that must happen never does
 }
 
 // ruleLine matches a rule in the comment at the beginning of a model.

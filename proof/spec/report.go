@@ -13,7 +13,7 @@ import (
 type Verdict string
 
 // These are the verdicts. The zero Verdict means that a search was not finished, or that
-// its output is not understood. It never passes for another verdict.
+// its output was not understood. It never counts as another verdict.
 const (
 	Holds   Verdict = "holds"
 	Refuted Verdict = "refuted"

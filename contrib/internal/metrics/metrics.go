@@ -12,8 +12,8 @@ import (
 // Metric is a histogram or, without buckets, a counter.
 type Metric struct {
 	Name, Unit, Help string
-	Buckets          []float64 // in seconds
-	Label            string    // distinguishes its series; empty if it has only one
+	Buckets          []float64 // upper bounds in seconds
+	Label            string    // name of the label that distinguishes the metric's series; empty if it has only one series
 	Values           []string  // values of the label that exist from the beginning
 }
 
@@ -80,7 +80,7 @@ func Of(e leasehold.Event) []Sample {
 		add(RenewErrors, 1, "")
 	case leasehold.EventRegion:
 		add(Moves, 1, "")
-	case leasehold.EventThrottled: // the event that ends the call counts the request
+	case leasehold.EventThrottled: // returns only this sample: the event that ends the call counts the request
 		return []Sample{{Of: Throttled, Value: 1}}
 	case leasehold.EventCommitted:
 		add(Commits, 1, outcomeOf(e.Err))
@@ -135,7 +135,7 @@ const (
 	failed  = "failed"  // a write's own condition failed
 	lost    = "lost"    // the grant had ended
 	unknown = "unknown" // the writes may have landed
-	refused = "refused" // rejected by DynamoDB, or never sent
+	refused = "refused" // DynamoDB rejected the writes, or they were never sent
 )
 
 // outcomeOf returns the outcome of a commit's writes.
@@ -144,7 +144,7 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return landed
-	case errors.Is(err, leasehold.ErrUnknownOutcome): // takes precedence over the outcomes below
+	case errors.Is(err, leasehold.ErrUnknownOutcome): // checked first: an unknown outcome takes precedence over the outcomes below
 		return unknown
 	case errors.Is(err, leasehold.ErrLost):
 		return lost

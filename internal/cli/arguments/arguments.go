@@ -104,7 +104,7 @@ func (d *Data) Flag(fl *pflag.FlagSet) {
 	fl.Var(d, "data", "store `TEXT` in the record; @FILE: from FILE")
 }
 
-// Option returns the option for the call; nil if the flag was not given.
+// Option returns the option that --data stands for, or nil if the flag was not given.
 func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if !d.Given {
 		return nil, nil
@@ -130,7 +130,7 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 // the format of time.ParseDuration, and a bare number of seconds as timeout(1) and flock(1)
 // do.
 type Duration struct {
-	time.Duration               // the default unless Given is set
+	time.Duration               // the default, unless Given is set
 	Min           time.Duration // the least value that is accepted
 	Given         bool
 }
@@ -161,9 +161,9 @@ func (f *Duration) Set(s string) error {
 	return nil
 }
 
-// Check adds --check, or --check=DURATION, the longest time that the records are observed.
-// The default is three default leases, so that a holder with a lease of hours does not make
-// the user wait.
+// Check adds --check, or --check=DURATION, where DURATION limits how long the records are
+// observed. The default is three default leases, so that a holder with a lease of hours
+// does not make the user wait.
 func Check(fl *pflag.FlagSet, d *Duration) {
 	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)

@@ -93,8 +93,8 @@ func isTrial(info *debug.BuildInfo, dir string) bool {
 
 const moduleLine = `(?m)^module\s+"?([^\s"]+)`
 
-// moduleAt returns the module of a directory, which the Go command takes from the nearest
-// go.mod; empty if there is none.
+// moduleAt returns the module of a directory, or "" if there is none. The Go command takes
+// the module from the nearest go.mod.
 func moduleAt(dir string) string {
 	for {
 		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))

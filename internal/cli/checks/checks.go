@@ -3,9 +3,9 @@
 // prints the findings. The package knows no flag; its callers choose the checks.
 //
 // After a finding that is not ok, the checks continue, so that one run shows all problems.
-// There are two exceptions: if keys or status of the table do not fit, all later requests
-// would fail for that reason (Last), and if a request gets no answer, nothing can be
-// checked (Failed). Before that, a lost or throttled request is sent three times.
+// There are two exceptions. If the keys or the status of the table do not fit, all later
+// requests would fail for that reason (Last). If a request gets no answer, nothing can be
+// checked (Failed); a lost or throttled request is first sent three times.
 //
 // The checks write one key (store.Unused) and always delete it. A failed clean-up is a
 // finding of its own.
@@ -64,7 +64,7 @@ func failed(check string, err error) Finding {
 
 // Check is one check.
 type Check struct {
-	does string // description while it runs
+	does string // text that is shown while the check runs
 	ask  func(context.Context) []Finding
 }
 
@@ -74,11 +74,11 @@ type Report struct {
 	Out    *say.Output
 	JSON   bool
 	Where  string // where the locks are stored, for messages
-	Strict bool   // an unknown result counts as no answer, and a failed check as an error
+	Strict bool   // if true, an unknown result makes the exit code CodeTrouble, and a failed check ends with its own error
 
 	worst  State // "", Warning or Fatal
-	failed bool  // a check could not be completed
-	err    error // the error of a failed check or of the output
+	failed bool  // true if a check could not be completed
+	err    error // error of a failed check or of the output
 }
 
 // Run runs the checks in order, until no further check is possible.

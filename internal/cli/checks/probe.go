@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// These limit the timed requests.
+// Limits of a series of timed requests.
 const (
 	measureTime  = 5 * time.Second
 	measureCount = 100
@@ -112,13 +112,13 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn returns how many consecutive requests that last took fit between the time that a
-// renewal is due and the end of trust.
+// triesIn returns how many consecutive requests of duration took fit between the time that
+// a renewal is due and the end of trust.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests that last took leave too few attempts, or take a large
+// isSlow reports whether requests of duration took leave too few attempts, or take a large
 // part of the time between two renewals. In the second case each wait for a grant is long
 // as well, and a slightly slower reply comes too late.
 func isSlow(t lease.Timing, took time.Duration) bool {
@@ -126,7 +126,7 @@ func isSlow(t lease.Timing, took time.Duration) bool {
 }
 
 // leaseFor returns the shortest lease, in whole seconds, that is long enough for requests
-// that last took.
+// of duration took.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {
@@ -156,7 +156,8 @@ func percentile(values []time.Duration, p float64) time.Duration {
 	return values[max(int(math.Ceil(p*float64(len(values))))-1, 0)]
 }
 
-// clockTolerance is how much the clocks may differ if only displayed times depend on it.
+// clockTolerance is the acceptable difference between the clocks if it affects only
+// displayed times.
 const clockTolerance = 30 * time.Second
 
 // narrow sends reads at the times when the server's clock is expected to begin a second.
@@ -248,8 +249,8 @@ func (c *clockRange) add(date, sent, received time.Time) {
 	c.known, c.from, c.to = true, from, to
 }
 
-// untilSecond returns how long after now the server's clock begins a second, if the
-// difference is at the middle of the range.
+// untilSecond returns how long after now the server's clock begins a second. It assumes
+// that the difference between the clocks is at the middle of the range.
 func (c clockRange) untilSecond(now time.Time) time.Duration {
 	there := now.Add(c.middle())
 	return there.Truncate(time.Second).Add(time.Second).Sub(there)

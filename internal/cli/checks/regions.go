@@ -32,7 +32,7 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 }
 
 // replicas reports in which Regions a table is strongly consistent, and which Regions of
-// --failover are not among them. table.Check has already reported all other problems of
+// --failover are not among these. table.Check has already reported all other problems of
 // replicas.
 func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 	states, others := map[string]any{}, []string(nil)

@@ -24,8 +24,8 @@ import (
 // described is a client whose DescribeTable returns the given table, for table.Check.
 type described struct {
 	table.DB
-	table *types.TableDescription // nil if it was not described
-	noTTL bool                    // the caller may not describe the TTL setting
+	table *types.TableDescription // nil if the table could not be described
+	noTTL bool                    // true if the caller is not allowed to describe the TTL setting
 }
 
 func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (out *dynamodb.DescribeTableOutput, err error) {
@@ -101,7 +101,7 @@ func (t *Subject) undescribed(err error) Finding {
 	return f
 }
 
-// untold returns the finding of a check that the caller has no permission for.
+// untold returns the finding of a check that the caller is not permitted to make.
 func untold(check, action string) Finding {
 	return Finding{
 		Check: check, State: Unknown, What: "dynamodb:" + action + " is denied, so this was not checked; locks do not need it",
@@ -215,16 +215,16 @@ type Subject struct {
 	*store.Store // its clients do not retry: see New
 	Lease        time.Duration
 
-	key    leasehold.Key // the key of the lock that is written
-	item   protocol.Item // the key attributes of that lock
+	key    leasehold.Key // key of the lock that the checks write
+	item   protocol.Item // key attributes of the item of that lock
 	probe  *probe
 	denied []string // actions that IAM denied
 
-	isStrong bool // the table is strongly consistent across Regions
+	isStrong bool // true if the table is strongly consistent across Regions
 }
 
-// New returns the subject. key is the prefix of the key of a trial lock. New observes the
-// requests of the store.
+// New returns the table of s as a Subject. key is the prefix of the key of a trial lock.
+// From now on, the Subject observes the requests of the store.
 func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 	t := &Subject{Store: s, Lease: lease, key: s.TrialKey(store.Unused(key), "doctor"), probe: &probe{}}
 	var err error

@@ -40,7 +40,7 @@ type Demo struct {
 	Out  *say.Output
 	JSON bool
 
-	key, target leasehold.Key // the lock of key guards target
+	key, target leasehold.Key // the lock of key guards the item of target
 	item        protocol.Item // the key attributes of target
 	began       time.Time     // the time of the first grant
 	err         error         // first error; after it all later steps do nothing
@@ -168,7 +168,7 @@ func (d *Demo) stop(ctx context.Context, r *run) {
 // summarize prints a summary.
 func (d *Demo) summarize(blocked time.Duration) error {
 	lasted := "one lease"
-	if blocked > durations.Sum(d.Lease, time.Second) { // a slow machine or table
+	if blocked > durations.Sum(d.Lease, time.Second) { // the machine or the table is slow
 		lasted = fmt.Sprintf("%.1f s, with a lease", blocked.Seconds())
 	}
 	err := d.Out.Prose("A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.Lease.Seconds())
@@ -185,7 +185,7 @@ func (d *Demo) say(s Step, format string, args ...any) {
 	case d.err != nil:
 	case d.JSON:
 		s.ElapsedMs = elapsed.Milliseconds()
-		_ = json.NewEncoder(d.Out).Encode(s) // SIGPIPE ends the demo if nobody reads
+		_ = json.NewEncoder(d.Out).Encode(s) // if the reader has gone, SIGPIPE ends the demo
 	default:
 		fmt.Fprintf(d.Out, "%5.1fs  %s  %s\n", elapsed.Seconds(), s.Process, fmt.Sprintf(format, args...))
 	}
@@ -200,7 +200,7 @@ func (d *Demo) wait(ctx context.Context, dt time.Duration) {
 
 // next returns the next event of the given kind, and skips others.
 func (d *Demo) next(ctx context.Context, r *run, kind string) event {
-	// No step takes longer than one lease, plus the time of a slow table.
+	// No step takes longer than one lease plus the delay of a slow table.
 	for limit := time.After(durations.Sum(d.Lease, 30*time.Second)); d.err == nil; {
 		select {
 		case e := <-r.events:

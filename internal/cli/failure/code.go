@@ -24,7 +24,7 @@ const (
 	CodeTrouble = 2 // failure: usage, AWS, network
 
 	CodeNotGranted = 75               // EX_TEMPFAIL of sysexits.h: neither timeout(1), nor env(1), nor a shell exits with it
-	CodeLost       = 123              // the lock was lost and CMD was stopped
+	CodeLost       = 123              // the lock was lost, and leasehold stopped CMD
 	CodeNotRun     = ownrights.NotRun // 125: leasehold failed, CMD was not run
 	CodeNotExec    = 126              // CMD is not executable
 	CodeNoCommand  = 127              // CMD was not found
@@ -111,8 +111,8 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// kinds lists the kinds of error for the user who typed the command. The first that fits
-// counts.
+// kinds lists the kinds of error for the user who typed the command. The first kind that
+// fits is used.
 var kinds = []struct {
 	name   string // name in JSON
 	fits   func(error) bool

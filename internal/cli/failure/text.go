@@ -184,8 +184,9 @@ func reason(err error) string {
 	return visible.Message(text)
 }
 
-// own returns the reason of a request that was answered or was never sent. It returns false for
-// any other. Such a reason has its own advice, even if a wait has ended since.
+// own returns the reason why a request failed that was answered or was never sent. It
+// returns false for any other request. The advice is part of such a reason, and applies
+// even if a wait has ended since.
 func own(err error) (string, bool) {
 	switch {
 	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the metadata service

@@ -213,8 +213,8 @@ func (g Grant) explain(here Place, err error) error {
 	return err
 }
 
-// unsureError is the loss of a grant that may still be held: it was renewed since, or
-// belongs to another store.
+// unsureError reports the loss of a grant that may still be held, because the grant was
+// renewed since or belongs to another store.
 type unsureError struct {
 	err  error
 	says string
@@ -229,8 +229,8 @@ func Ended(err error) bool {
 	return err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, new(*unsureError))
 }
 
-// renewedSince returns the record if the grant could not be resumed because it was renewed
-// after it had been written to its file. Otherwise it returns nil.
+// renewedSince returns the record if the grant could not be resumed because of a renewal
+// after the grant was written to its file. Otherwise it returns nil.
 func (g Grant) renewedSince(err error) *leasehold.Record {
 	var lost *leasehold.LostError
 	if !errors.As(err, &lost) || lost.By == nil {

@@ -162,9 +162,9 @@ func stopped(lost error, isStopped bool) error {
 	return failure.Like(lost, lost.Error()+"; CMD had already ended")
 }
 
-// late returns the error of a CMD that was stopped and ended before trust did. No other
-// client had been granted the lock, and a renewal may even have succeeded since, but it
-// counts as a loss since CMD was stopped. why is the reason that the last renewal failed;
+// late returns the error if CMD was stopped, and ended before trust in the lock did. No
+// other client had been granted the lock. A renewal may even have succeeded since, but it
+// counts as a loss that CMD was stopped. why is the reason why the last renewal failed, or
 // empty if it succeeded.
 func late(keys, why string) error {
 	if why == "" {
@@ -192,7 +192,8 @@ const (
 )
 
 // releaseLimit returns how long to wait for the release after CMD has ended. If the release
-// stores that the work is done, the limit lasts as long as no other client can do the work.
+// stores that the work is done, the limit is the lease, as no other client can do the work
+// during that time.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -217,7 +218,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
 		}
 	}
-	if ended.Stopped && lost == nil { // a lock that could not be renewed may not be released either
+	if ended.Stopped && lost == nil { // reported at once, as the release of a lock that could not be renewed may fail as well
 		tell()
 	} else if limit > lostReleaseLimit {
 		defer time.AfterFunc(releaseUnsaid, tell).Stop()
@@ -255,8 +256,8 @@ func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	return h.first().Release(ctx)
 }
 
-// renewals follows the renewals of the locks that CMD runs under. For each lock it reports
-// once that renewals fail, and once that they succeed again.
+// renewals follows the renewals of the locks that CMD runs under. It writes one report when
+// the renewals of a lock begin to fail, and one when they succeed again.
 type renewals struct {
 	say     *say.Messages
 	where   string        // the store's name in messages
@@ -307,8 +308,8 @@ func (r *renewals) event(e leasehold.Event) {
 	}
 }
 
-// fails records the error of a key's last renewal, nil if it succeeded. It returns whether
-// the previous renewal had failed.
+// fails records the error of a key's last renewal, or nil if it succeeded. It reports
+// whether the previous renewal had failed.
 func (r *renewals) fails(key leasehold.Key, now error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -321,8 +322,9 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	return before
 }
 
-// why returns the reason that the last renewal of one of the keys failed; empty if none
-// failed. It includes the last answer if later renewals had none, as a timeout says less.
+// why returns the reason why the last renewal of one of the keys failed, or "" if no last
+// renewal failed. If later renewals had no answer, it includes the last answer, as a
+// timeout says less.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

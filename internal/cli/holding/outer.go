@@ -53,11 +53,11 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 }
 
 // refuseNested refuses to wait for a key that an outer run holds: the outer run waits for
-// this process to end. If one of several keys suffices, refuseNested removes such keys,
-// unless none would remain.
+// this process to end. If one of several keys suffices, refuseNested removes the keys that
+// outer runs hold, unless no key would remain.
 //
 // A process that runs under one permit must not wait for another permit: if all holders
-// waited, none would ever get one. The process may try without waiting.
+// waited, no holder would ever get one. The process may try without waiting.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {
@@ -100,9 +100,9 @@ func (s *Seeker) isHere(h outerKey) bool {
 	return h.Table == s.store.Table && h.Store == s.store.At()
 }
 
-// heldByOuter reports whether an outer run still holds key. The run may have ended and left
-// this process running. The record shows whether the run still holds the key, because it
-// contains the id of the run's grant. This works whatever the name of the table.
+// heldByOuter reports whether an outer run still holds key. The run may have ended while
+// this process continues. The record shows whether the run still holds the key, because it
+// contains the id of the run's grant. This works whatever name the table has.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	outer := s.outerRuns(key)
 	if len(outer) == 0 {

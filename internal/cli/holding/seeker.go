@@ -104,12 +104,12 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 		h, err = s.ask(ctx, s.wanted)
 	}
 	if waited || s.wanted.wasTooShort(err) {
-		s.closeLocks() // after this, the old client's requests have ended and cannot interfere
+		s.closeLocks() // requests of the old client end here, so they cannot interfere later
 		h, err = s.ask(ctx, s.wanted.withoutWait())
 		err = s.wanted.afterWait(err, time.Since(began))
 	}
 	s.wait.end()
-	s.store.Trouble.Pause(true) // from now on failing renewals are reported instead
+	s.store.Trouble.Pause(true) // from now on, failing renewals are reported instead of trouble with requests
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		return nil, err
 	}
 	keys := w.keys(s.store)
-	wait, all := s.wait, w.allHeld(keys) // late events still belong to this wait
+	wait, all := s.wait, w.allHeld(keys) // kept in variables, as late events still belong to this wait
 	wait.tries(w.NoWait)
 	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where())}
 	follow := func(e leasehold.Event) {
@@ -138,7 +138,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		switch {
 		case e.Kind == leasehold.EventWaiting && w.Saw != nil:
 			w.Saw(*e.Holder)
-		case e.Kind != leasehold.EventWaiting && !w.Detached: // the grant contains all other information
+		case e.Kind != leasehold.EventWaiting && !w.Detached: // not reported for a detached hold, as its grant contains all other information
 			s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
 			h.renewals.event(e)
 		}
@@ -211,7 +211,7 @@ type Wanted struct {
 	SortKey string   // sort key of each key; empty if the table has none
 	Any     bool     // one of the keys suffices
 
-	Permits int // permits of the key's semaphore: one is acquired; zero if the key is a lock
+	Permits int // number of permits of the key's semaphore, one of which is acquired; zero if the key is a lock
 
 	Leads bool   // leadership under the key
 	Value string // the leader's value for observers
@@ -220,8 +220,8 @@ type Wanted struct {
 	Wait     time.Duration // zero means no limit
 	Waited   time.Duration // part of Wait that has passed while the store was opened
 	Lease    time.Duration
-	Owner    string                  // empty for the library's default
-	Data     leasehold.RecordOption  // nil if not given
+	Owner    string                  // name of the owner; empty means the library's default
+	Data     leasehold.RecordOption  // option that stores data in the record; nil if there is no data
 	Once     leasehold.AcquireOption // the work is done once, for a label or in a period; nil if it is done at each grant
 	Detached bool                    // the grant outlives the command
 	Saw      func(leasehold.Record)  // receives each holder that Acquire waits for, with the record that was seen first; nil if not needed

@@ -109,9 +109,10 @@ func (w *wait) end() {
 	w.say.Clear()
 }
 
-// saw records an event of the client. A waiting event has the holder of the key, or of one of
-// its permits. The holder of a permit is not reported until all permits were seen held: another
-// may be free. The end of a call ends the reports until the next waiting event.
+// saw records an event of the client. A waiting event has the holder of the key, or of one
+// of its permits. The holder of a permit is not reported until all permits were seen held,
+// because another permit may be free. The end of a call ends the reports until the next
+// waiting event.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,9 +204,9 @@ func (w *wait) text(now time.Time) string {
 
 // allHeld collects the holders that are seen during a wait for a permit, or for one of several keys. It is safe for concurrent use.
 type allHeld struct {
-	text  string          // the text if all are held
+	text  string          // text that is shown if all keys or permits are held
 	n     int             // number of keys or permits
-	keys  []leasehold.Key // in their order; nil for permits
+	keys  []leasehold.Key // the keys in the user's order; nil for permits
 	mu    sync.Mutex
 	owner map[leasehold.Key]string
 }
@@ -222,7 +223,7 @@ func (w *Wanted) allHeld(keys []leasehold.Key) *allHeld {
 	return nil
 }
 
-// add adds a holder, and reports whether each key was seen held.
+// add adds a holder, and reports whether each key or permit was seen held.
 func (a *allHeld) add(r leasehold.Record) (complete bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

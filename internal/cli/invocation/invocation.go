@@ -72,7 +72,7 @@ type Invocation struct {
 
 	Metrics    *textfile.Run // metrics of run --metrics; nil if the flag is not used
 	PlaceShown bool          // the command itself shows the store that it uses
-	completing bool          // the shell is completing an argument, so nothing may be created
+	completing bool          // true while the shell completes an argument: nothing may be created
 }
 
 // New returns an invocation whose flags have not been parsed.

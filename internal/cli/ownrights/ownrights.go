@@ -7,8 +7,8 @@ package ownrights
 
 import "os"
 
-// NotRun is the exit code of a process of leasehold run that did not become CMD, and of a
-// leasehold process that did not run CMD. Nothing was done.
+// NotRun is the exit code of leasehold if it did not run CMD. A process that was started to
+// become CMD also exits with it if it did not become CMD. Nothing was done.
 const NotRun = 125
 
 // Windows has no such rights: all of these ids are -1 there.

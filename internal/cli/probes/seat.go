@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
-// Term is a term of this process.
+// Term is a period in which this process leads.
 type Term interface {
-	TrustedUntil() time.Time // never in the future once the term has ended
+	TrustedUntil() time.Time // returns the end of trust, which is never in the future once the term has ended
 	Running() bool           // reports whether CMD has begun and has not ended
 }
 
@@ -25,7 +25,7 @@ type Seat struct {
 
 	mu     sync.Mutex      // guards the fields below; not held during calls of term
 	term   Term            // the term of this process; nil if it campaigns
-	leader election.Leader // the leader, zero if not known
+	leader election.Leader // the current leader; zero if unknown
 }
 
 // NewSeat returns a Seat in its initial state. Renewals are overdue when a term stays
@@ -90,7 +90,8 @@ func (s *Seat) Handler() http.Handler {
 	return mux
 }
 
-// answer writes 200 for yes and 503 for no. The client must not cache it.
+// answer writes status 200 for yes and 503 for no, and forbids the client to cache the
+// answer.
 func answer(w http.ResponseWriter, yes bool, text string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")

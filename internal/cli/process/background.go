@@ -28,12 +28,12 @@ var BackgroundModes = []string{BackgroundWait, BackgroundStop, BackgroundKeep}
 
 // These are the pauses before leasehold reads the list of processes that outlive CMD.
 const (
-	lookAfterEnd = 20 * time.Millisecond // pause after a process has ended: others often end with it
-	lookEvery    = time.Second           // pause if no signal has arrived
+	lookAfterEnd = 20 * time.Millisecond // pause after a process has ended, since other processes often end together with it
+	lookEvery    = time.Second           // pause if no signal reports that a process has ended
 	lookOften    = 50 * time.Millisecond // pause on systems without a signal for the end of orphans
 )
 
-// Processes may outlive CMD by sayAfter before leasehold reports that it waits for them. It
+// After sayAfter, leasehold reports that it waits for processes that outlive CMD. It
 // repeats the report at intervals of repeatAfter.
 const (
 	sayAfter    = time.Second
@@ -46,10 +46,10 @@ type background struct {
 
 	deaths chan os.Signal // deaths of child processes; receives nothing on systems without such a signal
 	look   *time.Timer    // fires at lookAt
-	lookAt time.Time      // when the processes are read next; zero if not planned
+	lookAt time.Time      // time of the next read of the processes; zero if none is planned
 
-	since    time.Time // when CMD ended; zero while it runs
-	saidAt   time.Time // when the processes were reported; zero if never
+	since    time.Time // time when CMD ended; zero while CMD runs
+	saidAt   time.Time // time when the processes were last reported; zero if never
 	signaled bool
 	blind    bool // leasehold cannot see the processes
 }
@@ -109,7 +109,7 @@ func (s *supervision) outlived(c *Child) (done bool) {
 	b.lookAt = time.Time{}
 	left := s.outliving(c)
 	if b.since.IsZero() {
-		return false // CMD runs: outliving was called to reap orphans
+		return false // CMD still runs: outliving was called only to reap orphans
 	}
 	if len(left) == 0 { // read again: a process may have been born during the first read
 		left = s.outliving(c)

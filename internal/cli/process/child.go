@@ -22,7 +22,7 @@ type Child struct {
 	Stops    chan syscall.Signal // receives the signal each time CMD is stopped
 	Exited   chan struct{}       // closed when CMD has ended, before Reap is called
 	reaped   chan struct{}       // closed by Reap
-	status   *syscall.WaitStatus // set before Exited is closed, on systems where await must reap CMD; else nil
+	status   *syscall.WaitStatus // exit status of CMD, set before Exited is closed; nil on systems where await does not reap CMD
 }
 
 // Start starts CMD. On Linux the kernel kills CMD when the thread that started it ends, so
@@ -79,8 +79,8 @@ func (c *Child) Reap() int {
 	return exitCode(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
 }
 
-// Find finds CMD. It is called before the wait for KEY, which would be useless without a
-// CMD.
+// Find returns the path of CMD's program. It is called before the wait for KEY, which would
+// be useless if the program did not exist.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -125,7 +125,7 @@ func StartError(name string, err error) error {
 // and setsid(2) a session.
 type gate struct {
 	conn   *os.File      // the supervisor's end; nil if there is no gate
-	passed chan struct{} // closed when CMD runs, or never will run
+	passed chan struct{} // closed once CMD runs, or once it is certain that CMD will never run
 	err    error         // why CMD could not be executed; set before passed is closed
 }
 
@@ -139,7 +139,7 @@ func noGate() *gate {
 // open lets CMD run.
 func (g *gate) open() {
 	if g.conn != nil {
-		_, _ = g.conn.Write([]byte{1}) // fails if the process has ended, which reap reports
+		_, _ = g.conn.Write([]byte{1}) // an error means that the process has ended, which Reap reports
 	}
 }
 

@@ -62,7 +62,7 @@ func ignoreDeaths(c chan<- os.Signal) { signal.Stop(c) }
 
 // adoptOrphans makes this process the parent of descendants whose own parent has ended.
 func adoptOrphans() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // needs Linux 3.4, but Go needs only 3.2: without it leasehold sees only CMD's group
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // fails on Linux before 3.4, although Go needs only 3.2; leasehold then sees only CMD's group
 }
 
 // reapOrphan reaps an ended child that this process has not started. Children that it has

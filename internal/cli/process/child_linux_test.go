@@ -34,7 +34,8 @@ func TestChildHasEndedIsTrueBeforeExitedChannelCloses(t *testing.T) {
 	}
 }
 
-// standsAtGate is a variable that makes this program wait at the gate.
+// standsAtGate is the name of an environment variable that makes this program wait at the
+// gate.
 const standsAtGate = "TEST_STANDS_AT_GATE"
 
 func TestMain(m *testing.M) {

@@ -22,7 +22,8 @@ import (
 // terminal.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// waitUnlessStopped waits until a child has ended, and kills it if it is stopped.
+// waitUnlessStopped waits until a child process has ended. If the child is stopped
+// (SIGSTOP), waitUnlessStopped kills it.
 func waitUnlessStopped(p *os.Process) {
 	defer func() { _ = p.Release() }()
 	for {
@@ -65,11 +66,12 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 	return c, g, nil
 }
 
-// gateEnds returns the two ends of the gate: the supervisor's and the waiting process's.
-// The waiting process inherits its end under the same number. That number was free in this
-// process, so no file meant for CMD can have it. exec.Cmd.ExtraFiles would use 3. A process
-// that the SDK starts at that moment to get credentials also inherits that end. This only
-// delays the signals for CMD until that process ends.
+// gateEnds returns the file descriptors of the gate's two ends: first the supervisor's,
+// then the waiting process's. The waiting process inherits its descriptor under the same
+// number. That number was free in this process, so it cannot be the number of a file meant
+// for CMD. exec.Cmd.ExtraFiles would use 3. A process that the SDK starts at that moment to
+// get credentials also inherits the descriptor. This only delays the signals for CMD until
+// the SDK's process ends.
 func gateEnds() (here, there int, err error) {
 	syscall.ForkLock.RLock() // a process started meanwhile must not inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
@@ -92,16 +94,17 @@ func (g *gate) await() {
 	}
 }
 
-// terminal is the controlling terminal. It belongs to one process group at a time: to the
-// supervisor's rather than CMD's, so that the supervisor receives Ctrl-C. If CMD reads the
-// terminal, the kernel stops CMD (termios(3), SIGTTIN). Only then is the terminal given to
-// CMD's group.
+// terminal is the controlling terminal, which belongs to one process group at a time. It
+// normally belongs to the supervisor's group rather than CMD's, so that the supervisor
+// receives Ctrl-C. If CMD reads the terminal, the kernel stops CMD (termios(3), SIGTTIN).
+// Only then does the supervisor give the terminal to CMD's group.
 type terminal struct {
 	f     *os.File
 	given bool
 }
 
-// foreground returns the terminal's process group, and 0 if there is no terminal.
+// foreground returns the process group to which the terminal belongs, or 0 if there is no
+// terminal.
 func (t *terminal) foreground() int {
 	if t.f == nil {
 		f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -175,8 +178,8 @@ const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when the process that started this one has
 // ended. It returns an error if this process is a child of init, since it may already be an
-// orphan. If another process adopted this one before this program began, ParentEnd takes
-// the adopter for that process.
+// orphan. If another process had adopted this one before this program began, ParentEnd
+// takes the adopter for the process that started this one.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -206,7 +209,7 @@ func (c *Child) PassOn(sig os.Signal) {
 		return
 	}
 	switch number {
-	case unix.SIGPIPE: // caused by this process's own stderr
+	case unix.SIGPIPE: // not passed on: a write to this process's own stderr caused the signal
 	case unix.SIGTSTP:
 		if stopsJob(sig) {
 			c.Signal(unix.SIGTSTP)
@@ -217,7 +220,7 @@ func (c *Child) PassOn(sig os.Signal) {
 	}
 }
 
-// endsWait reports whether a signal ends a wait.
+// endsWait reports whether leasehold stops waiting when it receives the signal.
 func endsWait(sig syscall.Signal) bool {
 	switch sig {
 	case unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE:

@@ -60,7 +60,8 @@ func startAtGate(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
 	return c, noGate(), err
 }
 
-// waitUnlessStopped waits until a child has ended: on Windows no child can be stopped.
+// waitUnlessStopped waits until a child process has ended. On Windows no child can be
+// stopped.
 func waitUnlessStopped(p *os.Process) { _, _ = p.Wait() }
 
 func (c *Child) await() (stopped bool, sig syscall.Signal) {

@@ -26,11 +26,11 @@ type Job struct {
 
 // Lock is the lock, or several locks, that CMD runs under.
 type Lock interface {
-	String() string           // names the keys
+	String() string           // returns the names of the keys
 	Are() string              // names them with their verb: "a is", or "a and b are"
-	Context() context.Context // ends when a lock is lost
-	Err() error               // nil unless a lock is lost
-	TrustedUntil() time.Time  // postponed by each renewal
+	Context() context.Context // returns a context that ends when a lock is lost
+	Err() error               // returns nil unless a lock is lost
+	TrustedUntil() time.Time  // returns the end of trust, which each renewal postpones
 
 	Event(kind string) say.Event // returns an event of the lock for the user
 }
@@ -40,7 +40,7 @@ type Ended struct {
 	Code    int
 	Stopped bool           // CMD was stopped because the lock was lost, or was about to be lost
 	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; zero if none came
-	Cut     bool           // the user, or the end of the parent, ended leasehold before CMD and the processes that it left running had ended
+	Cut     bool           // leasehold was ended, by the user or because its parent ended, before CMD and the processes that CMD left running had ended
 
 	Resigned bool // CMD was ended although the lock was held
 }
@@ -57,7 +57,7 @@ type supervision struct {
 	self     string // path of this program; empty if it cannot be started
 	watchdog *watchdogHandle
 	deaths   int           // number of watchdog processes that have died
-	until    time.Duration // end of trust as last sent to the watchdog
+	until    time.Duration // end of trust that was last sent to the watchdog
 	gate     *gate
 
 	descent    watchdog.Descent
@@ -198,8 +198,8 @@ func (s *supervision) supervise(c *Child) {
 }
 
 // resign ends CMD although the lock is held. If CMD has already ended by itself, its exit
-// code counts. Only the processes that it left running are then stopped. The client that
-// asked for the resignation waits until these have ended.
+// code counts, and resign stops only the processes that CMD left running. The client that
+// asked for the resignation waits until these processes have ended.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {

@@ -46,9 +46,9 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 // Release restores the default effects of signals.
 func (s *Signals) Release() { signal.Stop(s.C) }
 
-// Bind returns a copy of ctx that ends when a signal arrives that would end the process, or when
-// Orphaned is closed. The returned function puts that signal back: KEY may have been granted at the
-// same moment, and then CMD must receive the signal.
+// Bind returns a copy of ctx that ends when a signal arrives that would end the process, or
+// when Orphaned is closed. The returned function puts that signal back into C. KEY may have
+// been granted at the same moment, and then CMD must receive the signal.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -66,7 +66,7 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 				if stopsJob(sig) { // Ctrl-Z
 					stopSelf()
 				}
-			case <-s.Orphaned: // the channel stays closed, so CMD is ended too
+			case <-s.Orphaned: // the channel stays closed, so a CMD that runs nevertheless is ended, too
 				cancel(&failure.SignalError{Signal: syscall.SIGTERM, Name: "the end of the process that started leasehold"})
 				return
 			case <-ctx.Done():
@@ -82,27 +82,27 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 		}
 		select {
 		case s.C <- ended:
-		default: // the channel is full of other signals
+		default: // the signal is dropped, as the channel is full of other signals
 		}
 		ended = nil
 	}
 }
 
 // end reports whether a signal that ends programs has arrived and was not passed on. The
-// same signal may have ended CMD, and this process may notice the end of CMD first. The
-// signal is kept for the next wait.
+// same signal may have ended CMD, and this process may notice the end of CMD before the
+// signal. The signal is kept for the next wait.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {
 		select {
 		case sig := <-s.C:
-			if sig == ContinueSignal { // sent by awaitSent, or too late for CMD
+			if sig == ContinueSignal { // skipped: awaitSent has sent it, or it came too late for CMD
 				continue
 			}
 			told = told || isEnd(sig)
 			select {
 			case s.C <- sig:
-			default: // the channel is full of newer signals
+			default: // the signal is dropped, as the channel is full of newer signals
 			}
 		default:
 		}

@@ -11,7 +11,7 @@ func TestSignalThatArrivesAfterGrantIsNotLost(t *testing.T) {
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
 	<-ctx.Done()
-	release() // the lock was granted despite the signal
+	release() // the caller does this if the lock was granted despite the signal
 	release()
 	if len(s.C) != 1 {
 		t.Fatalf("%d signals are left", len(s.C))

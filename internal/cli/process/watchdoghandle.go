@@ -30,8 +30,9 @@ func (s *supervision) orderStopNow() {
 }
 
 // sendTrust sends the end of trust to the watchdog. It reads the watchdog's clock first: a
-// delay between the two readings then makes the end earlier, never later. After a loss the
-// end of trust stays unchanged, although the other locks of several are still renewed.
+// delay between the two readings then makes the end earlier, never later. After one of
+// several locks is lost, the end of trust stays unchanged, although the other locks are
+// still renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
@@ -51,7 +52,7 @@ func (s *supervision) sayStopping() {
 	switch {
 	case s.orphaned:
 		s.say.Text("the process that started leasehold has ended: stopping CMD")
-	case s.lock.Err() == nil: // after a loss, the error at the end explains the stop
+	case s.lock.Err() == nil: // after a loss, the error that leasehold reports at the end explains the stop
 		s.say.Text("trust in %s is about to end: stopping CMD", s.lock)
 	}
 }
@@ -65,7 +66,8 @@ type watchdogHandle struct {
 }
 
 // startWatchdog starts self, the path of this program, as a watchdog process. A stopped
-// watchdog (SIGSTOP) could not act, so it is killed, which counts as its death.
+// watchdog (SIGSTOP) could not act, so this process kills it and treats it as a watchdog
+// that has died.
 func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
 	in, orders, err := os.Pipe()
 	if err != nil {
@@ -96,14 +98,15 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 	return g, nil
 }
 
-// mostDeaths is the number of watchdog processes that may die while one CMD runs: further
-// ones would probably die too.
+// mostDeaths is the number of watchdog processes that may die while one CMD runs. After
+// that leasehold starts no further one, since it would probably die too.
 const mostDeaths = 10
 
-// replaceWatchdog replaces a watchdog that has died. If it can, it starts another process,
-// since this process may be stopped or killed next. The new watchdog stops c.
+// replaceWatchdog replaces a watchdog that has died. If possible, it starts another
+// watchdog process, since this process may be stopped or killed next. The new watchdog
+// stops c.
 func (s *supervision) replaceWatchdog(c *Child) {
-	if boottime.Now() >= s.until { // all processes may have been paused since then, and a new watchdog takes time to start
+	if boottime.Now() >= s.until { // trust has ended, perhaps while all processes were paused: kill now, as a new watchdog takes time to start
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.watchdog.end()
@@ -125,8 +128,9 @@ func (s *supervision) replaceWatchdog(c *Child) {
 	}
 }
 
-// startWatchdogInProcess runs the watchdog in this process, if a second process cannot be
-// started. It acts in the same way, except while this process is stopped.
+// startWatchdogInProcess runs the watchdog in this process. It is used if a separate
+// watchdog process cannot be started. This watchdog acts like a separate one, except while
+// this process is stopped.
 func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d watchdog.Descent) *watchdogHandle {
 	in, orders := io.Pipe()
 	reports, out := io.Pipe()

@@ -41,8 +41,8 @@ func (l *Log) Entry(r Request, from Server) Entry {
 	return e
 }
 
-// attempt counts the requests of an operation on the same keys since the last answered one.
-// Both the library and the SDK repeat requests.
+// attempt counts e and returns the number of requests of the same operation on the same
+// keys since the last answered one. Both the library and the SDK repeat requests.
 func (l *Log) attempt(e Entry) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func Metered(db *dynamodb.Client) (*dynamodb.Client, func() (requests int, reads
 		requests++
 		switch r.Operation {
 		case "GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan":
-			reads += aws.ToFloat64(r.Units) // the server may not report the consumption
+			reads += aws.ToFloat64(r.Units) // adds zero if the server does not report the consumption
 		}
 	}
 	return dynamodb.New(db.Options(), Watch{Units: true, Each: count}.Client), func() (int, float64) {

@@ -95,7 +95,7 @@ func (t Trouble) Line() string {
 }
 
 const (
-	newsAfter  = 3 * time.Second // time without an answer
+	newsAfter  = 3 * time.Second // time without an answer before trouble is reported
 	newsRepeat = time.Minute     // time between two reports
 )
 
@@ -115,7 +115,7 @@ type Telling struct {
 	mu     sync.Mutex // held during a report
 	paused bool
 	told   Trouble   // the reported trouble; its field lasts is zero if there is none
-	at     time.Time // when trouble was last reported; zero if never
+	at     time.Time // time when trouble was last reported; zero if never
 	stop   func()
 }
 
@@ -134,7 +134,8 @@ func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	return News{Kind: seen.kind(), Lasts: seen.lasts, Reason: seen.reason(), Advice: seen.advice(), Line: seen.Line(), Lasting: seen.nowhere}, true
 }
 
-// Tell starts to report trouble with a server by calling tell.
+// Tell starts to check every second for trouble with a server. It calls tell for each
+// report.
 func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	t := &Telling{}
 	t.stop = seconds.Each(func() {
@@ -167,10 +168,10 @@ func (t *Telling) End() { t.stop() }
 type Health struct {
 	mu     sync.Mutex
 	failed *Request  // the last request; nil if it was answered
-	since  time.Time // when the first of the consecutive failed requests began
+	since  time.Time // time when the first of the consecutive failed requests began
 
 	open       map[*Pending]struct{}
-	answeredAt time.Time // zero if no request was answered
+	answeredAt time.Time // time of the last answer; zero if no request was answered
 	answers    int
 }
 
@@ -182,7 +183,7 @@ type Pending struct {
 	isSent bool // a request was sent; before that, the SDK loads credentials
 }
 
-// Begin records a wait for an answer, until End is called.
+// Begin records that something waits for an answer. The wait lasts until End is called.
 func (h *Health) Begin() *Pending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,7 +195,7 @@ func (h *Health) Begin() *Pending {
 	return p
 }
 
-// End records that the wait is over.
+// End records that the wait has ended.
 func (p *Pending) End() {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()

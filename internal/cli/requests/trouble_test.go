@@ -79,7 +79,7 @@ func TestIntermittentRequestTroubleIsReportedOnceAMinute(t *testing.T) {
 			}
 		}
 		const minutes = 5
-		for range minutes * 6 { // ten seconds each: throttled, then answered
+		for range minutes * 6 { // each round lasts ten seconds: requests are throttled, then one is answered
 			h.saw(throttled(time.Now()))
 			for range 8 {
 				second()

@@ -44,8 +44,8 @@ func (w Watch) Client(o *dynamodb.Options) {
 const middlewareID = "leasehold: watch requests"
 
 // operation is one call of the client. The call sends one request, or several if the SDK
-// repeats the request. operation is a middleware, since the SDK makes a stack for each
-// call.
+// repeats the request. operation is a middleware, since the SDK makes a new stack of
+// middleware for each call.
 type operation struct {
 	name    string
 	watches []Watch
@@ -165,7 +165,7 @@ func units(output any) *float64 {
 
 // Request is a request that has ended.
 type Request struct {
-	Operation string // such as UpdateItem
+	Operation string // name of the API operation, such as UpdateItem
 	Input     any    // the operation's input
 	Began     time.Time
 	Took      time.Duration
@@ -220,8 +220,8 @@ func (r Request) isRefusal() bool {
 	return r.Code >= http.StatusBadRequest && r.Code < http.StatusInternalServerError
 }
 
-// outcome returns "ok", an error code or status, or the reason why there is no reply with
-// more information.
+// outcome returns "ok", an error code or a status. If there is no reply that contains one,
+// outcome returns the reason.
 func (r Request) outcome(from Server) string {
 	var api smithy.APIError
 	said := errors.As(r.Err, &api)

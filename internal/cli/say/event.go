@@ -88,7 +88,7 @@ func Millis(d time.Duration) *int64 {
 }
 
 // ClientEvent writes an event of the lock client if users see events of its kind.
-// holdersSeen is for events about a wait.
+// holdersSeen is used only for events about a wait.
 func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int) {
 	m.mu.Lock()
 	table, where := m.table, m.where

@@ -43,9 +43,10 @@ func openInherited(number string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), number), nil
 }
 
-// IsClosed reports whether a standard stream was closed when this process began. The Go
-// runtime has then opened the null device instead, for reading and writing, and output to
-// it is lost without an error. A shell opens that device only for writing.
+// IsClosed reports whether a standard stream was closed when this process began. If so, the
+// Go runtime has opened the null device for reading and writing in its place, and output is
+// lost without an error. If a user redirects output to the null device, the shell opens the
+// device only for writing.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -31,7 +31,7 @@ type Listing struct {
 	SortKeys bool // the table has sort keys
 	Expiry   layout.Expiry
 	States   bool // released records are listed too
-	Checked  bool // --check is used
+	Checked  bool // the user gave --check
 }
 
 // cell is the content of one column for a record.
@@ -91,8 +91,8 @@ func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
 	return nil
 }
 
-// Rows writes records one by one. On a terminal its columns are wide enough for records
-// that are known beforehand.
+// Rows writes records one by one. On a terminal its columns are wide enough for the records
+// that are known when the listing begins.
 type Rows struct {
 	Listing
 	w      io.Writer
@@ -198,7 +198,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	end := seconds.Each(func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if p != nil && failed == nil && toGo > 0 { // otherwise the progress line would follow the last record
+		if p != nil && failed == nil && toGo > 0 { // once all records are written, the progress line would follow the last one
 			p.show(m)
 		}
 	})
@@ -259,14 +259,14 @@ type progress struct {
 	plan  holders.Plan
 	what  string
 	began time.Time
-	known int // holders known since the plan was made
+	known int // number of holders whose state became known after the plan was made
 }
 
 // beginProgress announces the cost of the observation.
 func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
-	// Observing one holder costs too little for a line of its own if another line counts
-	// down.
+	// If another line counts down, the observation of a single holder costs too little to
+	// be announced on a line of its own.
 	if what != "" && (!m.Rewrites() || p.Holders > 1) {
 		m.Text("observing %s for up to %s%s", what, wording.Age(durations.Sum(p.Longest, time.Second-1)), costOf(p))
 	}
@@ -276,7 +276,7 @@ func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 
 // costOf describes the cost of the reads. It includes units only if they are paid for.
 func costOf(p holders.Plan) string {
-	if p.Requests == 0 { // the records already read suffice, or there is no time for more
+	if p.Requests == 0 { // no cost: the records already read suffice, or there is no time for more reads
 		return ""
 	}
 	text := ": at most " + wording.Count(p.Requests, "request", "requests")

@@ -59,7 +59,7 @@ const (
 	noColour Colour = "\x1b[0m"
 )
 
-// Show writes texts, sequences and colours in one write.
+// Show writes all parts, which are texts, sequences and colours, in one write.
 func (o *Output) Show(parts ...any) error {
 	var b strings.Builder
 	for _, p := range parts {
@@ -90,7 +90,7 @@ func (o *Output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Data writes a user's data, byte for byte in a pipe, shown as text at a terminal.
+// Data writes a user's data: byte for byte in a pipe, but as visible text on a terminal.
 func (o *Output) Data(b []byte) error {
 	to := o.To
 	if o.Terminal {

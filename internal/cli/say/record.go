@@ -27,7 +27,7 @@ type Record struct {
 	Region string // empty without --failover
 	Record leasehold.Record
 	Holder holders.State
-	Until  time.Time // the end of a dead holder's lease; zero if it is not known to be dead
+	Until  time.Time // time when a dead holder's lease ended; zero unless the holder is known to be dead
 }
 
 // MarshalJSON returns the record's own JSON after the fields that the command adds.
@@ -47,8 +47,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // held until now.
 var heldMs = regexp.MustCompile(`("heldMs":)\d+`)
 
-// heldFor returns how long the record has been held; for a dead holder, until the end of its
-// lease.
+// heldFor returns how long the record has been held. For a dead holder, it counts until the
+// end of the holder's lease.
 func (r Record) heldFor(now time.Time) time.Duration {
 	if !r.Until.IsZero() && r.Until.Before(now) {
 		now = r.Until
@@ -56,14 +56,14 @@ func (r Record) heldFor(now time.Time) time.Duration {
 	return max(now.Sub(r.Record.GrantedAt), 0)
 }
 
-// Observed returns the output for an observation.
+// Observed returns the Record to print for an observation.
 func Observed(table, region string, o holders.Observation) Record {
 	r := Record{Table: table, Region: region, Record: o.Record, Holder: o.State}
 	if o.State != holders.Dead {
 		return r
 	}
 	r.Until = o.Beat.Until
-	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // count from the last write, which was before the observation
+	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // the lease is counted from the last write, which came before the observation
 		r.Until = written.Add(o.Record.Lease)
 	}
 	return r
@@ -82,7 +82,7 @@ func Joined(first, second any) ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), tail[1:]...), nil
 }
 
-// Records returns unobserved records for output.
+// Records returns the Records to print for records that were not observed.
 func Records(table, region string, records []leasehold.Record) []Record {
 	rows := make([]Record, len(records))
 	for i, r := range records {
@@ -165,7 +165,7 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	}
 	attributes := ""
 	if len(rec.Attributes) > 0 {
-		raw, _ := Item(rec.Attributes) // attributes without JSON are not shown
+		raw, _ := Item(rec.Attributes) // on an error raw is empty, so attributes that JSON cannot represent are not shown
 		attributes = visible.Middle(string(raw), visible.Longest)
 	}
 	return [][2]string{
@@ -194,11 +194,11 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	}
 }
 
-// shortCell returns a cell with another user's name, shortened; JSON contains the whole
-// name.
+// shortCell returns a cell with another user's name. The cell may show a shortened name,
+// but the JSON output contains the whole name.
 func shortCell(name string) string { return wording.Cell(visible.Middle(name, visible.Longest)) }
 
-// stateOf returns a record's state as its JSON has it.
+// stateOf returns a record's state with the name that its JSON uses.
 func stateOf(r leasehold.Record) string {
 	if r.Released {
 		return "released"

@@ -55,7 +55,7 @@ func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 			t.Error(err)
 		}
 		<-served
-		time.Sleep(time.Second) // the server waits half a second for a body that it has not read
+		time.Sleep(time.Second) // longer than the half second for which the server waits for a body that it has not read
 		if err := engine.Close(); err != nil {
 			t.Error(err)
 		}

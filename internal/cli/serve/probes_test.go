@@ -48,12 +48,12 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	status, _ = says(t, dial(), text)
 	_ = server.Close()
 	<-served
-	time.Sleep(time.Second) // the server waits half a second for a body that it has not read
+	time.Sleep(time.Second) // longer than the half second for which the server waits for a body that it has not read
 	return status
 }
 
 func TestProbesOnLoopbackRejectForeignHostNames(t *testing.T) {
-	for host, want := range map[string][2]int{ // status on loopback, status elsewhere
+	for host, want := range map[string][2]int{ // expected status on loopback, and expected status elsewhere
 		"127.0.0.1:8080":   {200, 200},
 		"localhost":        {200, 200},
 		"192.0.2.7:8080":   {421, 200},

@@ -51,14 +51,14 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Page is the address of the page.
+// Page contains the listeners and the address of the page.
 type Page struct {
 	Listeners []net.Listener
 	Name      string // "host:port", used by this process only
 	Host      string // "host:port" of the URL: Name, if browsers resolve it to this machine
 }
 
-// Close frees the addresses.
+// Close closes the listeners, so that other processes can use the addresses.
 func (at *Page) Close() {
 	for _, l := range at.Listeners {
 		_ = l.Close()
@@ -82,7 +82,7 @@ func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 }
 
 // listenByName listens at both loopback addresses, where browsers look for names that end
-// in .localhost. If one address were free, another user could listen there.
+// in .localhost. If it left one address free, another user could listen there.
 func listenByName(ctx context.Context, addr string) (*Page, error) {
 	first, err := listen(ctx, "--addr", addr)
 	if err != nil {
@@ -96,7 +96,7 @@ func listenByName(ctx context.Context, addr string) (*Page, error) {
 	at := &Page{Listeners: []net.Listener{first}, Name: net.JoinHostPort(ui.NewName(), port), Host: first.Addr().String()}
 	other := map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1"}[ip]
 	if other == "" {
-		return at, nil // browsers do not use this address
+		return at, nil // browsers do not look for such names at this address
 	}
 	at.Host = at.Name
 	if !isAddressHere(ctx, other) {

@@ -30,8 +30,8 @@ import (
 	"github.com/leasehold-go/leasehold/regions"
 )
 
-// idleConnections is the number of idle connections to keep: as many as a client of package
-// leasehold has renewals in flight.
+// idleConnections is the number of idle connections to keep. It equals the number of
+// renewals that a client of package leasehold may have in flight.
 const idleConnections = 128
 
 // replyTimeout limits the wait for a reply where the library has no shorter limit. The SDK
@@ -153,7 +153,8 @@ const (
 	tableForm  = `^[A-Za-z0-9_.-]{3,255}$`
 )
 
-// hasForm compiles the form at each call, since each is used once, and most not at all.
+// hasForm compiles the form at each call, since a process uses each form at most once, and
+// most forms not at all.
 func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(s) }
 
 // checkRegion refuses names that are not Regions of AWS. Another server may have Regions of
@@ -299,7 +300,8 @@ func (s *Store) Requests() leasehold.DB {
 	return s.regions
 }
 
-// Region returns the Region that requests about records go to now; empty without --failover.
+// Region returns the Region that currently receives requests about records. It returns ""
+// without --failover.
 func (s *Store) Region() string {
 	if s.regions == nil {
 		return ""

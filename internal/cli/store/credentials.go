@@ -37,7 +37,8 @@ type credentialSource struct {
 	loadedAt time.Time // start of the last load after a refusal; zero if there was none
 }
 
-// saw is called after each request.
+// saw records whether DynamoDB refused the credentials of a request. It is called after
+// each request.
 func (c *credentialSource) saw(r requests.Request) {
 	if !decide.CredentialsRefused(r.Err) {
 		return
@@ -62,7 +63,7 @@ func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error
 func (c *credentialSource) withoutMetadata(err error) error {
 	switch {
 	case !c.metadata:
-		return errors.New(err.Error()) // drops the error chain: a timeout in it would be retried
+		return errors.New(err.Error()) // drops the error chain, since a timeout in the chain would be retried
 	case decide.ServerSilent(err):
 		return failure.Like(err, "this machine's metadata service does not answer: "+strings.ReplaceAll(err.Error(), decide.NoMetadata+", ", ""))
 	}
@@ -70,7 +71,8 @@ func (c *credentialSource) withoutMetadata(err error) error {
 }
 
 // retrieve returns credentials for a request. If it cannot load newer ones, it returns the
-// current ones: the refusal may have been DynamoDB's mistake, and the file may be gone.
+// current ones: DynamoDB may have refused them by mistake, and the credentials file may
+// have been deleted.
 func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error) {
 	current, reload := c.begin()
 	if !reload {
@@ -152,7 +154,7 @@ func onEC2(sys string) bool {
 	for file, prefix := range map[string]string{
 		"class/dmi/id/sys_vendor":   "Amazon EC2",
 		"class/dmi/id/board_vendor": "Amazon EC2",
-		"hypervisor/uuid":           "ec2", // older instance types
+		"hypervisor/uuid":           "ec2", // file on older instance types
 	} {
 		b, err := os.ReadFile(filepath.Join(sys, file))
 		if err == nil && strings.HasPrefix(string(b), prefix) {

@@ -225,9 +225,9 @@ type deniedError struct{ error }
 
 func (e deniedError) Unwrap() error { return e.error }
 
-// missing reports whether there is no file of that name.
+// missing reports whether there is no file with the given name.
 func missing(path string) bool {
-	_, err := os.Lstat(path) // a link to a missing file is not missing
+	_, err := os.Lstat(path) // Lstat finds a link even if the file that it names is missing
 	return errors.Is(err, fs.ErrNotExist)
 }
 
@@ -251,7 +251,7 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	if !missing(path) {
 		return false, nil
 	}
-	made, _ = boltstore.Make(path, nil) // openFile reports why it cannot be created
+	made, _ = boltstore.Make(path, nil) // on an error, openFile reports why the file cannot be created
 	return made, nil
 }
 

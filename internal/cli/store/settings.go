@@ -33,19 +33,20 @@ type Settings struct {
 	Failover                  string // other Regions of the table, separated by commas
 	OfGrant                   bool   // Table, Region and Endpoint come from a grant
 
-	byVariable []string // the AWSVariables that replaced flags
+	byVariable []string // variables in AWSVariables that replaced flags
 
 	LookupEnv  func(name string) (string, bool)
-	SetByRun   func(table, file string) bool // reports whether an outer leasehold run has set these variables for its CMD
+	SetByRun   func(table, file string) bool // reports whether an outer leasehold run has set the variables for its CMD to this table and file
 	MachineDir string                        // the machine's store is used if this directory exists
 	OnEC2      func() bool                   // reports whether this machine is an EC2 instance
 	OnTrial    func() bool                   // reports whether leasehold runs from its own source
 }
 
-// Place returns where the locks are stored, as a flag or else LEASEHOLD_* names it. A flag
-// overrides both variables. Without a flag or a variable, Place returns the default store.
-// If a setting points to AWS, Place returns an error instead, unless leasehold is on trial
-// and that setting is for other work. granted is the table of a grant, if there is one.
+// Place returns where the locks are stored: in the place that a flag names or, without a
+// flag, LEASEHOLD_TABLE or LEASEHOLD_FILE. A flag overrides both variables. Without a flag
+// or a variable, Place returns the default store. If a setting points to AWS, Place returns
+// an error instead, unless leasehold is on trial and that setting is for other work.
+// granted is the table of a grant, if there is one.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -162,7 +163,7 @@ func (s *Settings) readAWSVariables() error {
 	return nil
 }
 
-// by returns the source of a setting: the variable, or its flag.
+// by returns the name of the variable or flag that a setting comes from.
 func (s *Settings) by(variable, flag string) string {
 	if slices.Contains(s.byVariable, variable) {
 		return variable
@@ -192,7 +193,8 @@ func (s *Settings) RegionBy(cfg aws.Config) string {
 	return ""
 }
 
-// endpoint returns the URL from flag or environment, and its source; empty if there is none.
+// endpoint returns the URL from flag or environment, and the source of the URL. Both are
+// empty if there is no URL.
 func (s *Settings) endpoint() (endpoint, by string) {
 	if s.Endpoint != "" {
 		return s.Endpoint, s.by("LEASEHOLD_ENDPOINT_URL", "--endpoint-url")
@@ -216,8 +218,8 @@ func (s *Settings) Tilde(path string) string {
 }
 
 // Owner returns the name shown to other users, empty for the default. run sets
-// LEASEHOLD_OWNER to a name that ends in the client id of its grant. Owner cuts that off,
-// as this client has its own id.
+// LEASEHOLD_OWNER to a name that ends in the client id of its grant. Owner removes that id,
+// as this client has its own.
 func (s *Settings) Owner() (string, error) {
 	v, _, err := s.Variable("LEASEHOLD_OWNER")
 	owner := wording.OwnerWithoutID(v)
@@ -241,7 +243,7 @@ func (s *Settings) Breaker() leasehold.Config {
 	return leasehold.Config{Owner: owner}
 }
 
-// Lease returns the lease of the flag or, unless it was given, of LEASEHOLD_LEASE.
+// Lease returns the lease that the flag sets or, without the flag, LEASEHOLD_LEASE.
 func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
 	if flag.Given {
 		return flag.Duration, nil

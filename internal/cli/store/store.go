@@ -57,7 +57,7 @@ type Opening struct {
 	Unnamed  func(Place)                         // called if no flag and no variable names the store
 	Made     func(file string)                   // called after the missing named file was created
 	Known    func(*Store)                        // called once the place is known, before the first request
-	Requests func(*Store) func(requests.Request) // its result receives each request and its consumption; nil if not needed
+	Requests func(*Store) func(requests.Request) // returns a function that receives each request and its consumption; nil if not needed
 }
 
 // Forever is an Opening.Wait without a limit.
@@ -125,7 +125,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 		defer cancel()
 		ctx = within
 	}
-	waits := s.Health.Begin() // a wait for another process that uses the file
+	waits := s.Health.Begin() // records a wait for another process that uses the file
 	bolt, err := open(ctx, p.File)
 	waits.End()
 	if err != nil {
@@ -192,14 +192,15 @@ func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	return locks, nil
 }
 
-// closeTimeout is how long the command waits at its end for requests in flight.
+// closeTimeout is the longest time for which an ending command waits for requests in
+// flight.
 const closeTimeout = time.Second
 
 // CloseLocks closes a lock client.
 func CloseLocks(locks *leasehold.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = locks.Close(ctx) // locks have been released, or reported as lost
+	_ = locks.Close(ctx) // an error does not matter here, as locks have been released, or reported as lost
 }
 
 // Table is an open lock table with a lock client.

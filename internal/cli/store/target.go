@@ -103,8 +103,8 @@ func (r Records) Key(partition, sort string) leasehold.Key {
 	return r.Proto.Complete(protocol.Key{Partition: partition, Sort: sort})
 }
 
-// RefuseShortLease refuses a lease that leaves too little time to trust it in a layout that
-// allows for differing clocks.
+// RefuseShortLease refuses a lease that is too short. In a layout that allows for differing
+// clocks, such a lease would leave too little time in which it is trusted.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew := r.Proto.Skew()
 	least := lease.Shortest(skew)

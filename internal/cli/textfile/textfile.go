@@ -31,8 +31,8 @@ type Run struct {
 	labels string // the labels in the file
 	began  time.Time
 
-	granted time.Time // zero before the grant
-	ended   time.Time // when CMD had ended and the key was released; zero before that
+	granted time.Time // time of the grant; zero before the grant
+	ended   time.Time // time when CMD had ended and the key was released; zero before that
 }
 
 const metricPrefix = "leasehold_run_"
@@ -67,7 +67,7 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 	r := &Run{path: path, file: file, began: now}
 	table := p.Table
 	if p.File != "" {
-		table = "" // the file is named in another label
+		table = "" // another label contains the name of the file
 	}
 	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 	var labels []string
@@ -81,14 +81,14 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 	return r, err
 }
 
-// Granted records when the key was granted.
+// Granted records the time when the key was granted.
 func (r *Run) Granted(at time.Time) {
 	if r != nil {
 		r.granted = at
 	}
 }
 
-// Ended records when CMD had ended and the key was released.
+// Ended records the time when CMD had ended and the key was released.
 func (r *Run) Ended(at time.Time) {
 	if r != nil {
 		r.ended = at
@@ -155,7 +155,7 @@ func (r *Run) change(values map[string]float64, now time.Time, code int, err err
 	}
 	ended := "failure"
 	switch {
-	case r.granted.IsZero() && failure.NotGranted(err): // whatever the exit code is: -E may set 0
+	case r.granted.IsZero() && failure.NotGranted(err): // decided by the error, not by the exit code, since -E may set the code to 0
 		ended = "not_granted"
 	case code == 0:
 		ended = "success"

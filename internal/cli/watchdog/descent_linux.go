@@ -57,7 +57,7 @@ func (d Descent) All(int) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.supervisorLives() { // checked after the read: the children may belong to another process
+	if !d.supervisorLives() { // checked after the read, since the children may belong to another process with the supervisor's number
 		return nil, nil
 	}
 	var found []Process
@@ -67,7 +67,7 @@ func (d Descent) All(int) ([]Process, error) {
 			found = append(found, p)
 		}
 	}
-	for i := 0; i < len(found); i++ { // found grows
+	for i := 0; i < len(found); i++ { // the loop also reads the children of processes that it appends to found
 		below, err := childrenOf(found[i].PID)
 		if err != nil {
 			continue // the process has ended
@@ -155,8 +155,8 @@ func withEnvironment(begins string) []Process {
 		}
 		env, _ := os.ReadFile(procDir(pid) + "environ") // an empty result is handled below
 		// After the first thread of a process has ended, the process's own environ file is
-		// empty for root, and unreadable for other users. The environ files of its other
-		// threads are neither.
+		// empty for root, and unreadable for other users. The environ files of the other
+		// threads remain readable.
 		if len(env) == 0 && p.headless {
 			threads, _ := os.ReadDir(procDir(pid) + "task") // the process may have ended
 			for _, thread := range threads {

@@ -209,7 +209,7 @@ type Descent struct {
 	Supervisor int    // process id of the supervisor, the parent of CMD, orphans and the watchdog
 	Watchdog   int    // process id of the watchdog; zero if it is not a process of its own
 	Held       string // prefix, NAME=VALUE, of a variable that only CMD's environment has; empty if unknown
-	Began      int64  // when CMD began (Began), which distinguishes it from another process with its number; zero if unknown
+	Began      int64  // time when CMD began (see Began), which distinguishes CMD from another process with the same number; zero if unknown
 	GroupOnly  bool   // processes outside CMD's group may continue without the lock
 }
 
@@ -219,14 +219,14 @@ type Process struct {
 	Name     string // program name; empty if unknown
 	Direct   bool   // a child of the supervisor: CMD, or an orphan
 	Dead     bool   // a zombie
-	Whole    bool   // represents all processes of its group
+	Whole    bool   // the value represents all processes of the group
 	group    int
-	began    int64 // in the kernel's units
+	began    int64 // time when the process began, in the kernel's units
 	headless bool  // its first thread has ended, but others run
 }
 
 // Killing is repeated every killPause, since processes may be born meanwhile. It ends after
-// killTries, since some processes may be impossible to kill.
+// killTries rounds, since some processes may be impossible to kill.
 const (
 	killPause = 5 * time.Millisecond
 	killTries = 100

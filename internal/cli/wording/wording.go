@@ -22,7 +22,8 @@ import (
 // mostNamed is the largest number of names that a message lists.
 const mostNamed = 5
 
-// List names the first few of several in one line: a; a and b; a, b and 9 more.
+// List returns the first few names in one line, and the number of the others: a; a and b;
+// a, b and 9 more.
 func List(names []string) string {
 	if more := len(names) - mostNamed; more > 0 {
 		names = append(slices.Clip(names[:mostNamed]), fmt.Sprintf("%d more", more))
@@ -34,7 +35,7 @@ func List(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// KeysAre returns List of the keys and the verb: a is; a and b are.
+// KeysAre lists the keys as List does, and adds the verb: a is; a and b are.
 func KeysAre(keys []leasehold.Key) string {
 	return List(EachKey(keys)) + " " + Plural(len(keys), "is", "are")
 }
@@ -195,8 +196,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// Fill breaks text at spaces into lines of the given width. Later lines are indented by the
-// width of head. A command to type stays on one line, so that it can be copied.
+// Fill breaks text at spaces into lines of the given width. It indents later lines by the
+// width of head. It keeps a command on one line, so that the user can copy the command.
 func Fill(head, text string, width int) string {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(head))
 	var out strings.Builder
@@ -214,8 +215,8 @@ func Fill(head, text string, width int) string {
 	return out.String() + line + "\n"
 }
 
-// words splits a text into words. The text from "leasehold" to the end of that part of the
-// sentence is one word, since it may be a command.
+// words splits a text into words. It treats the text from "leasehold" to the end of that
+// part of the sentence as one word, since this text may be a command.
 func words(text string) []string {
 	var out []string
 	command := false
@@ -235,8 +236,8 @@ func words(text string) []string {
 // leastCell is the width that a cell keeps on the narrowest terminal.
 const leastCell = 8
 
-// Narrow shortens cells and their columns until a line fits the number of columns: the
-// widest first, and only cells that may be shortened.
+// Narrow shortens cells and narrows their columns until a line fits the number of columns.
+// It begins with the widest, and shortens only cells that may be shortened.
 func Narrow(cells []string, widths []int, may []bool, columns int) ([]string, []int) {
 	cells, widths = slices.Clone(cells), slices.Clone(widths)
 	over := 2*(len(cells)-1) - columns

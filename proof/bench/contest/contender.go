@@ -11,20 +11,21 @@ import (
 
 // Contender is a library with its settings.
 type Contender struct {
-	Name string // name in tables
-	How  string // its settings, and the reason for them
+	Name string // name of the contender in the tables
+	How  string // description of the settings, and the reason for them
 
 	peer     peers.Peer
 	settings func(Scenario) peers.Settings
 	// perProcess is the number of clients that share a process: as many as the library
 	// allows without clients disturbing each other.
 	perProcess int
-	// reuses means that a key is acquired again with the object that acquired it before.
+	// reuses means that a client acquires a key again with the object that acquired the key
+	// before.
 	reuses bool
-	// split is the largest number of locks of a client; zero means no limit.
+	// split is the largest number of locks per client; zero means no limit.
 	split int
-	// quiet contenders poll once a second or less while they wait. They play at the same
-	// time.
+	// quiet means that the contender polls at most once a second while it waits. Quiet
+	// contenders may play at the same time.
 	quiet bool
 	// absent returns why the contender is not in a scenario. It returns "" if the contender
 	// is in it.
@@ -115,9 +116,9 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned makes a waiter poll less often if there are more waiters, so that all waiters
-// together poll once per share. If they polled more often, the polls alone would keep two
-// processors busy.
+// tuned returns settings with which each waiter polls less often if there are more waiters:
+// all waiters together poll once per share. If they polled more often, the polls alone
+// would keep two processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {

@@ -22,7 +22,7 @@ type section struct {
 	client    int
 	lasts     time.Duration // how long the key is held
 	due       time.Time     // when the section should begin
-	granted   time.Time     // zero if not granted before the end
+	granted   time.Time     // time of the grant; zero if not granted before the end of the window
 	releasing time.Time
 }
 
@@ -34,7 +34,7 @@ type section struct {
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	if clients > 16 { // in 6 s each client had only three or four sections, so the start counted most
+	if clients > 16 { // in 6 s, each client had only three or four sections, so the start dominated the result
 		closedFor, openFor, starts = 12*time.Second, 4*time.Second, 7*time.Second
 	}
 	random := clients == 16
@@ -142,7 +142,8 @@ func sectionLimit(roundTrip float64) Figures {
 	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
 }
 
-// comeBack contends in a closed loop.
+// comeBack plays client i in a closed loop: it acquires the key again immediately after
+// each release.
 func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration, key string, end time.Time, note func(section)) error {
 	for {
 		due := time.Now()
@@ -158,8 +159,8 @@ func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration,
 }
 
 // arrivals returns when the sections of each client are due: openRate a second in total, at
-// random times, as for independent clients (a Poisson process). The times are the same for
-// all contenders of a round.
+// random times, like the requests of independent clients (a Poisson process). The times are
+// the same for all contenders of a round.
 func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	due = make([][]time.Time, clients)
 	random := rand.New(rand.NewPCG(uint64(round), uint64(clients)))
@@ -173,7 +174,7 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 }
 
 // comeWhenDue begins each section of a client when it is due, or as soon as the previous
-// section has ended. A section for which no time is left is recorded as waiting.
+// section has ended. A section for which no time is left is recorded as not granted.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -196,7 +197,7 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 // pass waits for the key, holds it and releases it.
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
-	// If a wait ends before the first reply, each library returns its own error.
+	// If the window ends before the first reply, each library returns its own error.
 	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
 	if errors.Is(err, peers.ErrHeld) || over {
 		note(s)
@@ -222,8 +223,8 @@ type played struct {
 	busy       float64
 }
 
-// contention runs come for a window, and waits for clients that are still active at its
-// end.
+// contention runs come for the duration window. It waits for clients that are still active
+// at the end of the window.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}
@@ -243,11 +244,12 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	if err != nil {
 		return played{}, err
 	}
-	<-metered // all clients may have returned before the end, if no client was granted the key again
+	<-metered // wait for the end of the window; the clients may have returned earlier if none was granted the key again
 	return p, p.alone()
 }
 
-// alone returns an error if two clients had the key at once.
+// alone returns an error if two clients had the key at once. It discards grants after the
+// end of the window.
 func (p *played) alone() error {
 	granted := p.granted()
 	for i := 1; i < len(granted); i++ {
@@ -271,7 +273,7 @@ func (p *played) granted() []section {
 }
 
 // waits returns the waits in ms, and the number of sections that overtook each wait. A wait
-// that has not ended counts with its duration so far.
+// that has not ended counts until the end of the window.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {

@@ -85,8 +85,8 @@ func (c *Contest) install(ctx context.Context, r *Results) error {
 	return nil
 }
 
-// round plays every scenario once with all contenders, on a server of its own. The order of
-// contenders differs between rounds.
+// round plays every scenario once with all contenders. It starts a server that only this
+// round uses. The order of contenders differs between rounds.
 func (c *Contest) round(ctx context.Context, round int, r *Results) error {
 	server, err := c.Engine.Start(ctx)
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *stage) run(ctx context.Context, distance time.Duration) Run {
 	return r
 }
 
-// pings is the table for bare writes.
+// pings is the name of the table for bare writes, which measure the round trip.
 const pings = "pings"
 
 // roundTrip returns the median duration of a bare write through the meter, in ms.

@@ -84,8 +84,8 @@ func TestQuietContendersRunInSameBatch(t *testing.T) {
 	}
 }
 
-// contest returns a contest of one round between two of our contenders, on dynoxide without
-// any distance.
+// contest returns a contest of one round between two of our contenders. It runs on dynoxide
+// without an added delay.
 func contest(t *testing.T, scenario string, progress func(string, ...any)) *Contest {
 	t.Helper()
 	scenarios, err := Find(scenario)
@@ -121,7 +121,7 @@ func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
 
 func TestContentionOfFourMeasuresOpenAndClosedLoop(t *testing.T) {
 	c := contest(t, "contention-4", silent)
-	c.Contenders = Contenders()[:3] // one contender has nothing to tune, so it does not play
+	c.Contenders = Contenders()[:3] // one of the three contenders has nothing to tune, so it does not play
 	r, err := c.Play(t.Context())
 	if err != nil {
 		t.Fatal(err)

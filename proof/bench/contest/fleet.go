@@ -21,10 +21,10 @@ type usage = meter.Usage
 type client struct {
 	driver *peers.Driver
 	id     int64
-	reuses bool // acquires a key again with the same object
+	reuses bool // whether the client acquires a key again with the same object
 
 	mu      sync.Mutex
-	objects map[string]int64 // by key: the ID of the acquire request that created the object for the key
+	objects map[string]int64 // ID of the acquire request that created the object for a key, by key
 }
 
 // grant is a granted key.
@@ -33,8 +33,8 @@ type grant struct {
 	at   time.Time
 }
 
-// acquire waits for key for the duration wait, and for at least a millisecond. The time of
-// the grant is when this process receives the reply.
+// acquire waits for key for at most the duration wait plus a millisecond. The time in the
+// grant is the time when this process received the reply.
 func (c *client) acquire(ctx context.Context, key string, wait time.Duration) (grant, error) {
 	request := peers.Request{Do: "acquire", Client: c.id, Key: key, Wait: max(wait, 0) + time.Millisecond}
 	c.mu.Lock()

@@ -52,7 +52,7 @@ func longHold() Scenario {
 
 // waitOut makes clients wait for a key that another client holds for the given time.
 func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters []*client, held time.Duration) (Figures, error) {
-	const most = 15 * time.Second // long enough for a poll of the slowest poller
+	const most = 15 * time.Second // long enough for the slowest library to poll once
 	g, err := holder.acquire(ctx, key, most)
 	if err != nil {
 		return nil, err

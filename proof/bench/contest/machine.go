@@ -49,10 +49,10 @@ type ticks struct{ all, idle float64 }
 
 // processors reads the processors' time since the machine's start.
 func processors() (t ticks) {
-	const idle, waiting = 3, 4 // fields of the line, see proc(5)
+	const idle, waiting = 3, 4 // indexes of fields in the first line of /proc/stat, see proc(5)
 	for i, field := range strings.Fields(firstLine("/proc/stat"))[1:] {
 		n, _ := strconv.ParseFloat(field, 64)
-		if i < 8 { // later fields are included in earlier ones
+		if i < 8 { // later fields are already counted in earlier ones
 			t.all += n
 		}
 		if i == idle || i == waiting {
@@ -90,7 +90,7 @@ func processorTime(pid int) time.Duration {
 	return time.Duration(used * float64(time.Second) / ticksPerSecond)
 }
 
-// residentBytes returns the memory of a process.
+// residentBytes returns the resident memory of a process, in bytes.
 func residentBytes(pid int) int {
 	fields := strings.Fields(firstLine(fmt.Sprintf("/proc/%d/statm", pid)))
 	if len(fields) < 2 {

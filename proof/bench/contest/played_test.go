@@ -34,7 +34,7 @@ func TestClosedLoopMeasuresSectionsAndHandOvers(t *testing.T) {
 		"section":    50,    // 100 ms for two sections
 		"handover50": 25,    // released at 20 ms, granted at 45 ms
 		"handover99": 25,    // there is only one hand-over
-		"longest":    0.099, // in seconds: from 1 ms to the end
+		"longest":    0.099, // in seconds: the second client waited from 1 ms to 100 ms
 		"overtaken":  1,     // the first client's second section overtook the wait
 		"jain":       0.5,   // one of two clients has all grants
 		"requests":   4, "writes": 2, "reads": 1,
@@ -92,7 +92,7 @@ func TestArrivalsAreSameForAllContendersOfRound(t *testing.T) {
 			t.Error("they are not in order, or not within the time")
 		}
 	}
-	if want := seconds * openRate; n < want*95/100 || n > want*105/100 { // almost eight standard deviations of a Poisson process
+	if want := seconds * openRate; n < want*95/100 || n > want*105/100 { // 5 % is almost eight standard deviations of a Poisson process
 		t.Errorf("%d arrivals in %d s, want about %d", n, seconds, want)
 	}
 	if !slices.EqualFunc(first, arrivals(began, began.Add(seconds*time.Second), 4, 1), slices.Equal) {

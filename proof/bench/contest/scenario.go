@@ -14,7 +14,7 @@ type Scenario struct {
 	Tables []Table
 
 	clients int           // number of clients, callers or locks; contenders are tuned to it
-	kind    kind          // contenders may be excluded by kind
+	kind    kind          // subject of the scenario; contenders may be excluded from scenarios of a kind
 	takes   time.Duration // estimated duration, including the start of processes
 	// together means that all contenders play at once, since they do almost nothing but
 	// wait.
@@ -40,8 +40,8 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Note    string
-	// limit returns the unbeatable figures for a round trip in ms. It is nil if none are
-	// known.
+	// limit returns the best possible figures for a round trip of roundTrip ms. It is nil
+	// if they are not known.
 	limit func(roundTrip float64) Figures
 }
 
@@ -118,7 +118,8 @@ const (
 	readPrice  = 0.125
 )
 
-// cost adds the average cost of n sections, which used the given usage together.
+// cost adds the average cost of a section to f. used is the usage of all n sections
+// together.
 func (f Figures) cost(used usage, n int) {
 	if n == 0 {
 		return

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Usage is the consumption of requests.
+// Usage is a number of requests and the capacity units that they consumed.
 type Usage struct {
 	Requests      float64
 	Writes, Reads float64 // capacity units
 }
 
-// Minus returns the usage since other.
+// Minus returns the usage between other and u.
 func (u Usage) Minus(other Usage) Usage {
 	return Usage{u.Requests - other.Requests, u.Writes - other.Writes, u.Reads - other.Reads}
 }
@@ -46,11 +46,12 @@ func Start(endpoint string, distance time.Duration) (*Meter, error) {
 	}
 	m := &Meter{
 		Endpoint: "http://" + listener.Addr().String(), behind: endpoint, distance: distance,
-		// One connection for each possible request, so that no request waits for a connection.
+		// The transport may keep one connection for each possible request, so that no
+		// request waits for a connection.
 		transport: &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true},
 	}
 	m.server = &http.Server{Handler: m, ReadHeaderTimeout: time.Minute}
-	go func() { _ = m.server.Serve(listener) }() // returns after Close
+	go func() { _ = m.server.Serve(listener) }() // Serve returns after Close
 	return m, nil
 }
 

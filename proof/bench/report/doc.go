@@ -1,5 +1,5 @@
 //go:build linux
 
-// Package report writes the results of a contest: tables for people, pictures, and the page
-// of the documentation between its markers.
+// Package report writes the results of a contest as tables and as pictures. It also writes
+// the tables to a page of the documentation, between two markers.
 package report

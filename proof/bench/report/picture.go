@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Picture is a bar chart: for each contender it has one bar of each series. The axis has
-// powers of ten, because some values are a hundred times as large as others.
+// Picture is a bar chart: for each contender it has one bar of each series. The axis is
+// logarithmic, because some values are a hundred times as large as others.
 type Picture struct {
 	Title, Unit string
 	Series      []Series
 	Rows        []Row
-	Limit       float64  // the unbeatable value; zero if unknown
-	Missing     []string // libraries that were not measured, and the reason
+	Limit       float64  // best possible value; zero if unknown
+	Missing     []string // libraries that were not measured, with the reasons
 }
 
 // Series is the name and the colour of bars.
@@ -32,13 +32,14 @@ type Row struct {
 	Bars []stats.Spread // the zero Spread if nothing was measured
 }
 
-// Contention draws how long a section takes with several numbers of clients.
+// Contention returns a picture of the time per section for several numbers of clients.
 func Contention(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "One key, each client back at once: time per section of 10 ms", Unit: "ms a section"}, "section",
 		contending())
 }
 
-// Cost draws the cost of a section, alone and with several numbers of clients.
+// Cost returns a picture of the cost of a section, for a client alone and for several
+// numbers of contending clients.
 func Cost(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "Cost of a million sections, on demand in us-east-1", Unit: "dollars a million"}, "dollars",
 		append([]source{{Series{"alone", "#a8a8a8"}, "cycle"}}, contending()...))
@@ -111,7 +112,7 @@ const (
 	lineHeight   = 16
 )
 
-// SVG returns the drawing.
+// SVG returns the picture as an SVG document.
 func (p Picture) SVG() string {
 	low, high := p.bounds()
 	right := float64(pictureWidth - valuesWidth)

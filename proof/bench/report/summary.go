@@ -11,8 +11,8 @@ import (
 )
 
 // Summary returns the first table of the page. It has a column for each contender: with its
-// defaults or, if these were not measured, with its tuned settings. The rows are the
-// medians of the duration and the cost of a section, and of the longest wait, for several
+// defaults or, if these were not measured, with its tuned settings. The rows show the
+// duration of a section, its cost and the longest wait. All are medians, for several
 // numbers of clients in closed loops.
 func Summary(r *contest.Results) string {
 	rows := []struct {
@@ -51,8 +51,8 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians returns the medians of the sum of figures, for each number of clients. It returns "" if
-// none was measured.
+// medians returns, for each number of clients, the median of the sum of the figures named
+// in of. It returns "" if nothing was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

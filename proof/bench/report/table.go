@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// limitName is the row of unbeatable figures.
+// limitName is the name of the row with the best possible figures.
 const limitName = "the limit"
 
 // Table returns a table of figures in Markdown: for each contender the median of its runs
@@ -58,8 +58,8 @@ func contenders(r *contest.Results) (names []string) {
 	return names
 }
 
-// figures returns the measurements of a contender in a table, by column. For the limit, it
-// returns the limits of all runs.
+// figures returns the measurements of a contender in a table, by column. If contender is
+// limitName, it returns the limits of all runs.
 func figures(r *contest.Results, t contest.Table, contender string) map[string][]float64 {
 	measured := map[string][]float64{}
 	for _, run := range r.Runs {

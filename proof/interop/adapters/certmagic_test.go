@@ -22,7 +22,8 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// authority issues certificates. The processes of certmagic must not ask it twice.
+// authority issues certificates. Together, the processes of certmagic must ask it only
+// once.
 type authority struct {
 	t      *testing.T
 	asked  atomic.Int32
@@ -68,7 +69,7 @@ func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmag
 func TestCertmagicObtainsCertificateOnceForAllServers(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t, begins: func(context.Context, int32) error {
-			time.Sleep(3 * time.Minute) // many leases long
+			time.Sleep(3 * time.Minute) // much longer than a lease
 			return nil
 		}}
 		dir := t.TempDir()
@@ -98,7 +99,7 @@ func TestCertmagicDetectsLossAtNextAttempt(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- cfg.ObtainCertAsync(ctx, "example.com") }()
-		elapse(time.Hour) // certmagic tries again for an hour
+		elapse(time.Hour) // give certmagic an hour to try again
 		cancel()
 		if err := <-done; err == nil {
 			t.Error("obtained")

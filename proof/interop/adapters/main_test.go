@@ -20,7 +20,7 @@ func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
 }
 
-// namesOf returns a Locker that behaves like one in a process of its own.
+// namesOf returns a Locker that behaves like a Locker in a process of its own.
 func namesOf(t *testing.T, env *locktest.Env, cfg leasehold.Config, prefix string) *byname.Locker {
 	t.Helper()
 	names, err := byname.New(env.Client(cfg), prefix)

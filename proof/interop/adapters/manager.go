@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// LeadManager runs a manager while this process leads. A manager can start only once, so
-// each term has its own manager. newManager must make it with LeaderElection off.
+// LeadManager runs a manager while this process leads. A manager starts once, so each
+// term has its own, made with LeaderElection off.
 func LeadManager(ctx context.Context, e *election.Election, name string, newManager func() (manager.Manager, error)) error {
 	return e.Lead(ctx, name, func(ctx context.Context, _ *leasehold.Lock) error {
 		mgr, err := newManager()
 		if err != nil {
 			return err
 		}
-		return mgr.Start(ctx) // the manager ends with the term
+		return mgr.Start(ctx) // it ends with the term
 	})
 }

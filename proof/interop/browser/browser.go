@@ -42,10 +42,10 @@ func Start(ctx context.Context) (*Browser, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
-		// ForeignName acts as a name that an attacker has given this machine by DNS
-		// rebinding.
+		// ForeignName simulates DNS rebinding: it acts as a name that an attacker has given
+		// this machine.
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
-	if os.Getuid() == 0 { // the sandbox does not run as root, and the pages are our own
+	if os.Getuid() == 0 { // Chromium's sandbox does not work for root, and is not needed for our own pages
 		options = append(options, chromedp.NoSandbox)
 	}
 	allocator, free := chromedp.NewExecAllocator(context.Background(), options...)
@@ -63,7 +63,7 @@ func Start(ctx context.Context) (*Browser, error) {
 
 // Stop ends the browser and waits until it has ended.
 func (b *Browser) Stop() {
-	_ = chromedp.Cancel(b.ctx) // the browser ends in any case
+	_ = chromedp.Cancel(b.ctx) // the error is ignored, as the browser ends in any case
 	b.free()
 }
 
@@ -115,8 +115,8 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	p := &Page{t: t}
 	p.ctx, p.end = chromedp.NewContext(in, options...)
 	t.Cleanup(p.end)
-	// The first call with p.ctx makes the page, which ends with the context of that call.
-	// So this context has no deadline.
+	// The first call with p.ctx opens the page. The page is closed when the context of that
+	// call ends. So this context has no deadline.
 	err := chromedp.Listen(p.ctx, p.hear)
 	if err != nil {
 		t.Fatal(err)
@@ -225,7 +225,7 @@ func (p *Page) Wait(expression string) {
 }
 
 // WaitFor waits up to d until an expression is true. If another page is loaded meanwhile,
-// it continues to wait there. After d the test fails with the page's text.
+// WaitFor continues on that page. After d the test fails with the page's text.
 func (p *Page) WaitFor(d time.Duration, expression string) {
 	p.t.Helper()
 	end := time.Now().Add(d)

@@ -39,8 +39,8 @@ func (p *Page) Screenshot(file string) {
 	}
 }
 
-// paletted returns the picture in its most frequent colours. A page has few colours: the
-// others are shades at the edges of letters.
+// paletted returns the picture reduced to its most frequent colours. A page has few
+// colours; all others are shades at the edges of letters.
 func paletted(full image.Image) *image.Paletted {
 	const most = 128
 	count := map[color.Color]int{}

@@ -107,7 +107,7 @@ func exported(t *testing.T) map[string][]string {
 	return names
 }
 
-// fromPrometheus are the labels that a scrape adds.
+// fromPrometheus are the labels that Prometheus adds when it scrapes.
 var fromPrometheus = []string{"job", "instance"}
 
 // check parses a query and compares its selectors and groupings with the exported series.
@@ -186,7 +186,7 @@ func TestDashboardShowsEveryExportedMetric(t *testing.T) {
 			}
 		}
 	}
-	delete(missing, "leasehold_renew_seconds_sum") // the dashboard shows its quantiles
+	delete(missing, "leasehold_renew_seconds_sum") // not needed, because the dashboard shows quantiles of this histogram
 	if len(missing) > 0 {
 		t.Errorf("in no panel: %v", slices.Sorted(maps.Keys(missing)))
 	}
@@ -291,7 +291,7 @@ func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
 	named := regexp.MustCompile(`\bleasehold_\w+`)
 	for _, name := range named.FindAllString(page, -1) {
 		if strings.HasPrefix(name, "leasehold_run_") {
-			continue // the command's metrics: its own tests compare them with the page
+			continue // skipped, as the command's own tests compare its metrics with the page
 		}
 		_, plain := exported[name]
 		if _, histogram := exported[name+"_count"]; !plain && !histogram {

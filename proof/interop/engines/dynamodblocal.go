@@ -39,7 +39,7 @@ func startDynamoDBLocal(dir, tables string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer listener.Close() // the namespace has its own copy
+	defer listener.Close() // the process in the namespace has its own copy of the listener
 	door, err := listener.(*net.TCPListener).File()
 	if err != nil {
 		return nil, err

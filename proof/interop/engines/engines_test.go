@@ -104,7 +104,7 @@ func onlyLoopback(t *testing.T, pid int) {
 	for line := range strings.Lines(string(content)) {
 		name, _, ok := strings.Cut(strings.TrimSpace(line), ":")
 		switch {
-		case !ok: // a heading
+		case !ok: // the line is a heading
 		case name == "lo":
 			lo = true
 		default:
@@ -235,7 +235,7 @@ func TestKernelSocketAddressesAreParsed(t *testing.T) {
 	}
 }
 
-// descendants returns the processes below pid.
+// descendants returns the IDs of the processes that descend from pid.
 func descendants(t *testing.T, pid int) []int {
 	t.Helper()
 	lists, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
@@ -246,7 +246,7 @@ func descendants(t *testing.T, pid int) []int {
 	for _, list := range lists {
 		content, err := os.ReadFile(list)
 		if err != nil {
-			continue // the thread ended
+			continue // the thread has ended meanwhile
 		}
 		for field := range strings.FieldsSeq(string(content)) {
 			child, err := strconv.Atoi(field)
@@ -266,13 +266,13 @@ func gone(t *testing.T, pids []int) {
 	for _, pid := range pids {
 		fd, err := unix.PidfdOpen(pid, 0)
 		if err != nil {
-			continue // gone already
+			continue // the process has already ended
 		}
 		defer unix.Close(fd)
 		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		const tenSeconds = 10_000
 		n, err := unix.Poll(ended, tenSeconds)
-		for errors.Is(err, unix.EINTR) { // interrupted by a signal of the Go runtime
+		for errors.Is(err, unix.EINTR) { // try again after a signal of the Go runtime has interrupted Poll
 			n, err = unix.Poll(ended, tenSeconds)
 		}
 		if n != 1 {

@@ -54,7 +54,7 @@ func socketsOf(proc string) ([]string, error) {
 	for _, fd := range fds {
 		target, err := os.Readlink(filepath.Join(proc, "fd", fd.Name()))
 		if err != nil {
-			continue // closed meanwhile
+			continue // the file has been closed meanwhile
 		}
 		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
 			inodes = append(inodes, strings.TrimSuffix(inode, "]"))

@@ -48,7 +48,8 @@ func init() {
 }
 
 // beNamespace runs the process in the namespace. It returns when the server ends, or when
-// the process outside closes our stdin. That process closes it, at the latest, by ending.
+// our stdin is closed. The process outside holds the other end of stdin, so stdin is
+// closed, at the latest, when that process ends.
 func beNamespace(server []string) error {
 	runtime.LockOSThread() // the server must die with this thread
 	if err := loopbackUp(); err != nil {

@@ -26,12 +26,12 @@ type Server struct {
 	Endpoint string // http://127.0.0.1:port
 
 	process *process.Process
-	stdin   io.Closer     // closing it ends the process in a namespace
-	output  *process.Tail // its last output
+	stdin   io.Closer     // closing stdin ends a process in a namespace
+	output  *process.Tail // last output of the server
 }
 
 // Run starts an engine for a test and stops it when the test ends. If the server is
-// missing, the test fails and names it: it is not skipped.
+// missing, the test is not skipped: it fails with the server's name.
 func Run(t testing.TB, e Engine) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -75,7 +75,7 @@ type command struct {
 	files     []*os.File
 }
 
-// launch starts a process that dies when this one does.
+// launch starts a process that dies when this process dies.
 func launch(c command) (*Server, error) {
 	cmd := exec.Command(c.path, c.args...)
 	if c.name != "" {
@@ -125,7 +125,7 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 }
 
 func (s *Server) answers(ctx context.Context, client *http.Client) bool {
-	if s.Endpoint == "" { // the server has chosen its port itself
+	if s.Endpoint == "" { // the server has chosen its own port, so look it up
 		at, err := listening(s.process.PID())
 		if err != nil || len(at) == 0 {
 			return false

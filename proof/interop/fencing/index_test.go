@@ -144,7 +144,8 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// between calls next when the read has been answered, before the first write is sent.
+// between is a transport that calls next after the read has been answered and before the
+// first write is sent.
 type between struct {
 	next func()
 	once sync.Once

@@ -27,7 +27,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// described is a table, as its creator sees it.
+// described is a table as a template, or the embedded engine, describes it.
 type described struct {
 	Name, Billing         string
 	ReadUnits, WriteUnits int64
@@ -35,7 +35,7 @@ type described struct {
 	Types                 map[string]string // types of the key's attributes
 	TTL                   string
 	Protected             bool
-	Kept                  bool // whether the text keeps the table when the resource is removed
+	Kept                  bool // whether the table is kept when its resource is removed
 	Recovered             bool // whether the table has point-in-time recovery
 	Tags                  map[string]string
 }
@@ -201,7 +201,8 @@ func readHCL(text string) (described, error) {
 	return d, errors.Join(errs...)
 }
 
-// readers parse the description of a table. The key is the program that the text is for.
+// readers maps each program to a function that writes the description of a table for the
+// program, and parses this text.
 var readers = map[string]func(table.Spec) (described, error){
 	"CloudFormation": func(s table.Spec) (described, error) { return readTemplate(s.CloudFormation()) },
 	"Terraform":      func(s table.Spec) (described, error) { return readHCL(s.Terraform()) },

@@ -74,7 +74,7 @@ func Require(program, how string) error {
 	return nil
 }
 
-// Files writes files into dir. The map has the content of each file by its name.
+// Files writes files into dir. files maps the name of each file to its content.
 func Files(dir string, files map[string][]byte) error {
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {

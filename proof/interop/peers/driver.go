@@ -32,7 +32,7 @@ type Driver struct {
 	last    int64
 	pending map[int64]*Call
 
-	writing chan struct{} // has a token while a line is written
+	writing chan struct{} // contains one element while a line is being written
 }
 
 // Call is a request in flight.
@@ -152,7 +152,7 @@ func (d *Driver) send(do string, line func(id int64) any) *Call {
 		return c
 	}
 	d.writing <- struct{}{}
-	_, _ = d.stdin.Write(append(b, '\n')) // a driver that cannot be written to has ended
+	_, _ = d.stdin.Write(append(b, '\n')) // the error is ignored, as it means that the driver has ended
 	<-d.writing
 	return c
 }

@@ -16,7 +16,7 @@ import (
 type Peer struct {
 	Name    string
 	Version string // the only version that is installed
-	Layout  string // its name in package layout
+	Layout  string // name of the peer's layout in package layout
 
 	// Heartbeats means that the peer renews by itself if Settings.Heartbeat is set.
 	Heartbeats bool

@@ -17,15 +17,16 @@ const Patience = 3 * time.Minute
 
 var errImpatient = fmt.Errorf("not within %v", Patience)
 
-// Patiently returns a context that ends after Patience, or with the test.
+// Patiently returns a context that ends after Patience or when the test ends.
 func Patiently(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// Run starts a peer for a test and kills it when the test ends. A peer that nobody can install
-// skips the test with the reason. Any other missing peer fails the test.
+// Run starts a peer for a test and kills it when the test ends. If only an operator can
+// install the peer, the test is skipped with the reason. If any other peer is missing, the
+// test fails.
 func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -75,7 +76,7 @@ func (d *Driver) Acquire(t testing.TB, key string) (lock int64) {
 	return d.Must(t, Request{Do: "acquire", Key: key}).ID
 }
 
-// Refused asks for a key without waiting and fails the test unless it is held.
+// Refused asks for a key without waiting and fails the test unless the key is held.
 func (d *Driver) Refused(t testing.TB, key string) {
 	t.Helper()
 	if _, err := d.Ask(t, Request{Do: "acquire", Key: key}); !errors.Is(err, ErrHeld) {
@@ -89,7 +90,7 @@ func (d *Driver) Release(t testing.TB, lock int64) Reply {
 	return d.Must(t, Request{Do: "release", Lock: lock})
 }
 
-// Held returns whether the library reports that it still has the lock.
+// Held reports whether the library says that it still has the lock.
 func (d *Driver) Held(t testing.TB, lock int64) bool {
 	t.Helper()
 	return d.Must(t, Request{Do: "held", Lock: lock}).Held

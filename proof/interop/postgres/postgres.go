@@ -81,7 +81,7 @@ func Run(t testing.TB) *pgxpool.Pool {
 
 // server is a running PostgreSQL.
 type server struct {
-	dir     string // its socket and data
+	dir     string // folder of the server's socket and data
 	process *process.Process
 	output  *process.Tail
 	pool    *pgxpool.Pool

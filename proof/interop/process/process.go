@@ -18,12 +18,12 @@ import (
 type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
-	err   error // valid once ended is closed
+	err   error // result of Wait; valid once ended is closed
 }
 
 // Start starts cmd. The process dies when this process ends, however this process ends. If
-// cmd has pipes that Wait closes, output that was not read by then is lost. So give cmd
-// files or writers.
+// cmd has pipes that Wait closes, all output that has not been read at that time is lost.
+// So give cmd files or writers.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -55,7 +55,8 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err returns how the process ended, once it has.
+// Err returns nil while the process runs, and the result of Wait after the process has
+// ended.
 func (p *Process) Err() error {
 	select {
 	case <-p.ended:

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// The sections check exclusion themselves: each creates a file that must not exist, and
-// removes it at its end. All clients continue until each has run a section, so that no
-// client gets a turn only because the others have finished.
+// The critical sections check exclusion themselves: each creates a file that must not exist
+// yet, and removes the file when the section ends. All clients continue until each has run
+// a section, so that no client gets a turn only because the others have finished.
 func TestPeersAndLeaseholdNeverHoldLockTogether(t *testing.T) {
 	const each, sections = 4, 200
 	matches(t, 2*time.Minute, func(t *testing.T, m match) {

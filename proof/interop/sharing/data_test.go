@@ -55,7 +55,7 @@ func TestPeerAndLeaseholdShareDataAndAttributes(t *testing.T) {
 				same(t, &list.Records[i], held.Record, acquire)
 			}
 			writer.Release(t, held.ID)
-			// The reader can also read a record that the release left.
+			// The reader can also read the record that remains after the release.
 			if _, err := reader.Ask(t, peers.Request{Do: "get", Key: key}); err != nil {
 				t.Errorf("get after the release: %v", err)
 			}
@@ -66,8 +66,8 @@ func TestPeerAndLeaseholdShareDataAndAttributes(t *testing.T) {
 	})
 }
 
-// same compares a record with the granted lock and the written data. Readers show
-// attributes of other writers too, for example ours.
+// same compares a record with the granted lock and the written data. It ignores further
+// attributes, because readers also show attributes of other writers, for example ours.
 func same(t *testing.T, got, held *peers.Record, written peers.Request) {
 	t.Helper()
 	if got == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// with runs a scenario with one peer on every server.
+// with runs a scenario with the given peer, once on every server.
 func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *testing.T, m match)) {
 	for _, e := range engines.All() {
 		t.Run(e.Name+"/"+peer.Name, func(t *testing.T) {
@@ -33,8 +33,9 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// dyndb-mutex takes any error except a failed condition for an acquired lock, and then
-// works beside the holder. The record is unchanged, so leasehold's Commits still work.
+// dyndb-mutex treats every error except a failed condition as a successful acquisition, and
+// then works at the same time as the holder. The record is unchanged, so leasehold's
+// Commits still work.
 func TestDyndbMutexReportsLockAcquiredDespiteError(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -66,7 +67,8 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 	})
 }
 
-// A dynamo-dlm lock that was refused once, without waiting, can never be acquired.
+// If a dynamo-dlm lock object was once refused a key, without waiting, it can never acquire
+// that key.
 func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -81,7 +83,7 @@ func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Cannot reacquire") {
 			t.Errorf("error %v: the fault is gone", err)
 		}
-		ours.Acquire(t, "k") // a refused call of leasehold leaves nothing behind
+		ours.Acquire(t, "k") // leasehold has kept nothing from the refused call
 	})
 }
 
@@ -104,8 +106,8 @@ func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	})
 }
 
-// dyndb-mutex writes its TTL in milliseconds. DynamoDB reads seconds, so it takes the value
-// for a time far in the future. Leasehold's TTL is in seconds.
+// dyndb-mutex writes its TTL in milliseconds. DynamoDB reads the value as seconds, which is
+// a time far in the future. Leasehold's TTL is in seconds.
 func TestDyndbMutexTTLNeverExpiresUnlikeTTLOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

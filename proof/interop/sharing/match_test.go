@@ -18,11 +18,12 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/proxy"
 )
 
-// match is a peer, and leasehold with the peer's layout, on one table of one server.
+// match is a table on one server that a peer and leasehold share. Leasehold uses the peer's
+// layout.
 type match struct {
 	peer, ours peers.Peer
 	server     *engines.Server
-	settings   peers.Settings // settings of peer and ours
+	settings   peers.Settings // settings of both libraries
 	poll       time.Duration
 }
 

@@ -53,8 +53,8 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// store lets another owner hold keys for a while. The records of the keys remain. A key
-// with a line break is held by a run of its own.
+// store lets another owner hold keys for a while. The records of the keys remain. A
+// separate leasehold run holds each key that contains a line break.
 func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	t.Helper()
 	together := []string{"run", "-q"}
@@ -118,7 +118,7 @@ func (s *scene) populate(t *testing.T) {
 	s.store(t, "`intrude`", first...)
 	s.store(t, "$(intrude)", second...)
 	s.store(t, "(intrude)", mixed...)
-	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // for break, which completes held keys
+	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // a held key, because break completes only held keys
 }
 
 // TestTabCompletionDoesNotRunKeysOrFileNames types lines into each shell. TAB, a second TAB, and
@@ -139,9 +139,9 @@ func TestTabCompletionDoesNotRunKeysOrFileNames(t *testing.T) {
 	}
 }
 
-// plainKeysAreCompleted checks that TAB works. Completion reads keys for a second at most.
-// On a busy machine, TAB may complete a key late or not at all, so the test presses TAB
-// again.
+// plainKeysAreCompleted checks that TAB works. Completion spends at most one second reading
+// keys. On a busy machine, TAB may complete a key late or not at all, so the test presses
+// TAB again.
 func plainKeysAreCompleted(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for line, want := range map[string]string{"leasehold get pl": "leasehold get plain/one", "leasehold get mix": "leasehold get mixed/one"} {
@@ -174,7 +174,7 @@ func hostileKeysAreNot(t *testing.T, s *scene, term *terminal) {
 }
 
 // filesAreCompletedAndNotRun checks file names, which the shell itself completes and
-// quotes. The shell does not evaluate the line, neither at the next TAB nor at Enter.
+// quotes. The shell must evaluate the line neither at the next TAB nor at Enter.
 func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for i, name := range hostile {

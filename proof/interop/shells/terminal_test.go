@@ -24,8 +24,9 @@ import (
 // patience bounds every wait for a shell.
 const patience = time.Minute
 
-// These are keys as a terminal sends them. Each shell's settings define tell: it writes the
-// edited line to the pipe, once the shell has processed all earlier keys.
+// These are keys as a terminal sends them. Each shell's settings bind the key tell to a
+// function that writes the edited line to the pipe. The function runs after the shell has
+// processed all earlier keys.
 const (
 	tab   = "\t"
 	enter = "\r"
@@ -50,7 +51,7 @@ func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := os.OpenFile(pipe, os.O_RDWR, 0) // O_RDWR, so that the pipe neither waits for the shell nor ends with it
+	lines, err := os.OpenFile(pipe, os.O_RDWR, 0) // with O_RDWR, opening does not wait for the shell, and reading does not end with the shell
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 		if err := shell.Kill(); err != nil {
 			t.Error(err)
 		}
-		_, _ = keys.Close(), lines.Close() // no process is at the other end
+		_, _ = keys.Close(), lines.Close() // errors do not matter, because the shell has been killed
 		<-drawn
 	})
 	term.awaitPrompt()

@@ -28,7 +28,7 @@ type attacker struct {
 
 	mu      sync.Mutex
 	heard   []string      // requests, with their headers and bodies
-	arrived chan struct{} // receives a value after each request, unless it is full
+	arrived chan struct{} // channel that receives a value after each request, unless the channel is full
 }
 
 // attack starts an attacker at a port of both loopback addresses; "0" means any port.
@@ -218,7 +218,7 @@ func TestServiceWorkerOfEarlierServerDoesNotSeeURL(t *testing.T) {
 	if strings.Contains(owner.loot()+before.loot(), tokenOf(t, at)) {
 		t.Error("the attacker has the token")
 	}
-	// The service worker is still there, and would answer.
+	// The service worker is still installed, and would answer requests to this address.
 	tab.Open("http://127.0.0.1:" + before.port + "/")
 	tab.Wait(`document.body.innerText.includes("the attacker answers")`)
 }

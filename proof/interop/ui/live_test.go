@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// every is the time between two reads of the table in tests whose limits are numbers of
-// reads. polls is the time of two reads: a busy machine needs that long to draw the result
-// of one read.
+// every is the interval between two reads of the table, in tests that express time limits
+// as numbers of reads. polls is the time of two reads, because a busy machine needs that
+// long to draw the result of one read.
 const (
 	every = "3s"
 	polls = 2 * 3 * time.Second

@@ -41,7 +41,7 @@ func (s *scene) client(cfg lib.Config) *lib.Client {
 	s.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = c.Close(ctx) // an error is no problem: the engine ends with the scene
+		_ = c.Close(ctx) // an error does not matter, because the engine ends with the scene
 	})
 	return c
 }
@@ -98,9 +98,9 @@ func scroll(p *page) scrolling {
 	})()`)
 }
 
-// TestPageStaysUsableWithTenThousandLocks measures the first paint and scrolling. Times depend on
-// what else the machine does, so scrolling is compared with scrolling a hundred of the same
-// locks at the same time. The test logs its measurements.
+// TestPageStaysUsableWithTenThousandLocks measures the first paint and scrolling. Times
+// depend on the other load of the machine. So the test also measures scrolling a hundred of
+// the same locks, and compares the two results. The test logs its measurements.
 func TestPageStaysUsableWithTenThousandLocks(t *testing.T) {
 	const n = 10_000
 	counts := func(n int) string {

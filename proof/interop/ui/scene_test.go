@@ -73,8 +73,8 @@ type scene struct {
 	local *running // process that serves the table; nil for a local store
 }
 
-// newScene returns a scene with an empty table in the layout, which the embedded engine
-// serves.
+// newScene returns a scene with an empty table in the given layout. The embedded engine
+// serves the table.
 func newScene(t testing.TB, layout string) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
@@ -133,7 +133,7 @@ type running struct {
 	stderr  *process.Tail
 }
 
-// start starts the command. It is killed when the test ends.
+// start starts the command. The command is killed when the test ends.
 func (s *scene) start(args ...string) *running {
 	s.t.Helper()
 	r := &running{t: s.t, args: strings.Join(args, " "), lines: make(chan string, 100), stderr: &process.Tail{}}

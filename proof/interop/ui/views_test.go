@@ -32,7 +32,7 @@ func TestLeaseTextFitsOrdinaryScreen(t *testing.T) {
 		};
 		const dead = `+rowOf("stuck")+`, living = `+rowOf("living")+`;
 		for (const s of [145, 3599, 86399, 31535999]) draw(dead, s * 1000);
-		living.row.lease = 3599000; // the next renewal sets the lease back
+		living.row.lease = 3599000; // the next renewal undoes this change of the lease
 		for (const s of [-3599, -1, 0]) draw(living, s * 1000);
 		living.parts.fillBar.parentElement.hidden = true;
 		for (const day of [0, 86400000]) {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// clocked is DynamoDB with its own clock. It refuses signatures of another time, and each
-// answer contains its time.
+// clocked is DynamoDB with its own clock. It refuses a request if the signature's time
+// differs too much from this clock. Each answer contains the time of this clock.
 type clocked struct {
 	wire  *lab.Wire
 	ahead atomic.Int64 // how far DynamoDB's clock is ahead of this machine's, in nanoseconds

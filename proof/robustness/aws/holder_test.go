@@ -94,7 +94,7 @@ func TestAcquireWaitsUntilHolderThatCannotRenewHasStopped(t *testing.T) {
 
 func TestHolderResumesRenewalsAfterFaultEnds(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
-		lab.Elapse(time.Until(lock.TrustedUntil()) - 2*time.Second) // a pause between two renewals is a second at most
+		lab.Elapse(time.Until(lock.TrustedUntil()) - 2*time.Second) // leaves enough time to renew: a pause between two renewals lasts at most one second
 		s.end()
 		lab.Elapse(2 * time.Second)
 		if left := time.Until(lock.TrustedUntil()); lock.Err() != nil || left < 10*time.Second {

@@ -105,7 +105,7 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 	advice := x.advice
 	switch {
-	case own: // only the caller knows its own writes
+	case own: // leasehold gives no advice about the caller's own writes
 		advice = ""
 	case errors.Is(err, leasehold.ErrUnknownOutcome) && !strings.Contains(err.Error(), advice):
 		advice = "no answer has settled it: look at what is there"
@@ -128,12 +128,12 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 }
 
-// recover ends the trouble. It reports an operation that still fails, and locks that are
+// recover ends the trouble. It fails the test if the operation still fails, or if locks are
 // lost.
 func (s *scene) recover(t *testing.T, op operation) {
 	t.Helper()
 	s.end()
-	lab.Elapse(3 * time.Second) // until requests in flight have ended
+	lab.Elapse(3 * time.Second) // time for requests in flight to end
 	again := op.do
 	if op.again != nil {
 		again = op.again
@@ -174,8 +174,8 @@ func TestCallSucceedsAfterTemporaryFaultEnds(t *testing.T) {
 	})
 }
 
-// leftOut reports whether a cell is left out. Under the race detector one cell in eight is
-// run; make check runs all cells without the detector.
+// leftOut reports whether the test skips cell i. Under the race detector, only one cell in
+// eight runs. make check runs all cells without the detector.
 func leftOut(i int) bool { return lab.Race && i%8 != 0 }
 
 // eachCell runs a test for every operation in every trouble.

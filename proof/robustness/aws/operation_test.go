@@ -53,7 +53,8 @@ func newScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
 	return newSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })
 }
 
-// newSceneOver is newScene with something between the client and its wire.
+// newSceneOver is newScene, but the client sends its requests through the HTTP client that
+// through makes from the wire.
 func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func(*lab.Wire) dynamodb.HTTPClient) *scene {
 	t.Helper()
 	s := newIdleSceneOver(t, w, cfg, through)
@@ -90,27 +91,27 @@ func (s *scene) end() { s.begin(trouble{}) }
 // operation is a call of the public API.
 type operation struct {
 	name      string
-	op        string // operation that its errors name
-	key       string // key that its errors name
+	op        string // operation that the operation's errors name
+	key       string // key that the operation's errors name
 	grants    []string
-	writes    bool          // writes an existing record: without an answer its outcome is unknown
-	reads     bool          // only reads
-	transacts bool          // its reads are a transaction
-	watches   bool          // yields nothing while there is trouble
-	commits   bool          // includes the caller's own writes
-	joins     bool          // returns the errors of several locks
-	hasty     bool          // ends without waiting for missing answers
-	ends      string        // keys of the locks that it ends
-	grace     time.Duration // time for which it may outlast its context
+	writes    bool          // the operation writes an existing record, so its outcome is unknown without an answer
+	reads     bool          // the operation only reads
+	transacts bool          // the operation reads in a transaction
+	watches   bool          // the operation watches a key, and yields nothing while there is trouble
+	commits   bool          // the operation includes the caller's own writes
+	joins     bool          // the operation returns the errors of several locks
+	hasty     bool          // the operation ends without waiting for missing answers
+	ends      string        // keys of the locks that the operation ends
+	grace     time.Duration // how long the operation may continue after its context has ended
 	do        func(ctx context.Context, s *scene) error
-	again     func(ctx context.Context, s *scene) error // call that follows a failure; nil for the same call
+	again     func(ctx context.Context, s *scene) error // call to make after a failure; nil to repeat do
 }
 
 func acquired[T any](_ T, err error) error { return err }
 
 var errNothing = errors.New("nothing was seen")
 
-// operations are in the order of the page.
+// operations lists the operations in the order of the page.
 var operations = []operation{
 	{name: "Acquire", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
 		return acquired(s.c.Acquire(ctx, "free"))

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// pagePath is the page that has the tables.
+// pagePath is the path of the page that contains the tables.
 const pagePath = "../../../docs/internals/aws-errors.md"
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/internals/aws-errors.md anew, to be read as a diff")
@@ -46,7 +46,7 @@ func (x trouble) column() column {
 type results struct {
 	mu    sync.Mutex
 	cells int
-	by    map[string]map[column][]string // by operation; each result once
+	by    map[string]map[column][]string // results by operation and column, without duplicates
 }
 
 func (r *results) note(x trouble, op operation, err error) {
@@ -136,7 +136,7 @@ func (x trouble) comes() string {
 	return fmt.Sprintf("%d `%s`", res.StatusCode, code)
 }
 
-// compare compares the tables with the page's, or writes them there.
+// compare compares the tables with those on the page, or writes them to the page.
 func (r *results) compare(t *testing.T) {
 	const begin, end = "<!-- written by proof/robustness/aws: begin -->\n", "<!-- end -->\n"
 	b, err := os.ReadFile(pagePath)

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// eachHeld runs a test for a lock with each way to renew.
+// eachHeld runs a test with a held lock, once for each way to renew.
 func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lock)) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestHolderDetectsNewTableAtNextRenewal(t *testing.T) {
 		lab.Elapse(time.Second)
 		drop(t, s)
 		create(t, s)
-		lab.Elapse(6 * time.Second) // a renewal period, and its spread
+		lab.Elapse(6 * time.Second) // at least one renewal period with its random spread
 		wantLost(t, lock, leasehold.LostBroken)
 		if again := s.Acquire(s.c, "job"); again.Token() <= lock.Token() {
 			t.Errorf("token %d, after %d", again.Token(), lock.Token())

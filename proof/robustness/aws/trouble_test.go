@@ -21,14 +21,14 @@ type trouble struct {
 	answer lab.Fault // the answer to every request
 	vault  error     // the credential provider's error, instead of an answer
 
-	writes  bool // only writes and transactions meet it
-	cancels bool // it cancels transactions because of one item
+	writes  bool // only writes and transactions meet this trouble
+	cancels bool // this trouble cancels transactions because of one item
 
-	passes bool    // requests are repeated for as long as their call allows
-	denies bool    // a wait repeats requests if one was answered before
+	passes bool    // the client repeats requests for as long as their call allows
+	denies bool    // a waiting call repeats requests if an earlier request was answered
 	silent bool    // the request may have been applied
-	advice string  // the advice in its errors
-	is     []error // sentinel errors that its errors match
+	advice string  // advice that the resulting errors contain
+	is     []error // sentinel errors that the resulting errors match
 }
 
 // says answers every request with one error of DynamoDB.
@@ -59,7 +59,7 @@ func cancels(code string, single lab.Fault) lab.Fault {
 	}
 }
 
-// ofReads are the reasons for which a transaction of reads is cancelled.
+// ofReads are the reasons for which DynamoDB may cancel a transaction of reads.
 var ofReads = map[string]bool{"ProvisionedThroughputExceeded": true, "ThrottlingError": true, "TransactionConflict": true}
 
 // leavesUnread makes batches of reads succeed without an item, and applies rest to other
@@ -130,7 +130,7 @@ const (
 	kmsAdvice       = "the KMS key that encrypts the table"
 )
 
-// troubles are in the order of the page.
+// troubles lists the troubles in the order of the page.
 var troubles = []trouble{
 	{name: "the table's provisioned throughput is used up", passes: true, advice: throttledAdvice,
 		answer: cancels("ProvisionedThroughputExceeded", says(400, dynamo+"ProvisionedThroughputExceededException",

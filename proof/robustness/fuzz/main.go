@@ -150,10 +150,10 @@ func (t *target) build(ctx context.Context, dir string) error {
 
 var executed = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs the target in one worker process, beside the process that controls it. It runs
-// for the given time or, if executions is above 0, that many times.
+// fuzz runs the target in one worker process, which another process controls. It runs for
+// the given time or, if executions is above 0, that many times.
 //
-// When the time is over, an interrupt ends the run, as Ctrl-C would. A duration in
+// When the time is up, an interrupt ends the run, as Ctrl-C would. A duration in
 // -test.fuzztime sometimes fails with "context deadline exceeded" although nothing was
 // found (https://go.dev/issue/75804).
 func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64) {
@@ -183,10 +183,10 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	cmd.Dir = abs
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute // an input that never ends is a failure, too
+	cmd.WaitDelay = time.Minute // an input that the target never finishes is a failure, too
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil // the time is over, and nothing was found
+		err = nil // the time is up, and the run has found nothing
 	}
 	if all := executed.FindAllSubmatch(out, -1); len(all) > 0 {
 		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // the match contains only digits

@@ -70,7 +70,7 @@ func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 		"a permit's token that goes back":      {two, of(permit(1, 0, 10, 5), at(20, 20, asked{verb: end, key: 1, token: 5}, told{}), permit(1, 30, 40, 4))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("TMPDIR", t.TempDir()) // the checker draws the history there
+			t.Setenv("TMPDIR", t.TempDir()) // the checker writes a picture of the history to this directory
 			p := problem(h.model, h.ops)
 			if p == "" {
 				t.Fatal("accepted")

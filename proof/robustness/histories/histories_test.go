@@ -60,7 +60,8 @@ var semaphores = sharing{key: "s", permits: true, acquire: func(p *process, w *w
 	return lock, asked{verb: acquire, key: permitOf(lock)}, nil
 }}
 
-// waits returns the context of a wait for a lock. It ends after three leases at most.
+// waits returns the context for waiting for a lock. The context ends after three leases at
+// most.
 func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }

@@ -55,7 +55,7 @@ func (h *history) operations() []porcupine.Operation {
 	return ops
 }
 
-// undecided is how long the checker may think about one history. Usually it takes
+// undecided is the time limit of the checker for one history. Usually the checker takes
 // milliseconds, because histories are short.
 const undecided = 5 * time.Minute
 

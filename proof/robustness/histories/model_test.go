@@ -23,7 +23,7 @@ const (
 type asked struct {
 	verb  verb
 	key   int   // index of a semaphore's permit; 0 for the mutex
-	token int64 // zero before the answer, while it is unknown
+	token int64 // token of the grant; zero before the answer, while the token is unknown
 	frees bool  // the commit also releases
 }
 
@@ -32,7 +32,7 @@ type told struct {
 	token   int64 // token of the grant
 	n       int64 // counter that a read or a look showed
 	refused bool  // the target refused a write
-	unknown bool  // the operation may have been applied, or may still be
+	unknown bool  // the operation may have been applied, or may still be applied
 }
 
 // key is the model of one lock.
@@ -46,9 +46,9 @@ type key struct {
 
 // step returns the key after an operation, and whether the operation was possible.
 //
-// An operation of unknown outcome is always possible: where it must not be applied, it does
-// nothing. It may also never be applied: its time has no end, so it can come after the last
-// look.
+// An operation of unknown outcome is always possible. Where the model does not allow it to
+// be applied, it does nothing. It may also never be applied: it has no latest time, so it
+// can come after the last look.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:

@@ -86,7 +86,7 @@ func (p *process) network(r *lab.Request) (*http.Response, error) {
 		return p.pass(r, rng, there, back, func() (*http.Response, error) { return lab.Conflict(r.Call), nil })
 	case f < 97:
 		return p.pass(r, rng, there, back, refuse(500, "InternalServerError"))
-	case f < 98: // the next request has good credentials again
+	case f < 98: // only this request is refused for its credentials; the next one is not
 		codes := []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"}
 		return p.pass(r, rng, there, back, refuse(400, codes[rng.IntN(len(codes))]))
 	default: // the request is applied nevertheless

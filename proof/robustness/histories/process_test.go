@@ -101,7 +101,7 @@ func play(t *testing.T, seed uint64, how sharing) *history {
 		}
 		wg.Wait()
 		for _, p := range processes {
-			_ = p.client.Close(context.Background()) // an error is no problem: the client's network may be gone
+			_ = p.client.Close(context.Background()) // an error does not matter: the client's network may be gone
 		}
 		time.Sleep(2 * lease) // time for late requests to arrive
 		s.lookAtAll()
@@ -135,7 +135,7 @@ func (s *run) process(id int, rng *rand.Rand) *process {
 	return p
 }
 
-// work runs a goroutine: it is granted the lock a few times.
+// work is the loop of one goroutine, which acquires the lock a few times.
 func (p *process) work(w *worker) {
 	p.rest(w, 300*time.Millisecond)
 	for range 1 + w.IntN(2) {
@@ -147,7 +147,7 @@ func (p *process) work(w *worker) {
 	}
 }
 
-// rest waits for d, and until the process is no longer paused.
+// rest waits for at most d, and then until the process is no longer paused.
 func (p *process) rest(w *worker, d time.Duration) {
 	p.after(upTo(w.Rand, d), w.Rand)
 	if d := p.standsStill(); d > 0 {
@@ -155,7 +155,7 @@ func (p *process) rest(w *worker, d time.Duration) {
 	}
 }
 
-// hold runs one grant, from the call of acquire to its end.
+// hold runs one grant, from the call of acquire to the end of the grant.
 func (p *process) hold(w *worker) {
 	var opts []leasehold.AcquireOption
 	if w.IntN(4) == 0 {
@@ -288,7 +288,7 @@ func (p *process) writeLate(w *worker, lock *leasehold.Lock, in asked) {
 	}
 }
 
-// lookAtAll reads every counter at the end.
+// lookAtAll reads every counter at the end of the history.
 func (s *run) lookAtAll() {
 	for i := range permits {
 		name := s.how.key

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// throttles lets one of every oneIn requests through, or none if oneIn is zero.
+// throttles returns a fault that lets one of every oneIn requests through and throttles the
+// others. If oneIn is zero, it throttles all requests.
 func throttles(oneIn int64) lab.Fault {
 	var n atomic.Int64
 	return func(r *lab.Request) (*http.Response, error) {

@@ -76,7 +76,7 @@ func (kind cycle) run(t *testing.T, w *lab.World, n int) {
 	const keys = 100
 	holder, _ := w.Client(lab.Config())
 	c, wire := w.Client(kind.config())
-	for i := range keys { // from now on the table has all keys
+	for i := range keys { // creates the records of all keys before the cycles begin
 		w.Release(w.Acquire(c, key(i)))
 	}
 	if kind.held {

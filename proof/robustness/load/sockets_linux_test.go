@@ -35,7 +35,7 @@ func listen(t *testing.T) *server {
 	s := &server{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.hangs.Load() {
-			_, _ = io.Copy(io.Discard, r.Body) // the server sees the end of the connection only after this
+			_, _ = io.Copy(io.Discard, r.Body) // the server notices that the client has left only after it has read the body
 			<-r.Context().Done()
 			return
 		}
@@ -49,7 +49,7 @@ func listen(t *testing.T) *server {
 	s.Start()
 	t.Cleanup(func() {
 		s.Close()
-		_ = engine.Close() // the engine is in memory
+		_ = engine.Close() // an error does not matter, because the engine is in memory
 	})
 	return s
 }

@@ -15,7 +15,7 @@ import (
 // configs are the ways to renew locks.
 var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
 
-// held are locks by their keys. It is safe for concurrent use.
+// held contains locks by their keys. It is safe for concurrent use.
 type held struct {
 	mu    sync.Mutex
 	locks map[string]*leasehold.Lock
@@ -37,7 +37,7 @@ func (h *held) look(keys []string) {
 	h.seen++
 	for _, key := range keys {
 		lock := h.locks[key]
-		if lock == nil { // key is the row of a session, on which every lock depends
+		if lock == nil { // key is the row of a shared lease, so the renewal concerns all locks equally
 			for _, any := range h.locks {
 				lock = any
 				break
@@ -92,7 +92,7 @@ func TestThousandsOfLocksAreRenewedLongBeforeExpiry(t *testing.T) {
 					c, wire := w.Client(config())
 					wire.SetFault(h.distant(roundTrip))
 					acquire(t, c, n, h.add)
-					trust := 18 * time.Second // the lease less its margin
+					trust := 18 * time.Second // the lease minus its margin
 					lab.Elapse(3 * 20 * time.Second)
 					h.mu.Lock()
 					for key, lock := range h.locks {

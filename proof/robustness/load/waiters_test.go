@@ -39,7 +39,7 @@ func polls(t *testing.T, config func() leasehold.Config, n int) (requests int, m
 			})
 		}
 		synctest.Wait()
-		lab.Elapse(10 * time.Second) // the pauses are at their longest
+		lab.Elapse(10 * time.Second) // time for the pauses between polls to reach their maximum
 		memory = (inUse() - before) / uint64(n)
 		wire.Sent()
 		lab.Elapse(time.Minute)

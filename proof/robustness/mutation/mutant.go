@@ -22,7 +22,7 @@ type Mutant struct {
 	Start int // byte offset where the replaced text begins
 	End   int // byte offset where the replaced text ends
 	With  string
-	Name  string // stays the same if lines are added elsewhere
+	Name  string // name of the mutant; does not change if lines are added elsewhere
 }
 
 // mutated returns the file with the change.
@@ -129,7 +129,7 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 			f.add(stack, n, n.Pos(), n.End(), "")
 		}
 	case *ast.IncDecStmt:
-		if !isHeader(stack, n) { // the mutant would only loop forever
+		if !isHeader(stack, n) { // without the increment in its header, a loop would only run forever
 			f.add(stack, n, n.Pos(), n.End(), "")
 		}
 	case *ast.AssignStmt:
@@ -207,9 +207,9 @@ func (f *finder) add(stack []ast.Node, n ast.Node, from, to token.Pos, with stri
 	f.found = append(f.found, m)
 }
 
-// runsBefore returns the start of a block that the coverage counts whenever n runs. For an
-// expression of a case, it returns the start of the switch: only the statements of a case
-// are counted in the case.
+// runsBefore returns the start of a block that the coverage counts whenever n runs. For the
+// expression of a case, it returns the start of the switch, because the block of a case
+// contains only the statements of the case.
 func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	path := append(slices.Clip(stack), n)
 	for i := len(path) - 1; i > 0; i-- {

@@ -18,8 +18,8 @@ import (
 //go:embed harmless.txt
 var harmlessList string
 
-// readHarmless returns the names of the mutants that change no behaviour. A line is a
-// mutant's name; a reason, after #, precedes the mutants that it applies to.
+// readHarmless returns the names of the mutants that change no behaviour. Each line of the
+// list is the name of a mutant or, after #, the reason for the names that follow.
 func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	names := map[string]bool{}
 	reason := ""

@@ -24,11 +24,11 @@ type outcome string
 // Values of outcome.
 const (
 	killed   outcome = "killed"
-	timedOut outcome = "timed out" // killed, too: a test did not end
+	timedOut outcome = "timed out" // a test did not end, which counts as killed, too
 	survived outcome = "survived"
 	unseen   outcome = "unseen"   // no test reaches the mutant
 	invalid  outcome = "no Go"    // the mutant does not compile
-	known    outcome = "harmless" // survived, and listed with its reason
+	known    outcome = "harmless" // the mutant survived, but harmless.txt lists it with a reason
 )
 
 // result is a mutant with its outcome, and the test that decided it.
@@ -98,7 +98,7 @@ func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	return r, nil
 }
 
-// overlay writes the mutated file, and the file that tells the compiler of it.
+// overlay writes the mutated file, and the overlay file that makes the compiler use it.
 func (t *trial) overlay(m Mutant, dir string) (string, error) {
 	path := filepath.Join(t.root, m.File)
 	source, err := os.ReadFile(path)

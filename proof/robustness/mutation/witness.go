@@ -39,7 +39,7 @@ type witnesses map[string][]block
 
 // block is a stretch of code, and the tests that run it.
 type block struct {
-	From, To [2]int // line and column
+	From, To [2]int // line and column of the start and the end
 	By       []witness
 }
 
@@ -118,7 +118,7 @@ func findWitnesses(ctx context.Context, root, tmp string) (witnesses, error) {
 	return w, nil
 }
 
-// ask runs the tests of one package.
+// ask runs each test of one package separately, and adds the code that the test runs.
 func (w witnesses) ask(ctx context.Context, root, dir, bin, tmp string) error {
 	list := exec.CommandContext(ctx, bin, "-test.list", "^(Test|Fuzz|Example)")
 	list.Dir = filepath.Join(root, dir)
@@ -152,7 +152,7 @@ func (w witnesses) ask(ctx context.Context, root, dir, bin, tmp string) error {
 	return first
 }
 
-// read adds the blocks that one test has run.
+// read adds the blocks of code that one test has run.
 func (w witnesses) read(profile string, by witness) error {
 	f, err := os.Open(profile)
 	if err != nil {

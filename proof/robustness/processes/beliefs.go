@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// grant is one grant of a worker, and how long it was believed in.
+// grant is one grant to a worker, with the time for which the worker believed in it.
 type grant struct {
 	who    string
 	number int
 	key    string
 	token  int64
 	lease  time.Duration // lease of the worker
-	handed bool          // handed over under a longer lease, which lasts until the worker sends its first renewal
+	handed bool          // the key was handed over with a lease longer than the worker's, which lasts until the worker sends its first renewal
 	from   time.Duration // start of the worker's belief; 0 if it never believed
 	last   time.Duration // last time at which the worker was seen to believe
 	until  time.Duration // last recorded end of trust; after a hand-over, at most one lease of the worker after the event that recorded it
@@ -82,7 +82,7 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 				g.over = e.At
 			}
 		case Lost:
-			if g == nil { // the grant was lost before the first look
+			if g == nil { // the worker learned of the loss before it first checked the lock
 				g = &grant{who: e.Who, number: e.Grant, key: e.Key, token: e.Token, lease: e.Lease}
 				byID[id] = g
 			}
@@ -99,7 +99,7 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 // grant that was lost before the first look is not a belief, but no other grant may have
 // its token.
 func verifyBeliefs(grants []*grant) (found []Violation) {
-	before := map[string]*grant{} // the belief in a key that ended last
+	before := map[string]*grant{} // grant with the latest end of belief so far, by key
 	tokens := map[string]map[int64]*grant{}
 	for _, g := range grants {
 		if tokens[g.key] == nil {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// commandVariable is the environment variable with an errand. A process that has this
-// variable is CMD of a leasehold run.
+// commandVariable is the environment variable that contains an errand. A process that has
+// this variable is CMD of a leasehold run.
 const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
 
 // errand is the task of CMD.

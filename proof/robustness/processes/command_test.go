@@ -56,7 +56,7 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 		name  string
 		shell string
 		fault func(t *testing.T, leasehold, cmd int)
-		at    time.Duration // limit for the next grant; 0 if the next grant comes one lease later
+		at    time.Duration // time limit for the next grant; 0 if the next grant comes only after a whole lease
 	}{
 		{"leasehold", "", func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
 		{"leasehold, and CMD is a child's child", aChild, func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},

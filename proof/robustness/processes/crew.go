@@ -32,7 +32,7 @@ type crew struct {
 	watcher   *watcher
 	tables    *tables // connected without the workers' network
 	locks     *leasehold.Client
-	contended []string // keys with queues whose heads faults must meet
+	contended []string // keys with queues; faults must also meet the heads of these queues
 
 	mu    sync.Mutex
 	turns int // number of calls of victim
@@ -47,7 +47,7 @@ type slot struct {
 	crew  *crew
 	name  string
 	start func(who string) *exec.Cmd
-	ends  bool // each process ends by itself, and the next one begins
+	ends  bool // each process ends by itself, and then a new process begins
 
 	// The crew's mutex guards these fields.
 	process *process.Process // nil while the next one has not begun
@@ -59,7 +59,7 @@ type slot struct {
 }
 
 // newCrew opens a journal, creates the tables and opens them. at is the place of the tables
-// as the tests reach it, without the workers' network.
+// for the tests, which do not use the workers' network.
 func newCrew(t testing.TB, name string, at place) *crew {
 	t.Helper()
 	c := &crew{t: t, name: name, seed: seed(t), path: filepath.Join(t.TempDir(), "journal")}
@@ -165,9 +165,9 @@ func (c *crew) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(c.rand.Uint64(), 0))
 }
 
-// victim reserves a worker for a fault: mostly a believing one, where a fault is worst. If
-// there are queues, every other victim is the head of a queue, which may be handed the key
-// without knowing it.
+// victim reserves a worker for a fault. Usually it takes a worker that believes it holds a
+// key, because a fault does the most harm there. If there are queues, every other victim is
+// the head of a queue. This worker may be handed the key without knowing it.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -256,14 +256,14 @@ func (c *crew) killOne(chance *rand.Rand) {
 		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
 		head := c.heads()[who] != ""
 		c.mu.Lock()
-		alive := s.who == who && s.process == p && !s.fault // false if another fault has killed the process
+		alive := s.who == who && s.process == p && !s.fault // alive is false if another fault has killed the process
 		s.killed, s.fault, s.head = s.killed || alive, s.fault || alive, s.head || alive && head
 		c.mu.Unlock()
 		if alive {
 			if err := p.Kill(); err != nil {
 				c.t.Errorf("kill %s: %v", who, err)
 			}
-			alive = signalOf(p.Err()) == syscall.SIGKILL // false if the process had just ended by itself
+			alive = signalOf(p.Err()) == syscall.SIGKILL // alive is false if the process had just ended by itself
 		}
 		c.spare(s)
 		if alive {
@@ -308,8 +308,8 @@ func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
 // wait blocks for the duration of a fault.
 func wait(d time.Duration) { <-time.After(d) }
 
-// finish ends the crew once every key was granted after the last fault, and returns the
-// journal with the contents of the tables.
+// finish calls heal, which waits until every key has been granted after the last fault. It
+// then ends the crew, and returns the journal with the contents of the tables.
 func (c *crew) finish() []Event {
 	c.t.Helper()
 	c.heal()
@@ -331,7 +331,7 @@ func (c *crew) end() []Event {
 }
 
 // heal records that all faults have ended. It waits until every key has been granted again,
-// or until that has taken too long.
+// but not longer than the longest lease plus bound.
 func (c *crew) heal() {
 	healed := now()
 	c.journal.write(Event{Kind: Healed, At: healed})

@@ -22,11 +22,11 @@ import (
 // has this variable mounts the disk on that folder and keeps it.
 const diskVariable = "LEASEHOLD_PROCESSES_DISK"
 
-// diskSize is enough for some thousand commits.
+// diskSize is enough for several thousand commits.
 const diskSize = 8 << 20
 
-// disk is a file system of a few megabytes, in memory and in its own mount namespace. When
-// it is full, no other file system is full.
+// disk is a file system of a few megabytes, in memory and in its own mount namespace.
+// Filling it does not fill any other file system.
 type disk struct {
 	t    testing.TB
 	root string // path by which any process reaches the disk
@@ -77,7 +77,7 @@ func BeDisk() {
 	err := json.Unmarshal([]byte(text), &at)
 	if err == nil {
 		err = errors.Join(
-			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // otherwise the disk would also be visible outside
+			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // otherwise the disk would also be visible in other mount namespaces
 			unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("size=%d,mode=0700", diskSize)),
 		)
 	}

@@ -11,9 +11,9 @@ import (
 // Kind is a kind of event.
 type Kind string
 
-// These are events of workers. Each event is true at its time. For a belief, the worker
-// takes the time before it checks the lock. If the worker decides to stop believing, it
-// takes the time before it sends the release.
+// These are events of workers. The statement of each event is true at the time of the
+// event. For a belief, the worker reads the clock before it checks the lock. If the worker
+// decides to stop believing, it reads the clock before it sends the release.
 const (
 	Asked    Kind = "asked"    // the worker asks for a key
 	Denied   Kind = "denied"   // a call failed, with this error
@@ -29,17 +29,17 @@ const (
 	Unknown  Kind = "unknown"  // no answer says whether the write was applied
 )
 
-// Events of the tormentor.
+// These are events that the test program, which causes the faults, records.
 const (
 	Stopped   Kind = "stopped"   // all threads of a worker are stopped from now on
 	Continued Kind = "continued" // the threads of the worker may run again from now on
-	Killed    Kind = "killed"    // a worker has ended by kill -9
+	Killed    Kind = "killed"    // SIGKILL has ended a worker
 	Ended     Kind = "ended"     // a worker has ended, by itself or on request
 	Broke     Kind = "broke"     // a fault of the network, the server or the disk begins
 	Healed    Kind = "healed"    // all faults have ended
 )
 
-// Contents of the tables at the end.
+// These events record the contents of the tables at the end.
 const (
 	Receipt Kind = "receipt" // count that one commit wrote
 	Count   Kind = "count"   // count of commits that the last commit wrote

@@ -150,7 +150,7 @@ func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
 					t.Fatal(err)
 				}
 				if out.Item != nil {
-					break // the key is granted, and no worker knows it yet
+					break // the key has been granted, but no worker knows it yet
 				}
 			}
 			c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})

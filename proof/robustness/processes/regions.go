@@ -40,10 +40,10 @@ const (
 	unavailable way = "503"
 	slow        way = "answers after 2 s"
 	isolated    way = "writes and strong reads let go of"
-	sluggish    way = "answers after 1.2 s" // slow, but the Region serves
+	sluggish    way = "answers after 1.2 s" // slow, but does not count as dark
 )
 
-// ways are the ways in which a Region is dark.
+// ways are the ways in which a Region is dark. serves and sluggish are not among them.
 var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
 
 // globalTable contains the tables of one engine, as three strongly consistent Regions show
@@ -56,7 +56,7 @@ type globalTable struct {
 	regions []*region
 
 	mu      sync.Mutex
-	writing map[string]writer // writing Region by item
+	writing map[string]writer // Region that is writing, by item
 }
 
 // writer is the Region that is writing an item, with the number of its requests.

@@ -62,8 +62,8 @@ func TestFailureOfRegionsInTurnDoesNotLoseLocks(t *testing.T) {
 	}
 }
 
-// TestRegionOutageDoesNotLoseLocks has the machine to itself, because it counts how often Regions are
-// left.
+// TestRegionOutageDoesNotLoseLocks has the machine to itself, because it counts how often
+// processes move away from a Region.
 func TestRegionOutageDoesNotLoseLocks(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
@@ -131,8 +131,8 @@ func processThatStartsInOutageOfHomeIsGranted(t *testing.T) {
 	}
 }
 
-// A home Region that flaps is left once: requests return only when it has served for thirty
-// seconds.
+// Processes leave a home Region that flaps only once, because their requests return only
+// after it has served for thirty seconds.
 func regionThatFlapsIsLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -164,8 +164,8 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 }
 
 // Each answer takes longer than one second, after which a Region that has been quick counts
-// as silent. It takes less than a quarter of six seconds, the limit for the first renewal
-// after a hand-over.
+// as silent. Each answer takes less time than the limit for the first renewal after a
+// hand-over, a quarter of six seconds.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -213,8 +213,8 @@ type regionFigures struct {
 	lost    int           // number of lost grants
 	failed  int           // number of failed releases
 	release time.Duration // time of the longest release
-	trust   time.Duration // shortest time for which a living process was still trusted, after a renewal
-	first   time.Duration // shortest such time before the first renewal: a key is handed over for a shorter lease
+	trust   time.Duration // shortest time for which a living process still trusted a lock that it had already renewed
+	first   time.Duration // shortest such time before the first renewal; separate, because a key is handed over for a shorter lease
 	moves   int           // number of moves, except the first of each process
 }
 
@@ -251,7 +251,7 @@ func (c *crew) endRegions() regionFigures {
 	free.Wait()
 	f := regionFigures{figures: verify(c.t.(*testing.T), events), trust: time.Hour, first: time.Hour}
 	over, at, lost := map[grantID]time.Duration{}, map[string]string{}, map[grantID]bool{}
-	granted := map[grantID]time.Duration{} // first end of trust of each grant
+	granted := map[grantID]time.Duration{} // first recorded end of trust of each grant
 	for _, e := range events {
 		id := grantID{e.Who, e.Grant}
 		switch e.Kind {

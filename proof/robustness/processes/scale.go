@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// These environment variables set how much is tried.
+// These environment variables set the number of kills and of pauses, and the seed.
 const (
 	killsVariable  = "LEASEHOLD_KILLS"
 	pausesVariable = "LEASEHOLD_PAUSES"
@@ -35,7 +35,7 @@ func count(t testing.TB, variable string) int {
 }
 
 // seed decides which processes meet faults, and what workers do. The times depend on the
-// machine: a seed does not repeat the same run, only a similar one.
+// machine, so the same seed gives a similar run, but not the same one.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())

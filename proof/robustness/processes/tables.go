@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// One table contains the locks. The other is written to under the locks.
+// One table contains the locks. Workers write to the other table while they hold a lock.
 const (
 	lockTable = "locks"
 	workTable = "work"
@@ -39,7 +39,7 @@ type place struct {
 // site is a Region, and its endpoint.
 type site struct{ Name, Endpoint string }
 
-// tables is an open place.
+// tables gives access to the tables at a place.
 type tables struct {
 	db      *dynamodb.Client
 	engine  *localdynamo.Engine // engine of a file; nil for any other place
@@ -102,7 +102,7 @@ func (t *tables) create(ctx context.Context) error {
 	return nil
 }
 
-// Items of the work table, by the first word of their key.
+// These prefixes of keys in the work table name the kinds of items.
 const (
 	countItem   = "count "
 	receiptItem = "receipt "
@@ -140,7 +140,7 @@ func itemKey(name string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{keyName: text(name)}
 }
 
-// readCount returns the counter that the holders of the lock have left.
+// readCount returns the counter as the previous holders of the lock have left it.
 func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string) (int64, error) {
 	items, err := lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String(workTable), Key: itemKey(countItem + key)}}})
 	if err != nil {
@@ -160,8 +160,8 @@ func (t *tables) countWrites(key, id string, n, token int64) []types.TransactWri
 	return []types.TransactWriteItem{put(countItem + key), put(receiptItem + id)}
 }
 
-// putCount sends countWrites without a guard, for a worker that trusts that it holds the
-// lock.
+// putCount sends countWrites without a guard, for a worker that relies only on its belief
+// that it holds the lock.
 func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) error {
 	_, err := t.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: t.countWrites(key, id, n, token)})
 	return err
@@ -171,7 +171,7 @@ func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) e
 var errStale = errors.New("a later holder has written")
 
 // add adds one to the counter for a worker, unless the counter has seen a greater token. It
-// sends one request: a repeated request would count twice.
+// sends only one request, because a repeated request would count twice.
 func (t *tables) add(ctx context.Context, key, who string, token int64, unchecked bool) error {
 	update := &dynamodb.UpdateItemInput{
 		TableName:                aws.String(workTable),

@@ -12,7 +12,7 @@ import (
 // keysOf returns the first n keys of a crew.
 func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:n] }
 
-// share divides n among as many scenes as of says, and returns the share of scene i.
+// share divides n among the given number of scenes (of), and returns the share of scene i.
 func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
 // Processes are killed and paused while they wait in the record's queue. Heads of the queue
@@ -78,7 +78,7 @@ func TestKillAndPauseDoNotBreakLocks(t *testing.T) {
 		})
 	}
 	hire := func(c *crew, at place, shared bool) *crew {
-		for i := range workers { // half of them have the shorter lease
+		for i := range workers { // half of the workers have the shorter lease
 			c.worker(task{Place: at, Keys: keysOf(4), Lease: longest / time.Duration(1+i%2), Shared: shared})
 		}
 		return c

@@ -27,7 +27,7 @@ const (
 	BadJournal      Rule = "the journal contradicts itself"
 )
 
-// Violation is a rule that was broken, and where.
+// Violation is a broken rule, with the key and a description.
 type Violation struct {
 	Rule Rule
 	Key  string
@@ -36,8 +36,8 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Key, v.Text) }
 
-// Verify returns the promises that a journal shows broken. A key may stay without a grant
-// for one longest lease and bound after the last fault.
+// Verify returns the violations that a journal shows. After the last fault, a key may stay
+// without a grant for the longest lease plus bound.
 func Verify(events []Event, bound time.Duration) []Violation {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })

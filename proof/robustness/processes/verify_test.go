@@ -33,7 +33,7 @@ func good() []Event {
 	return []Event{
 		a(0*ms+1, Asked), a(10*ms, Granted), a(20*ms, Sent, commit("a/1")), a(30*ms, Landed, commit("a/1")),
 		a(40*ms, Sent, plain("a/2")), a(50*ms, Landed, plain("a/2")), a(60*ms, Believes),
-		a(70*ms, Sent, commit("a/3")), a(80*ms, Killed), // the write had been applied
+		a(70*ms, Sent, commit("a/3")), a(80*ms, Killed), // the worker dies before the answer, but its write was applied
 
 		b(5*ms, Asked), b(1100*ms, Granted), b(1110*ms, Sent, commit("b/1")), b(1120*ms, Landed, commit("b/1")),
 		b(1130*ms, Believes), b(1140*ms, Stopped), b(2300*ms, Continued), b(2301*ms, Lost),

@@ -18,7 +18,7 @@ type watcher struct {
 	mu      sync.Mutex
 	rest    []byte // an unfinished line
 	events  []Event
-	holding map[string]string // believed key of each worker
+	holding map[string]string // key that each worker believes it holds
 	grown   chan struct{}     // closed when there are more events
 }
 

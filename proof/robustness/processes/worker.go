@@ -17,20 +17,21 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// workerVariable is the environment variable with a task. A process that has this variable
-// is a worker.
+// workerVariable is the environment variable that contains a task. A process that has this
+// variable is a worker.
 const workerVariable = "LEASEHOLD_PROCESSES_WORKER"
 
 // Flaw is a deliberate fault of a worker.
 type Flaw string
 
-// These are the flaws. If no rule finds one of them, the rules are worth nothing.
+// These are the flaws. If the rules do not detect each of them, the rules are worth
+// nothing.
 const (
 	Sound           Flaw = ""                       // no flaw
 	DeafToLoss      Flaw = "deaf to loss"           // continues to work after it learned that the lock is lost
 	TrustsFromReply Flaw = "trusts from the reply"  // counts its lease from the answer, and leaves no margin
 	Unfenced        Flaw = "writes without a fence" // puts the counter without Commit
-	NoComparison    Flaw = "has no tokens compared" // ignores the comparison of tokens, and is deaf to loss as well
+	NoComparison    Flaw = "has no tokens compared" // writes without comparing tokens, and continues to work after a loss, too
 )
 
 func (f Flaw) String() string {
@@ -49,10 +50,10 @@ type task struct {
 	Lease   time.Duration
 	Seed    uint64
 	Flaw    Flaw
-	Idle    bool          // hold locks, but write nothing
+	Idle    bool          // the worker holds locks, but writes nothing
 	Hold    time.Duration // how long to hold each grant; 0 for a random time
-	Frozen  bool          // hold locks without renewing them
-	Shared  bool          // hold all keys with a shared lease
+	Frozen  bool          // the worker holds locks without renewing them
+	Shared  bool          // the worker holds all keys with a shared lease
 }
 
 // BeWorker does the task that this process was started with, if there is one, and
@@ -189,7 +190,7 @@ type held struct {
 // believes asks the lock whether it is held, and records the answer. It asks in three ways,
 // in turn. After a pause, each must tell the truth at once.
 func (h *held) believes(kind Kind) bool {
-	at := now() // read before the check: if the lock says yes, it was held at this time, too
+	at := now() // read before the check: if the lock is held at the check, it was held at this time, too
 	var err error
 	switch h.looks++; h.looks % 3 {
 	case 0:
@@ -223,8 +224,8 @@ func (h *held) believes(kind Kind) bool {
 	return err == nil
 }
 
-// work writes under the fence until the worker's time is over, or until the worker learns
-// of the loss.
+// work writes under the fence until the time for this grant is over, or until the worker
+// learns of the loss.
 func (h *held) work(ctx context.Context) {
 	enough := now() + h.upTo(300*time.Millisecond)
 	if h.rand.IntN(4) == 0 { // some grants last for several renewals
@@ -304,7 +305,8 @@ func (h *held) count() {
 			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // whatever it was, nothing was sent
 		}
 		if h.Flaw == Unfenced {
-			// This leaves time for a pause, which can happen between any two lines.
+			// A process can be paused between its read and its write. The following lines
+			// leave time for such a pause.
 			h.journal.write(Event{Kind: Broke, Text: hasRead})
 			pass(ctx, h.Lease)
 			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())

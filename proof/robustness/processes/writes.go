@@ -42,13 +42,13 @@ func writesOf(events []Event, plain bool) (writes map[string]*write, found []Vio
 	return writes, found
 }
 
-// verifyCommits checks the counter that each commit reads and writes anew, and the receipt
-// that lands with it. Each applied commit counts one more than the commit before, under a
-// token that is not below the token before.
+// verifyCommits checks the counter that each commit reads and increments, and the receipt
+// that the same commit writes. The count of each applied commit is one greater than the
+// count before. Its token is not lower than the token before.
 func verifyCommits(events []Event) []Violation {
 	writes, found := writesOf(events, false)
 	receipts := map[string]Event{}           // receipts by write
-	counted := map[string]map[int64]string{} // write that counted so far, by key and count
+	counted := map[string]map[int64]string{} // write that set each count, by key and count
 	counts := map[string]Event{}
 	for _, e := range events {
 		switch e.Kind {
@@ -163,12 +163,12 @@ func verifyTokenWrites(events []Event) []Violation {
 	return append(found, staleTokens(landed)...)
 }
 
-// staleTokens finds a write that was sent after a write with a greater token had been
-// acknowledged, and landed nevertheless.
+// staleTokens finds writes that were applied although their token was too low. Before such
+// a write was sent, a write with a greater token had been acknowledged.
 func staleTokens(landed []*write) (found []Violation) {
 	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
 	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })
-	greatest := map[string]*write{} // answered write with the greatest token so far, by key
+	greatest := map[string]*write{} // acknowledged write with the greatest token so far, by key
 	next := 0
 	for _, w := range bySent {
 		for ; next < len(byAnswer) && byAnswer[next].answered < w.At; next++ {

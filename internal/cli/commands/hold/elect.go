@@ -29,7 +29,7 @@ import (
 type electFlags struct {
 	runFlags
 	watch bool
-	asks  bool   // asks the leader to step down
+	asks  bool   // true for --step-down, which asks the leader to step down
 	http  string // address for probes; empty if not given
 }
 
@@ -197,9 +197,9 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 }
 
 // waitFor reports the leader while it may resign, until end is called. On a terminal it
-// reports each second. Elsewhere it reports once, after the leader has had one lease of
-// time to read the request. It reports nothing for a damaged record, because the request to
-// the leader fails with the same error.
+// reports each second. Elsewhere it reports once, one lease after the request, when the
+// leader has had time to read the request. It reports nothing for a damaged record, because
+// the request to the leader fails with the same error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

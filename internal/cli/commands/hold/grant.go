@@ -32,8 +32,9 @@ type grantFlags struct {
 	data arguments.Data
 }
 
-// read reads what renew and release need before they open the store: the grant, from a file
-// or from standard input, the option for new data, nil if none is given, and the layout.
+// read reads what renew and release need before they open the store: the grant (from a file
+// or from standard input), the option for new data, and the layout. The option is nil if no
+// new data is given.
 func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, data leasehold.RecordOption, r store.Records, err error) {
 	if data, err = f.data.Option(c.Stdin); err != nil {
 		return nil, nil, r, err
@@ -118,8 +119,9 @@ After that the old grant can be released, but no longer renewed.`,
 			return failure.Answer(c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
 				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
 				if ctx.Err() != nil && errors.Is(err, leasehold.ErrUnknownOutcome) {
-					// A signal came while a request was in flight. If the request is applied,
-					// the old grant can no longer be renewed, so there must be a new one.
+					// A signal came while a request was in flight. If the request is
+					// applied, the old grant can no longer be renewed, so the command must
+					// write a new grant.
 					limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), holding.ReleaseLimit)
 					defer cancel()
 					if resumed, unknown := file.Grant.Resume(limited, locks, here, opts...); unknown == nil {

@@ -112,7 +112,8 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	return c.Stdout.Record(shown, c.JSON, c.Now())
 }
 
-// answer reports by the exit code whether key has a record that satisfies is.
+// answer reports, by its exit code, whether key has a record for which the function is
+// returns true.
 func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leasehold.Record) (bool, error)) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {

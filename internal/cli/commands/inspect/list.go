@@ -75,7 +75,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	}
 	o := t.Observer(f.check.Duration)
 	if f.check.Given {
-		answered, reads := t.Used() // requests so far, only for the listing
+		answered, reads := t.Used() // requests so far, all of which were for the listing
 		o.Reader.MayList(f.Scope, answered, reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {

@@ -129,8 +129,8 @@ func (c *Commands) runUI(ctx context.Context, t *store.Table, server *ui.Server,
 	}
 }
 
-// sayBroke reports a break through the page on stderr, even with -q: it is the only trace
-// of the operator, the grant and the reason.
+// sayBroke reports a break through the page on stderr, even with -q. This message is the
+// only trace of the operator, the grant and the reason.
 func (c *Commands) sayBroke(r leasehold.Record, reason string) {
 	text := fmt.Sprintf("%s: the page broke the grant of %s", wording.Time(c.Now()), say.Grant(r))
 	if reason != "" {
@@ -139,8 +139,8 @@ func (c *Commands) sayBroke(r leasehold.Record, reason string) {
 	c.Say.Always("%s", text)
 }
 
-// shortestSecret is the least length of a secret in a file, so that an unrelated file is
-// refused.
+// shortestSecret is the minimum length of a secret in a file. It makes the command refuse
+// an unrelated file.
 const shortestSecret = 32
 
 // uiSecret returns a new secret or, if file is given, the secret in file. It creates the

@@ -132,8 +132,8 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 
 // wordsFor returns the arguments that break the grant in r, and no other, without asking.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
-	// No library writes a version longer than this. With a shortened version, the command
-	// breaks no grant.
+	// No library writes a version longer than this. If the version is longer and so is
+	// shortened here, the command breaks no grant.
 	words := f.store + " --token " + wording.ShellWord(visible.Middle(grantOf(r), visible.Longest))
 	if f.reason.Value != "" {
 		words += " --reason " + wording.ShellWord(f.reason.Value)

@@ -20,7 +20,8 @@ in the process, dynoxide over loopback; both keep their tables in memory, and
 both ran on this machine, one after the other.
 `
 
-// line is a benchmark's result: server, workers, nanoseconds per operation.
+// line matches the result of a benchmark: the server, the number of workers and the
+// nanoseconds per operation.
 var line = regexp.MustCompile(`^Benchmark\w+/(memory|dynoxide)/(\d+)\S*\s+\d+\s+([\d.]+) ns/op`)
 
 func main() {

@@ -35,7 +35,7 @@ type golden struct {
 	Items []any `json:"items"` // DynamoDB JSON
 }
 
-// kase is a golden record to be made.
+// kase describes a golden record to make.
 type kase struct {
 	peer     peers.Peer
 	name     string
@@ -82,7 +82,7 @@ func (c kase) record(ctx context.Context, server *engines.Server) (golden, error
 		if err != nil {
 			return golden{}, err
 		}
-		var sorted any // sorted by name, unlike the SDK's output
+		var sorted any // decoded, so that the attributes are written in the order of their names, unlike in the SDK's output
 		if err := json.Unmarshal(b, &sorted); err != nil {
 			return golden{}, err
 		}

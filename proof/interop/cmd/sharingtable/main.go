@@ -29,11 +29,11 @@ type event struct {
 	Action  string
 	Test    string
 	Output  string
-	Elapsed float64 // seconds
+	Elapsed float64 // duration in seconds
 }
 
 func show(in io.Reader, out io.Writer) error {
-	printed := map[string]string{} // output of each test
+	printed := map[string]string{} // output of each test, by the test's name
 	var ended []event
 	failed := false
 	for lines := json.NewDecoder(in); ; {

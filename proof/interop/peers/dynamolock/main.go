@@ -81,7 +81,7 @@ func main() {
 		switch err := strict.Decode(&r); {
 		case err != nil:
 			d.answer(reply{ID: r.ID}, fmt.Errorf("%w: %w", errUnsupported, err))
-		case r.Do == "open": // not concurrently, because all other requests need the client
+		case r.Do == "open": // done before the next line is read, because all other requests need the client
 			d.answer(reply{ID: r.ID}, d.open(r))
 		default:
 			go func() {

@@ -92,8 +92,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	return false, called
 }
 
-// besides joins fn's error called to asked, the error that describes why fn's context
-// ended. It returns asked alone if fn returned nil or an error that matches cause.
+// besides joins two errors: asked, which says why fn's context ended, and called, which fn has returned. It returns asked alone if called is nil or matches cause.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

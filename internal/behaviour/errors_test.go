@@ -179,7 +179,7 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 	})
 }
 
-func TestRecordErrorAdvisesToRenameAttributeOfFreeLock(t *testing.T) {
+func TestRecordErrorSuggestsRenamingAttributeOfFreeLock(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Dynamolock{}, layout.AWSLabs{}} {
 		for name, own := range map[string]map[string]types.AttributeValue{
 			"kind":              {"kind": lab.Str("invoice")},

@@ -260,7 +260,7 @@ func TestDetachAfterHandOverRenewsBeforeDetaching(t *testing.T) {
 	})
 }
 
-func TestDetachSendsNothingIfHandOverIsAlreadyRenewed(t *testing.T) {
+func TestDetachSendsNothingIfHandedOverLockIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		w.Release(l.lock)

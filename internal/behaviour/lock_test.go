@@ -140,7 +140,7 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 	}
 }
 
-func TestTrustIsCountedFromBeforeRenewalWasSent(t *testing.T) { // python_dynamodb_lock counts from after the call
+func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // python_dynamodb_lock counts from after the call
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))

@@ -303,7 +303,7 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 
 // A hand-over has a short lease, and a possible difference between the clocks shortens it
 // further.
-func TestQueueHeadIsNotHandedKeyWithLittleTrust(t *testing.T) {
+func TestKeyIsNotHandedToHeadThatWouldTrustItTooBriefly(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)

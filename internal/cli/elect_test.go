@@ -139,8 +139,7 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const candidates, deaths = 3, 10
-	// The mark is created exclusively, so it must not exist: no other leader may run. Only
-	// a killed leader may have left its mark, which contains its CMD's process id.
+	// Creating the mark fails if it exists, which would mean that another leader runs. Only a leader that was killed may leave its mark behind. The mark contains the process id of that leader's CMD.
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
 			before=$(cat leads)

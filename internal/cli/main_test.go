@@ -143,8 +143,7 @@ func bare(dir string) []string {
 	}
 }
 
-// newStoreFile creates the file of a local store and its directory, so that commands find it and
-// report nothing.
+// newStoreFile creates the file of a local store and its directory, so that commands find it and do not say that they have created it.
 func newStoreFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

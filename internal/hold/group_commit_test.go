@@ -304,7 +304,7 @@ func TestGroupReleaseWaitsForCommitsInProgress(t *testing.T) {
 	}
 }
 
-func TestUnansweredGroupCommitAndReleaseReportsNoLoss(t *testing.T) {
+func TestGroupCommitAndReleaseWithoutReplyIsNotCalledLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))

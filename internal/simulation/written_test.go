@@ -7,9 +7,7 @@ import (
 	"testing"
 )
 
-// TestWritesOfSimulationArePassedToModels writes the histories of seeds to the file that
-// LEASEHOLD_WRITES names, so that proof/spec can check them against the models. With
-// LEASEHOLD_BROKEN it writes the histories of a variant that is broken on purpose.
+// TestWritesOfSimulationArePassedToModels simulates several seeds, and writes the history of each run to the file that LEASEHOLD_WRITES names. proof/spec checks these histories against the models. With LEASEHOLD_BROKEN the test simulates a variant that is broken on purpose.
 func TestWritesOfSimulationArePassedToModels(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {

@@ -24,7 +24,7 @@ var mayOverflow = map[string]string{
 	"internal/durations/durations.go": "it is the arithmetic that saturates",
 }
 
-// Three times a lease of 98 years overflows and is negative. So only package durations may
+// A lease of 98 years, multiplied by three, overflows and becomes negative. So only package durations may
 // add, subtract or multiply durations. Constants and the time between two readings of one
 // clock are exceptions.
 func TestDurationArithmeticSaturates(t *testing.T) {

@@ -171,9 +171,7 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 // begins: if that process ends later, the process that adopts orphans becomes the parent.
 var parent = os.Getppid()
 
-// parentEvery is the interval at which the parent is checked. A signal at the parent's
-// death (PR_SET_PDEATHSIG) would be sent when one of the parent's threads ends, and only on
-// Linux.
+// parentEvery is the interval at which the parent is checked. A signal at the parent's death (PR_SET_PDEATHSIG) is not used, as it exists only on Linux. It also comes too early: when the thread that started this process ends, even if the parent lives on.
 const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when the process that started this one has

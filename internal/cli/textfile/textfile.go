@@ -124,8 +124,7 @@ func (r *Run) before() (content []byte, values map[string]float64, err error) {
 	return content, values, nil
 }
 
-// Write writes the metrics of the run, which ended with code and err. Its error is only a
-// warning: CMD has run.
+// Write writes the metrics of the run, which ended with code and err. Callers show its error only as a warning, because CMD has already run.
 func (r *Run) Write(now time.Time, code int, err error) error {
 	if r == nil {
 		return nil

@@ -99,8 +99,8 @@ func (r *request) wanted(c *Client) *acquire.Want {
 	return &r.Want
 }
 
-// granted emits the outcome of a call. If the client is closing, granted releases the keys
-// that the call has acquired, as Close may have missed them.
+// granted emits an event with the outcome of a call. If the client is closing, granted
+// releases the keys that the call has acquired, as Close may have missed them.
 func (c *Client) granted(ctx context.Context, began decide.Instant, found acquire.Result, err error) error {
 	if err != nil {
 		if err == ErrClosed { //nolint:errorlint // what wraps it names the key
@@ -119,7 +119,7 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found acquir
 		h := held.(*hold.Lock)
 		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.Key(), Token: h.Token(), Took: took,
 			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local}, undo)
-		requests = 0 // the first event counts the requests of the call
+		requests = 0 // only the first event has the number of requests of the call
 	}
 	return nil
 }
@@ -173,8 +173,8 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 }
 
 // differsFrom returns the first option that asks for something that the grant does not
-// have, or "" if there is none. Sharing a grant sends no request, so it cannot store what
-// an option asks for.
+// have, or "" if there is none. To share a grant, the client sends no request, so it cannot
+// store what an option asks for.
 func (r *request) differsFrom(h *hold.Lock) string {
 	switch lease := h.Duration(); {
 	case r.lease != 0 && r.lease != lease:

@@ -31,7 +31,7 @@ type Client struct {
 	leases      *lease.Leases
 	holds       *hold.Holds
 	waitFails   waitFails
-	moved       lineAMinute // limits these log lines to one a minute: while all Regions are down, requests keep moving between them
+	moved       lineAMinute // limits the log lines about moves between Regions to one a minute; while all Regions are down, requests keep moving
 	connections connections
 	waiting     atomic.Int64
 }
@@ -129,7 +129,8 @@ func (c *Client) emit(ctx context.Context, e Event) {
 }
 
 // emitOr emits an event on a caller's goroutine. If OnEvent panics, the caller never
-// receives the locks that the event reports, so undo gives them back.
+// receives the locks that the event reports. In that case emitOr calls undo, which gives
+// these locks back.
 func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 	told := false
 	defer func() {

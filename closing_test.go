@@ -98,9 +98,9 @@ func TestSharedCommitDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// Ending a lock first ends its lease, and then the contexts of its handles. On a busy
-// machine much time may pass between the two steps. Another goroutine may read the lock
-// during that time.
+// A lock ends in two steps: first its lease ends, and then the contexts of its handles. On
+// a busy machine much time may pass between the two steps. Another goroutine may read the
+// lock during that time.
 func TestReadAfterLeaseEndReportsEndOfLock(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

@@ -46,7 +46,7 @@ type Config struct {
 	Layout layout.Layout
 
 	// Owner names this client in its records, for people. At most 255 bytes. Default
-	// host/pid. A random suffix is always added, so that no two clients have one owner.
+	// host/pid. A random suffix is always added, so no two clients have the same owner.
 	Owner string
 
 	// Lease is how long a grant or a renewal lasts, and so how long a dead holder blocks
@@ -65,11 +65,11 @@ type Config struct {
 	Margin time.Duration
 
 	// MaxSkew is the most by which this machine's wall clock may ever be wrong; leasehold
-	// doctor measures it. If holder and waiter set it, the waiter takes over MaxSkew after
-	// the lease has ended by the clock, without observing a lease first; the holder trusts
-	// its lock for MaxSkew less. If a clock is wrong by more, two clients may hold one
-	// lock: fence what must not happen twice. Native layout only; layouts with an expiry
-	// time have a MaxSkew of their own. Default 0: wall clocks do not count.
+	// doctor measures it. If holder and waiter set it, the waiter takes over without
+	// observing a lease first, once its clock is MaxSkew past the lease's end; the holder
+	// trusts its lock for MaxSkew less. If a clock is wrong by more, two clients may hold
+	// one lock: fence what must not happen twice. Native layout only; layouts with an
+	// expiry time have a MaxSkew of their own. Default 0: wall clocks are not used.
 	MaxSkew time.Duration
 
 	// PollMax is the longest mean pause between two reads of a waiter, in a layout without
@@ -171,7 +171,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	switch {
 	case margin < 0:
 		bad("Margin is %v: negative", margin)
-	case !long: // skips the other limits, as they depend on a valid lease
+	case !long: // skips the checks below, as they depend on a valid lease
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
 	case skew > 0 && trust < lease.ShortestTrust:
@@ -246,8 +246,8 @@ func withUnit(d time.Duration) string {
 	return fmt.Sprintf("%d * %s", d.Nanoseconds(), unit)
 }
 
-// checkDB returns an error if db can never answer a request, or if two clients that use db
-// could hold one lock.
+// checkDB returns an error if db can never answer a request. It also returns an error if
+// two clients that use db could hold the same lock at the same time.
 func checkDB(db DB, l layout.Layout) error {
 	if sdk, ok := db.(*dynamodb.Client); db == nil || ok && sdk == nil {
 		return errors.New("leasehold: config: the DynamoDB client is nil: pass dynamodb.NewFromConfig(cfg)")

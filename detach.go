@@ -83,7 +83,7 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 // nothing is sent. A resumed lock cannot be released with MarkDone.
 func (l *Lock) Detach() (Grant, error) {
 	switch h := l.h.Lock(); {
-	case l.Err() != nil: // returns the error of the handle
+	case l.Err() != nil: // the handle has ended, so its error is returned
 	case h.UnderSession():
 		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")
 	}

@@ -254,8 +254,9 @@ func (cfg *Config) unsupported(feature string) error {
 	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
 }
 
-// checkTransactions returns an error if the table is known to have no transactions. While
-// the Regions are still being asked, it waits for their answer, for a few seconds at most.
+// checkTransactions returns an error if the table is known to have no transactions. If the
+// client is still asking the Regions, checkTransactions first waits for their answer, for a
+// few seconds at most.
 func (c *Client) checkTransactions(ctx context.Context) error {
 	several := c.env.Requests.Regions
 	if several == nil {
@@ -328,7 +329,7 @@ func advise(err error) string {
 	return decide.Advice(err)
 }
 
-// adviseSilence returns advice about a request that had no reply. It returns none if the
+// adviseSilence returns advice about a request that had no reply. It returns "" if the
 // caller cancelled the request: such an error says nothing about DynamoDB.
 func adviseSilence(err error) string {
 	var sent *smithy.OperationError

@@ -18,7 +18,7 @@ const (
 	EventThrottled  EventKind = "throttled"   // a request was throttled, and is retried
 	EventWaitError  EventKind = "wait_error"  // the requests of a wait fail, and are retried; the first time, then once a minute
 	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant, except a try that met a holder; Took: since the call
-	EventRegion     EventKind = "region"      // package regions: requests go to Region now; Err: why the Region before was left; nil back home
+	EventRegion     EventKind = "region"      // package regions: requests now go to Region; Err: why the last Region was left; nil back home
 )
 
 // Event reports one thing that has happened. Fields that do not apply are zero. Held can be

@@ -26,7 +26,7 @@ func newGroup(ctx context.Context, locks []*Lock) *Group {
 	return &Group{g: hold.NewGroup(ctx, handles), locks: locks}
 }
 
-// group returns the group of this lock alone: methods that Lock and Group share are written
+// group returns a group of only this lock. Methods that Lock and Group share are written
 // for a Group.
 func (l *Lock) group() *Group { return &Group{g: l.h.Group(), locks: []*Lock{l}} }
 
@@ -69,8 +69,8 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	return err
 }
 
-// beginWork counts a function in Do for every lock. If one lock has ended, it counts the
-// function for no lock, and releases the other locks.
+// beginWork records for every lock that a function in Do is running. If one lock has ended,
+// beginWork records nothing, and releases the other locks.
 func (g *Group) beginWork(ctx context.Context) error {
 	for i, l := range g.locks {
 		if err := l.h.BeginWork(); err != nil {

@@ -98,7 +98,7 @@ func newLock(c *Client) *Lock {
 // lockOf returns the Lock of a handle.
 func lockOf(h *hold.Handle) *Lock { return h.Of.(*Lock) }
 
-// warned returns the expiry warnings of a call, set up to pass l to their functions.
+// warned converts the expiry warnings of a call. Each warning passes l to its function.
 func (l *Lock) warned(asked []warning) []hold.Warning {
 	warnings := make([]hold.Warning, len(asked))
 	for i, w := range asked {
@@ -160,8 +160,8 @@ func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
 	return g.g.Release(ctx, terms)
 }
 
-// terms returns the terms on which each lock is released. If an option is invalid, it
-// returns the error, and the terms without options.
+// terms returns the terms of each lock's release. If an option is invalid, it returns the
+// error, together with the terms that apply without options.
 func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 	terms := make([]hold.Terms, len(g.locks))
 	var bad error

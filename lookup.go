@@ -265,8 +265,8 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	return err
 }
 
-// forgetting is the operation that removes one mark. It has no version, and needs none: it
-// has succeeded once the record lacks the mark, whichever attempt removed it.
+// forgetting is the operation that removes one mark. It needs no version: it has succeeded
+// as soon as the record lacks the mark, whichever attempt removed the mark.
 type forgetting struct {
 	c     *Client
 	proto protocol.Native

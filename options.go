@@ -100,10 +100,10 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn, on a goroutine of its own, when less than left remains until
-// Lock.TrustedUntil, as when renewals fail: once, and again only after a renewal has
-// succeeded. It calls fn also if the lock is lost before, but not if it is released. It may
-// be given several times.
+// WithExpiryWarning calls fn, on its own goroutine, when less than left remains until
+// Lock.TrustedUntil, as when renewals fail. It calls fn again only after a renewal has
+// succeeded. It calls fn also if the lock is lost before, but not if it is released. The
+// option may be repeated.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
@@ -182,8 +182,8 @@ type ListOptions struct {
 
 // BreakOptions are the options of Break.
 type BreakOptions struct {
-	Reason      string // for the holder's LostError; stored in the record; at most 1000 bytes
-	IfUnrenewed bool   // only if the holder, which was found dead, has not renewed since the record was read
+	Reason      string // stored in the record, for the holder's LostError; at most 1000 bytes
+	IfUnrenewed bool   // break only if the holder, found dead, has not renewed since the record was read
 }
 
 // Once acquires the key unless the last work done under it has this label. Then the error

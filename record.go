@@ -275,8 +275,8 @@ func (d *Done) String() string {
 }
 
 // formerOf returns the last grant of a free key or, while the key is held, the grant before
-// the current one. It returns nil if the record does not contain it, as after a release and
-// another grant. last is the last of the key's grants that was taken over.
+// the current one. It returns nil if the record does not show that grant, for example after
+// a release and a new grant. last is the key's latest grant that was taken over.
 func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	switch {
 	case r.Released && r.Owner == "":

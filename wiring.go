@@ -91,8 +91,9 @@ func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
 }
 
-// regionNews reports, as an event and in the log, that requests now go to another Region,
-// or never will. It does not delay the request that noticed it.
+// regionNews reports, as an event and in the log, that requests now go to another Region.
+// If requests will never leave home, it only logs that. It does not delay the request that
+// noticed the change.
 func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	log := c.env.Log.With("region", now.Region, "table", c.cfg.Table)
 	c.env.Detach(func() {
@@ -109,8 +110,8 @@ func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	})
 }
 
-// emitGaveUp emits the event of a call that ended without a grant. It emits no event if a
-// call with NoWait found the key held.
+// emitGaveUp emits the event of a call that ended without a grant. It emits no event if the
+// call used NoWait and found the key held.
 func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, requests int, err error) {
 	held := (*HeldError)(nil)
 	if errors.As(err, &held) && held.Err == nil {

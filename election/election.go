@@ -78,9 +78,10 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // and value is not empty, the error matches errors.ErrUnsupported, and no request is sent.
 //
 // ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign
-// returns the errors of Acquire. With leasehold.NoWait it does not wait for a live leader,
-// but replaces a dead one. This suits a process that need not lead. After a step-down that
-// OnStepDown reported, it first waits until every other candidate has read the record.
+// returns the errors of Acquire. With leasehold.NoWait, Campaign does not wait for a live
+// leader, but replaces a dead one. This suits a process that need not lead. If OnStepDown
+// has reported a request to step down, the next Campaign first waits until every other
+// candidate has read the record.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) {
 		e.letOthers(ctx)
@@ -104,13 +105,13 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 // Leader is the leader as the record shows it.
 type Leader struct {
 	Owner string // empty in layouts without owners
-	Value string // value of the leader; after a hand-over, the previous leader's value for up to a second
-	Token int64  // zero if there is no leader, or for a peer whose grants have no token
+	Value string // value that the leader gave to Campaign; after a hand-over, the previous leader's value for up to a second
+	Token int64  // number of the term; zero if there is no leader, or if the leader is a peer whose grants have no token
 }
 
-// Leader reads the leader once. It returns ErrNoLeader if there is no leader. It returns a
-// leader that has died until the next leader is elected. A single read cannot show whether
-// a leader is live, but Observe can.
+// Leader reads the leader once. It returns ErrNoLeader if there is no leader. If the leader
+// has died, Leader still returns it until the next leader is elected. A single read cannot
+// show whether a leader is live, but Observe can.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	r, err := e.locks.Get(ctx, e.key)
 	switch {

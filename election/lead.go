@@ -14,25 +14,25 @@ import (
 // leader.
 //
 // When a term is lost, fn's context ends. Once fn has returned any result, Lead campaigns
-// again. Lead returns if fn returns while still leading: it then resigns and returns fn's
-// error. It also returns when ctx ends, with an error that matches the cause of ctx and
-// ctx.Err(). That error also includes fn's error unless fn returned the cause.
+// again. Lead returns if fn returns while this process still leads: Lead then resigns and
+// returns fn's error. Lead also returns when ctx ends, with an error that matches the cause
+// of ctx and ctx.Err(). That error also includes fn's error unless fn returned the cause.
 //
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with
-// ErrAsked while the term continues, so that fn can end its work under it: it uses
-// term.Context for that work. Once fn has returned any result, Lead releases the term,
+// ErrAsked, but the term continues, so that fn can end its work while it still leads. For
+// that work fn uses term.Context. Once fn has returned any result, Lead releases the term,
 // waits until every other candidate has read the record, and campaigns again.
 //
-// fn's context is ctx bound to the term: it ends with either. When ctx ends or the client
-// is closed (leasehold.ErrClosed), Lead waits for fn and then releases the term. No other
-// candidate is elected while fn runs under a term that is renewed. A fn that ignores the
-// end of a lost term runs beside the next leader, and only writes that are fenced by the
-// term are safe from it. This Election never calls fn again before the earlier call has
-// returned.
+// fn's context is ctx bound to the term: it ends when ctx or the term ends. When ctx ends
+// or the client is closed (leasehold.ErrClosed), Lead waits for fn and then releases the
+// term. No other candidate is elected while fn runs under a term that is renewed. If fn
+// keeps running after its term was lost, it runs beside the next leader. Its writes that
+// are fenced by the term then fail, but its other writes may still be applied. This
+// Election never calls fn again before the earlier call has returned.
 //
 // If fn panics or exits its goroutine, Lead first releases the term. Lead returns errors of
-// Campaign that waiting does not resolve. A denial of access is such an error only until
-// this Election has won a term: after that it may be temporary, and Lead continues to
+// Campaign that waiting does not resolve. Until this Election has won a term, a denial of
+// access is such an error. After that a denial may be temporary, and Lead continues to
 // campaign.
 func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
@@ -52,16 +52,16 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 	}
 }
 
-// serve calls fn under a term. again means that the term was lost before fn had returned, or
-// was released because of a request to step down.
+// serve calls fn under a term. again is true if the term was lost before fn had returned,
+// or was released because of a request to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
-	var called error       // the error that fn has returned
-	var asked, ended error // the causes with which ctx (asked) and the term (ended) had ended when fn returned
+	var called error       // error that fn has returned
+	var asked, ended error // causes with which ctx and the term, respectively, had ended when fn returned; nil if not ended
 	looked := false
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
-	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail for a term of Campaign
+	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail, as Campaign returned the term
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()
 		select {
@@ -74,7 +74,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 		}
 		return called
 	})
-	if !looked { // true if ctx or the term had ended before fn began
+	if !looked { // the function above did not run, as ctx or the term had ended before
 		look()
 	}
 	switch {
@@ -92,7 +92,9 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	return false, called
 }
 
-// besides joins two errors: asked, which says why fn's context ended, and called, which fn has returned. It returns asked alone if called is nil or matches cause.
+// besides joins the errors asked and called. asked says why fn's context ended, and called
+// is the error that fn has returned. besides returns asked alone if called is nil or
+// matches cause.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

@@ -101,7 +101,7 @@ func TestLeadCampaignsAgainIfTermWasBrokenBeforeRelease(t *testing.T) {
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
 			calls++
 			if calls == 1 {
-				breakTerm(w, other) // the leader does not know about the break: no renewal has shown it yet
+				breakTerm(w, other) // the leader does not know about the break yet, as no renewal has shown it
 			}
 			return nil
 		})
@@ -137,7 +137,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 		}()
 		lab.Elapse(time.Second)
 		cancel(stop)
-		isStop := func(err error) bool { // matches an error that reads as the cause alone, and also matches context.Canceled
+		isStop := func(err error) bool { // reports whether the text of an error is only the cause's, and the error also matches context.Canceled
 			return errors.Is(err, stop) && errors.Is(err, context.Canceled) && err.Error() == stop.Error()
 		}
 		if err := <-campaigned; !isStop(err) {
@@ -245,7 +245,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 			go func() { led <- e.Lead(t.Context(), "", lead) }()
 		}
 		synctest.Wait()
-		for range 2 { // breaks the term of the running function, then the term that waits for this function to return
+		for range 2 { // first breaks the term of the running function, and then the next term, which waits for this function to return
 			breakTerm(w, other)
 			lab.Elapse(time.Minute)
 		}

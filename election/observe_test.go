@@ -33,7 +33,7 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "b"))
 
-		late := observe(t, watching) // this observer begins later, and is yielded the current leader at once
+		late := observe(t, watching) // a second observer, which begins later and receives the current leader at once
 		late.shows(leaderOf(first, "b"))
 		if err := late.end(); err != nil {
 			t.Error(err)
@@ -64,8 +64,8 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 	})
 }
 
-// A peer's terms have no number. So the number does not change when the same leader gets a
-// new term.
+// The terms of a peer have no number. So the number stays the same when the same leader
+// gets a new term.
 func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())

@@ -56,7 +56,7 @@ func TestObserveOmitsLeaderWhoseSessionHasEnded(t *testing.T) {
 		before := len(wire.Sent())
 		lab.Elapse(time.Minute)
 		o.next()
-		if n := len(wire.Sent()) - before; n > 60*5 { // at most five a second, for the record and the session's row
+		if n := len(wire.Sent()) - before; n > 60*5 { // allows five requests a second, for the record and the session's row
 			t.Errorf("%d reads in a minute", n)
 		}
 		if err := c.Close(t.Context()); err != nil { // Close marks only the session as ended
@@ -128,7 +128,7 @@ func TestObserveYieldsLeaderAgainIfItRenewsAfterPresumedDeath(t *testing.T) {
 	})
 }
 
-// A reply shows the state at the time of the request, not at its arrival.
+// A reply shows the state when the request was sent, and not when the reply arrives.
 func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -175,7 +175,7 @@ func TestObserveOmitsLeaderWhoseTermIsNotTrusted(t *testing.T) {
 			case r.Op == "GetItem":
 				return r.Send()
 			}
-			return nil, lab.ErrReset // no request that would release the term gets through either
+			return nil, lab.ErrReset // drops every request, so that the term cannot be released either
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()

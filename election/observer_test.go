@@ -83,5 +83,5 @@ func leaderOf(term *leasehold.Lock, value string) election.Leader {
 
 var nobody election.Leader
 
-// polls is the longest delay until a change is yielded: two longest polls.
+// polls is the longest time from a change until an observer yields it: two longest polls.
 const polls = 2 * 500 * time.Millisecond

@@ -25,18 +25,19 @@ var (
 )
 
 // StepDown asks the leader to resign, and returns nil once it no longer leads. The leader
-// reads the request at its next renewal, and ends its work first. StepDown waits for that
-// until ctx ends. A leader stays if it does not handle requests (it leads by neither Lead nor
-// OnStepDown, or runs an older version), or if its function does not return.
-// leasehold.Client.Break ends its term at once.
+// reads the request at its next renewal. It then ends its work, and resigns after that.
+// StepDown waits until the leader has resigned or ctx ends. Some leaders do not resign. A
+// leader does not handle requests if it leads by neither Lead nor OnStepDown, or runs an
+// older version. A leader also stays if its function does not return.
+// leasehold.Client.Break ends the term of such a leader at once.
 //
 // The request concerns one term: a late request does not affect a later leader, and asking
 // twice has the same effect as asking once. StepDown returns ErrNoLeader if there is no
-// leader. It returns ErrLeaderDead at once if the leader appears dead by the time in its
-// record, and otherwise once it was observed for its lease and found dead. Layouts other than
-// layout.Native, and leaders under a shared lease, do not support requests: the error matches
-// errors.ErrUnsupported. StepDown returns leasehold.ErrUnknownOutcome if ctx ended before the
-// request was answered.
+// leader. If the leader appears dead by the time in its record, StepDown returns
+// ErrLeaderDead at once. Otherwise it returns ErrLeaderDead if it has observed the leader
+// for its lease and found it dead. Layouts other than layout.Native, and leaders under a
+// shared lease, do not support requests: the error matches errors.ErrUnsupported. StepDown
+// returns leasehold.ErrUnknownOutcome if ctx ended before the request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
 	env := e.in.Env()
 	if env.Native == nil {
@@ -71,8 +72,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 	}
 }
 
-// ask sends the request until it is answered. A failed condition counts as an answer: it
-// means that the record contains another grant, as far as one request can show.
+// ask sends the request until it is answered. A failed condition counts as an answer: as
+// far as one request can show, the record then contains another grant.
 func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	w := env.Native.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, env.Owner, env.Wall())
 	silent := false
@@ -92,10 +93,10 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 
 // awaitEnd waits until the record no longer contains the grant of r. If the leader has
 // replaced that grant by a new one, awaitEnd returns the record with the new grant. A
-// leader replaces a grant that had no answer, or a grant that was handed over while the
-// leader has a value to store. Such a leader has not read the request. A leader that has
-// renewed its grant does not replace it: a new grant then means that the leader has
-// resigned and was elected again.
+// leader replaces a grant that had no answer. It also replaces a grant that was handed
+// over, if it has a value to store. A leader that replaces its grant has not read the
+// request. A leader that has renewed its grant does not replace it. In that case a new
+// grant means that the leader has resigned and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	renewed := wasRenewed(r)
 	for seen, err := range e.locks.Watch(ctx, e.key) {
@@ -114,19 +115,19 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 	return nil, attempts.Cause(ctx)
 }
 
-// wasRenewed reports whether a record was written again after its grant. The version alone
-// does not show this, as a hand-over also writes a version that differs from the grant's.
-// But in a record that was handed over, the time of the grant equals the time of the write,
-// as both come from one clock.
+// wasRenewed reports whether a record was written again after its grant. It is not enough
+// to compare the version with the grant: a hand-over also writes a version that differs
+// from the grant. But in a record that was handed over, the time of the grant equals the
+// time of the write, as both come from one clock.
 func wasRenewed(r leasehold.Record) bool {
 	return r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 }
 
 // OnStepDown registers fn for the terms of Campaign; Lead handles requests itself. fn is
-// called once if a client asks the leader to step down. It is called on a goroutine that must
-// not wait. The leader should then end its work and release the term. OnStepDown returns an
-// error, and never calls fn, if fn is nil or if term was not granted to this Election's
-// client.
+// called once if a client asks the leader to step down. fn must not block, as the goroutine
+// that calls it must not wait. The leader should then end its work and release the term.
+// OnStepDown returns an error, and never calls fn, if fn is nil or if term was not granted
+// to this Election's client.
 func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	if fn == nil {
 		return fmt.Errorf("election: step down from %s: the function is nil", e.key)

@@ -18,8 +18,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// works returns a function that leads until its context ends. It then works under its term
-// for the time ends, and sends the cause to why.
+// works returns a function that leads until its context ends. The function then works under
+// its term for the duration ends. At last it sends the cause with which its context ended
+// to the channel why.
 func works(ends time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -198,8 +199,8 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 		if len(why) > 0 || w.Item(seat)["stepDown"] != nil {
 			t.Errorf("the next leader was asked: %v", w.Item(seat)["stepDown"])
 		}
-		// The record still contains this request to an earlier leader. A grant by an older
-		// version of leasehold leaves a record in that state.
+		// The record still contains a request to an earlier leader. An older version of
+		// leasehold leaves a record in that state when it acquires the key.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
@@ -290,8 +291,8 @@ func TestStepDownRejectsLeadersThatCannotBeAsked(t *testing.T) {
 	})
 }
 
-// hears fails the test unless a leader's work has ended because the leader was asked to
-// step down.
+// hears fails the test unless a leader's work has ended because a client asked the leader
+// to step down.
 func hears(t *testing.T, why <-chan error) {
 	t.Helper()
 	select {
@@ -426,9 +427,9 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 	})
 }
 
-// A release does not know of a candidate that joined the queue after the leader's last
-// renewal. Such a candidate reads four times a second, even if the pauses of others are
-// shorter.
+// The last renewal before a release cannot show a candidate that joins the queue after it,
+// so the release does not know of that candidate. Such a candidate reads four times a
+// second, even if the pauses of others are shorter.
 func TestStepDownWaitsUntilQueuedCandidateHasRead(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond

@@ -38,7 +38,7 @@ type signature struct {
 }
 
 // claimed returns the signature of a request that claims to be signed with the key. It does
-// not read the body, so a client without the key cannot even make the server read one.
+// not read the body, so a client without the key cannot make the server read a body.
 func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	given := r.Header.Get("Authorization")
 	if given == "" {

@@ -84,11 +84,11 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 	return whole.String(), func() { b.turn.Release(1); leave() }, nil
 }
 
-// drain prepares the refusal of a body that is too large. It helps clients that send the
-// whole body before they read the answer. Call read after the refusal has been written:
-// read reads and discards the rest of the body. If the connection were closed with bytes
-// unread, it would be reset, and the client would not see why its request was refused.
-// Nothing is read if no deadline can be set.
+// drain prepares the refusal of a body that is too large. Some clients send the whole body
+// before they read the answer. If the connection were closed with bytes unread, it would be
+// reset. Such a client would then not see why its request was refused. So the caller must
+// call read after it has written the refusal: read reads and discards the rest of the body.
+// It reads nothing if no deadline can be set.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // if this fails, setting the deadline fails too

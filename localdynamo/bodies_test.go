@@ -91,7 +91,7 @@ func TestTotalSizeOfBodiesInFlightIsBounded(t *testing.T) {
 		t.Fatal("no room for the largest body")
 	}
 	for name, tc := range map[string]struct{ length, room int64 }{
-		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody}, // a body in chunks may become as long as the largest
+		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody}, // a body in chunks occupies room for the largest body, because its length is unknown
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestTotalSizeOfBodiesInFlightIsBounded(t *testing.T) {
 					})
 				}
 				all.Wait()
-				// From each of the other clients, the engine has read no more than it reads
-				// of a small body.
+				// Only four large bodies have room at once. From each of the other clients,
+				// the engine has read at most one byte more than the largest small body.
 				if most, bound := u.most.Load(), int64(fourRoom+(clients-4)*(smallBody+1)); most > bound || most < large {
 					t.Errorf("%d bytes were under way at once, want %d at most", most, bound)
 				}

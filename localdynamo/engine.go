@@ -38,7 +38,7 @@ type Engine struct {
 	projections *cache[[]expr.Path]
 	bodies      *bodies
 	requests    atomic.Uint64
-	panics      sync.Map // operations whose requests have panicked, by target
+	panics      sync.Map // set of the operations in whose requests the engine has panicked; the keys are targets
 	closed      atomic.Bool
 }
 
@@ -126,18 +126,19 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // ServeHTTP answers one DynamoDB request. It checks no credentials unless WithAccessKey is
-// given: serve it on loopback only. It refuses requests from browser pages, which could
-// otherwise reach loopback from any site. Set the timeouts of the http.Server: they bound
-// how long it waits for a body. Bodies of more than 64 KB may occupy 64 MB in total.
-// Further bodies of that size wait for up to 30 seconds. Smaller bodies do not wait. A
-// client whose body is too large gets its answer before the connection is closed.
+// given: without it, serve on loopback only. ServeHTTP refuses requests from browser pages,
+// which could otherwise reach loopback from any site. Set the timeouts of the http.Server,
+// because they limit how long ServeHTTP waits for a body. Bodies of more than 64 KB may
+// occupy 64 MB in total. A further body of more than 64 KB waits for up to 30 seconds.
+// Smaller bodies do not wait. If a body is too large, the client gets its answer before the
+// connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // a client that sends Expect asks before it sends the body, so it needs no drain
+	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // a client that sends Expect waits for the answer before it sends the body, so there is nothing to drain
 		defer drain(w, r)()
 	}
 	for name, values := range e.header(reply) {
@@ -154,8 +155,8 @@ func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 	case r.Method != http.MethodPost:
 		return refuse(newError(typeUnknown, "a DynamoDB request is a POST, and this is a "+r.Method))
 	case r.Header.Get("Origin") != "":
-		// Every browser sends this header with a POST, and no script can omit it. So a site
-		// whose DNS name points at this machine is excluded, too.
+		// Every browser sends the header Origin with a POST, and no script can omit it. So
+		// this check also excludes a site whose DNS name points at this machine.
 		return refuse(&apiError{status: http.StatusForbidden, kind: typeDenied, message: "the request comes from a page in a browser"})
 	}
 	var signed *signature

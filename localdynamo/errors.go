@@ -32,7 +32,7 @@ type apiError struct {
 	kind    string // one of the types above
 	message string
 	item    item     // the item that failed the condition, if the request asked for it
-	reasons []reason // one for each action of a cancelled transaction
+	reasons []reason // one reason for each action of a cancelled transaction
 }
 
 // reason is the result of one action of a cancelled transaction.

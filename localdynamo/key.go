@@ -60,8 +60,8 @@ func appendSortable(b []byte, v value) []byte {
 	return append(b, endOfText...)
 }
 
-// endOfText ends a sortable text. It sorts before any longer text, since a zero
-// byte within a text is followed by 0xff.
+// endOfText ends a sortable text. A text sorts before every longer text that begins with
+// it, because a zero byte within a text is followed by 0xff.
 const endOfText = "\x00\x00"
 
 // appendSortableNumber appends one byte for the sign, then the exponent, then the digits.

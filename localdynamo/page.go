@@ -93,7 +93,8 @@ func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 }
 
 // reversed yields the pairs from last to first. It loads all pairs into memory, because a
-// Store can only iterate forward. A partition in a test is small.
+// Store can only iterate forward. The pairs fit into memory, because a partition in a test
+// is small.
 func reversed(pairs iter.Seq2[[]byte, []byte]) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		var all [][2][]byte

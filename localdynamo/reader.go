@@ -11,10 +11,11 @@ import (
 // maxSkipped bounds the nesting of JSON values that the engine ignores.
 const maxSkipped = 512
 
-// maxValues limits the members and elements of a request, because each may take ten times
-// as many bytes in memory as in the request. A single item always stays below the limit.
-// The smallest value, a NULL in a list, takes 2 bytes of the 400 KB that an item may have.
-// It counts as an element and as a member.
+// maxValues is the largest number of members and elements in a request. The number is
+// limited, because each may take ten times as many bytes in memory as in the request. A
+// single item always stays below the limit. An item may have 400 KB, and its smallest
+// value, a NULL in a list, takes 2 bytes of them. Such a NULL counts twice, as an element
+// and as a member.
 const maxValues = 500_000
 
 // reader decodes a request's JSON directly into the engine's own values. Strings are
@@ -224,8 +225,9 @@ func (r *reader) escaped(from, i int) string {
 	return ""
 }
 
-// escape reads the escape sequence whose backslash is before i. It returns the
-// character and the position after it. Half of a surrogate pair becomes U+FFFD.
+// escape reads an escape sequence. i is the position after the backslash. escape returns
+// the character and the position after the sequence. Half of a surrogate pair becomes
+// U+FFFD.
 func (r *reader) escape(i int) (rune, int) {
 	if i < len(r.source) {
 		switch c := r.source[i]; c {

@@ -66,9 +66,9 @@ func readRequest(body string) (*request, error) {
 	return req, nil
 }
 
-// maxParts is the largest number of actions, and of tables, that the reader keeps. A
-// request may have fewer. The reader drops the rest, because each action or table takes
-// hundreds of bytes.
+// maxParts is the largest number of actions, and of tables, that the reader keeps. It is
+// more than any request may have. The reader drops the rest, because each action or table
+// takes hundreds of bytes.
 const maxParts = 101
 
 // part reads a member of the outermost request. Only the outermost request can contain

@@ -112,8 +112,9 @@ func (s *scope) checkUsed() error {
 	return nil
 }
 
-// checkGiven refuses placeholders in a request without any expression. expressions
-// names the members that could contain one.
+// checkGiven refuses placeholders in a request without any expression. any says whether the
+// request has an expression. expressions lists, for the error message, the members of the
+// request that can contain one.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:

@@ -11,7 +11,7 @@ import "iter"
 // as the Store is.
 type Store interface {
 	View(fn func(Tx) error) error
-	Update(fn func(Tx) error) error // atomic
+	Update(fn func(Tx) error) error // stores all changes of fn, or none
 	Close() error
 }
 

@@ -97,8 +97,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 }
 
 // sweepItem removes the item at key if TTL has deleted it at the time now. It checks the
-// item, because the expiry entry may be outdated. When an expired item is replaced, load
-// does not return the old item, so moveExpiry does not remove the old entry.
+// item first, because the expiry entry may be outdated: an expired item may have been
+// replaced. For an expired item load returns nil, so moveExpiry does not know of its expiry
+// entry and leaves it in place.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

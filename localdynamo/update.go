@@ -144,8 +144,9 @@ func (u *update) apply(before item) (item, error) {
 			return nil, err
 		}
 	}
-	// A removed element leaves a hole until all indexes have been used. The deepest
-	// holes are closed first, since closing a hole moves the elements after it.
+	// An element that is removed leaves a hole in its list until every change has been
+	// made, because the paths use the old indexes. Closing a hole moves the elements after
+	// it. So the deepest holes are closed first, while the paths to them are still correct.
 	removed := slices.DeleteFunc(changes, func(c assignment) bool { return c.value.kind != kindNone })
 	slices.SortStableFunc(removed, func(a, b assignment) int { return len(b.path) - len(a.path) })
 	for _, change := range removed {

@@ -132,8 +132,8 @@ func (t *table) store(tx Tx, key []byte, before, after item) error {
 	return tx.Put(key, appendItem(make([]byte, 0, 256), after))
 }
 
-// writeOne executes an operation with one write. attributes returns the attributes
-// in its reply.
+// writeOne executes an operation that consists of one write. The function attributes
+// returns the attributes for the operation's reply.
 func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attributes func(change) item) ([]byte, error) {
 	var done change
 	err := e.change(ctx, func(tx Tx) error {
@@ -150,8 +150,8 @@ func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attribute
 	return r.end(), nil
 }
 
-// newWrite checks the members that all writes have in common. expressions names the members
-// that could use placeholders.
+// newWrite checks the members that all writes have in common. expressions lists, for an
+// error message, the members of the request that can use placeholders.
 func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, error) {
 	if err := req.check(); err != nil {
 		return nil, nil, err

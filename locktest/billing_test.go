@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// closeMonth is the code under test. It closes the month once, even if several processes
-// call it.
+// closeMonth is the code under test. Of several processes that call it, only one at a time
+// runs step.
 func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step func(context.Context) error) error {
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }

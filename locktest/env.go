@@ -125,8 +125,8 @@ func (e *Env) createTable(l layout.Layout) {
 	}
 }
 
-// newProcess returns a connected client with its own network. others means that the process
-// does not belong to the code under test.
+// newProcess returns a connected client with its own network. If others is true, the
+// process does not belong to the code under test.
 func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *process {
 	e.t.Helper()
 	p := &process{env: e, others: others}
@@ -149,7 +149,7 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 	return p
 }
 
-// setClock makes m follow package time plus p's lead.
+// setClock makes both clocks of m follow package time, plus the time by which p is ahead.
 func (p *process) setClock(m *machine.Machine) {
 	now := machine.BootedAt(p.env.began)
 	m.Now = func() decide.Instant {
@@ -185,8 +185,8 @@ func (e *Env) end() {
 			e.report(p.client)
 		}
 	}
-	// The other processes are closed last: waiters of the code under test must not get the
-	// locks of these processes.
+	// The other processes are closed last. If they were closed earlier, waiters of the code
+	// under test could get their locks.
 	closeAll(e.t.Context(), tested)
 	closeAll(e.t.Context(), others)
 	_ = e.engine.Close() // an engine in memory closes without an error
@@ -206,8 +206,8 @@ func (e *Env) report(c *leasehold.Client) {
 	}
 }
 
-// closeAll closes clients. The test's context has ended, so closing a client may take no
-// longer than its ReleaseGrace.
+// closeAll closes clients. ctx is the test's context, which has already ended. So closing a
+// client takes at most the ReleaseGrace of this client.
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {

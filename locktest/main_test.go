@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // probe is a test within a test: it collects errors and logs.
 type probe struct {
-	testing.TB // not set: the methods that Env needs are below
+	testing.TB // nil, because the methods that Env needs are defined below
 	ctx        context.Context
 	cancel     context.CancelFunc
 

@@ -18,7 +18,7 @@ type process struct {
 	others bool         // whether the process is outside the code under test
 	ahead  atomic.Int64 // nanoseconds by which its clock is ahead of package time
 
-	// Guarded by env.mu.
+	// env.mu guards the following fields.
 	down chan struct{} // closed by Reconnect; nil while connected
 	dead bool          // whether the process was disconnected when the test ended
 }
@@ -53,8 +53,9 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// processesOf returns the processes of clients. Without clients it returns all processes,
-// and cut decides whether later processes are disconnected.
+// processesOf returns the processes of clients. Without clients it returns all processes.
+// In this case, cut says whether processes that are created later are disconnected. what is
+// the name of the calling method, for error messages.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()
@@ -85,7 +86,7 @@ func (e *Env) disconnect(p *process) {
 	}
 }
 
-// follow disconnects p if all processes are disconnected.
+// follow disconnects p if Disconnect has disconnected all processes.
 func (e *Env) follow(p *process) {
 	e.mu.Lock()
 	cut := e.cut
@@ -117,8 +118,8 @@ func (p *process) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// refuse answers a process that was disconnected when the test ended. The answer makes the
-// process stop: it must not work while it is being closed.
+// refuse answers a request of a process that was disconnected when the test ended. The
+// error makes the client stop, because it must do no work while it is being closed.
 func (p *process) refuse(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"locktest: the test has ended"}`
 	return &http.Response{

@@ -55,9 +55,9 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// Steal first tries maxTakeovers takeovers. A holder can prevent these by renewing without
-// a pause. After that, Steal breaks the grant, which only another grant can prevent. Steal
-// fails after maxSteals attempts.
+// Steal first attempts maxTakeovers takeovers. A holder can prevent takeovers by renewing
+// without a pause. So Steal then breaks the grant. Only another grant can prevent that.
+// Steal fails after maxSteals attempts.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
@@ -75,8 +75,9 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	if byForce || !p.canOutwait(r) {
 		return p.seize(ctx, r)
 	}
-	// The thief has read this version. Once its clock shows that a lease has passed since,
-	// it takes over like any client.
+	// The call above has read this version of the record. The next line advances the clock
+	// of p, the thief, by one lease. So to p the holder appears dead, and p takes over like
+	// any client.
 	p.ahead.Add(int64(r.Lease))
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
@@ -88,8 +89,8 @@ func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
-// longestJump limits how far a clock is advanced at once. A Duration has room for
-// maxTakeovers such jumps, and for the times calculated from them.
+// longestJump limits how far a clock is advanced at once. A Duration can hold the sum of
+// maxTakeovers such jumps, and the times calculated from this sum.
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r and acquires the key.

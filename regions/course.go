@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	silence      = time.Second            // time without an answer from a Region that was quicker before
-	shortestWait = 250 * time.Millisecond // least wait for an answer that counts: a shorter wait proves nothing
-	noticedLate  = 200 * time.Millisecond // a silence that is noticed this late was a pause of this process
+	silence      = time.Second            // how long a Region that was quick before may take to answer before it counts as silent
+	shortestWait = 250 * time.Millisecond // a request that waited for less time than this proves nothing about the Region
+	noticedLate  = 200 * time.Millisecond // if silence is noticed this long after the limit, this process was paused
 
 	probeEvery  = 5 * time.Second
 	homeAfter   = 30 * time.Second // how long home must answer all probes before requests return
-	relapse     = 2 * time.Minute  // if home fails this soon after a return, the next return takes longer
+	relapse     = 2 * time.Minute  // if home fails within this time after a return, the next return takes longer
 	longestHome = 8 * time.Minute
 )
 
 // exchange is a request that has ended. Its times count from the creation of the DB.
 type exchange struct {
-	region, moves int // Region to which it was sent, and number of moves before
+	region, moves int // Region that the request went to, and number of moves before it was sent
 	sent, ended   time.Duration
-	limit         time.Duration // when its context ended, or would have ended; zero if the context had no deadline
+	limit         time.Duration // time when the request's context ended, or would have ended; zero if the context had no deadline
 	err           error
 	brief         bool // the request is a write, or a strongly consistent read of one item
 }
@@ -59,7 +59,7 @@ type course struct {
 	at      int           // the Region that requests go to
 	moves   int           // number of moves so far
 	left    error         // why the previous Region was left; nil at home
-	quick   bool          // the Region has answered within the time of silence, since the last move or to probes before the move
+	quick   bool          // the Region has answered a request since the last move, or the probes before the move, within the time silence
 	back    time.Duration // when probes last brought requests home; zero if never
 
 	wait    time.Duration // how long home must answer probes before requests return
@@ -109,7 +109,8 @@ func (c *course) probes(now time.Duration) bool {
 	return true
 }
 
-// noteProbe records the answer to a probe of home, which may bring requests home.
+// noteProbe records the answer to a probe of home. After enough such answers, requests
+// return home.
 func (c *course) noteProbe(e exchange) {
 	if c.at == 0 {
 		return
@@ -122,6 +123,6 @@ func (c *course) noteProbe(e exchange) {
 	if served && durations.Less(e.ended, c.since) >= c.wait {
 		c.back = e.ended
 		c.move(0, nil)
-		c.quick = true // all probes were answered within silence
+		c.quick = true // home has answered all probes within the time silence
 	}
 }

@@ -21,7 +21,7 @@ func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 // described is the result of DescribeTable in one Region.
 type described struct {
 	region string
-	table  *types.TableDescription // nil if there is none
+	table  *types.TableDescription // description of the table; nil if there is none
 	err    error
 }
 
@@ -53,8 +53,8 @@ func (d described) judge(regions []string) verdict {
 	return verdict{known: true}
 }
 
-// judge returns the verdict of all Regions on a table. One proof outweighs other answers, which
-// may be older or come from a Region that is cut off.
+// judge returns the verdict of all Regions on a table. One answer that proves the table
+// outweighs all others, which may be older or come from a Region that is cut off.
 func judge(answers []described, regions []string) (all verdict) {
 	for _, d := range answers {
 		v := d.judge(regions)

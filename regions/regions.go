@@ -135,8 +135,8 @@ func (d *DB) ask(name string, t *table) {
 }
 
 // begin returns an exchange with the Region that a request to a table goes to now. It also
-// reports whether that Region counts as silent after one second. The first request asks for
-// the kind of table, and some requests bring along a probe of home.
+// reports whether that Region counts as silent after one second. While the kind of table is
+// unknown, begin also asks for it. With some requests, begin also sends a probe of home.
 func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -193,7 +193,8 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 	return out, e.err
 }
 
-// stayedError is the error of a Region that was not left.
+// stayedError is the error of a request to the home Region, with the reason why requests
+// cannot leave that Region.
 type stayedError struct {
 	err error
 	why string
@@ -203,5 +204,6 @@ func (e *stayedError) Error() string { return e.err.Error() + ": " + e.why }
 
 func (e *stayedError) Unwrap() error { return e.err }
 
-// NoFailover returns the reason, for callers that write the rest of the message themselves.
+// NoFailover returns the reason why requests stay at home, for callers that write the rest
+// of the message themselves.
 func (e *stayedError) NoFailover() string { return e.why }

@@ -40,14 +40,14 @@ func (d *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o
 	return send(ctx, d, table, nil, in, optFns, (*dynamodb.Client).BatchGetItem)
 }
 
-// TransactGetItems implements leasehold.DB. It sends the request to the home Region: a
-// table in several Regions refuses the request in each of them.
+// TransactGetItems implements leasehold.DB. It sends the request to the home Region,
+// because a table in several Regions refuses the request in every Region.
 func (d *DB) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
 	return d.clients[0].TransactGetItems(ctx, in, optFns...)
 }
 
-// TransactWriteItems implements leasehold.DB. It sends the request to the home Region: a
-// table in several Regions refuses the request in each of them.
+// TransactWriteItems implements leasehold.DB. It sends the request to the home Region,
+// because a table in several Regions refuses the request in every Region.
 func (d *DB) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	return d.clients[0].TransactWriteItems(ctx, in, optFns...)
 }

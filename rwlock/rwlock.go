@@ -57,8 +57,8 @@ func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOpti
 	return l.client.AcquireAll(ctx, l.keys, opts...)
 }
 
-// DoRead calls fn with a read lock. It combines AcquireRead and Lock.Do. An error from
-// before the call of fn matches leasehold.ErrNotRun.
+// DoRead calls fn with a read lock. It combines AcquireRead and Lock.Do. An error that
+// occurs before fn is called matches leasehold.ErrNotRun.
 func (l *RWLock) DoRead(ctx context.Context, fn func(ctx context.Context, lock *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("rwlock: %w: the function is nil", leasehold.ErrNotRun)
@@ -71,7 +71,7 @@ func (l *RWLock) DoRead(ctx context.Context, fn func(ctx context.Context, lock *
 }
 
 // DoWrite calls fn with the write lock. It combines AcquireWrite and Group.Do. An error
-// from before the call of fn matches leasehold.ErrNotRun.
+// that occurs before fn is called matches leasehold.ErrNotRun.
 func (l *RWLock) DoWrite(ctx context.Context, fn func(ctx context.Context, group *leasehold.Group) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("rwlock: %w: the function is nil", leasehold.ErrNotRun)

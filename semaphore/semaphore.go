@@ -82,8 +82,8 @@ func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption
 	return s.client.AcquireAny(ctx, slices.Concat(s.keys[first:], s.keys[:first]), opts...)
 }
 
-// Do calls fn with a permit. It combines Acquire and Lock.Do. An error from before the call
-// of fn matches leasehold.ErrNotRun.
+// Do calls fn with a permit. It combines Acquire and Lock.Do. An error that occurs before
+// fn is called matches leasehold.ErrNotRun.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("semaphore: %w: the function is nil", leasehold.ErrNotRun)

@@ -125,9 +125,9 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 	return problems
 }
 
-// fitting returns the change that would make a table with key schema have fit: another
-// layout, another attribute name in field of the layout, or another table. name is empty if
-// the table has no such key.
+// fitting returns advice for a spec that does not fit a table with the key schema have. The
+// advice is another layout, another attribute name in the layout's field, or another table.
+// name is the table's attribute for that key, empty if the table has no such key.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)
@@ -155,8 +155,8 @@ func (s Spec) layout() layout.Layout {
 	return s.Layout
 }
 
-// named returns the value of field in the layout, which names an attribute. It reports
-// false if the layout has no such field because the name is fixed.
+// named returns the attribute name that the layout has in the given field. It reports false
+// if the layout has no such field, because the name is fixed.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()
@@ -180,7 +180,7 @@ func keysOf(t *types.TableDescription) protocol.Schema {
 	return have
 }
 
-// layoutsOf returns the names of the layouts whose tables have that key if the layouts use
+// layoutsOf returns the names of the layouts that have the key schema have when they use
 // their default attribute names.
 func layoutsOf(have protocol.Schema) []string {
 	var names []string

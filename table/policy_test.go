@@ -425,8 +425,8 @@ var silent = []string{
 	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks",
 }
 
-// asked makes the calls of an access in a bubble, and returns the actions that these calls
-// used.
+// asked makes the calls that are listed for an access, in a bubble. It returns the actions
+// that these calls used.
 func asked(t *testing.T, l layout.Layout, access table.Access) (actions []string) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[access])) {

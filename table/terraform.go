@@ -71,7 +71,7 @@ func (s Spec) Terraform() string {
 	return t.String()
 }
 
-// quoteHCL is quote, and also escapes HCL's interpolation.
+// quoteHCL is like quote, but also escapes HCL's interpolation.
 func quoteHCL(s string) string {
 	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(quote(s))
 }

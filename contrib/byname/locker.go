@@ -60,9 +60,9 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 // Lock waits until the lock with that name is granted or ctx ends, like
 // leasehold.Client.Acquire, and returns its errors. The lock is then renewed until Unlock.
 // Callers of one Locker are served in the order of their calls. If a caller loses its lock,
-// the next caller still waits until the first calls Unlock. A section that has not noticed
-// the loss may run beside sections of other processes, but not beside another section of
-// its own process.
+// the next caller still waits until the caller that lost the lock calls Unlock. So a
+// section that has not noticed the loss never runs beside another section of its own
+// process. It may run beside sections of other processes.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
 		// If the earlier section's lock is still trusted, Lock waits in the client's own
@@ -80,8 +80,9 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 		if l.enter(name, lock) {
 			return nil
 		}
-		// The earlier section has lost its lock but has not called Unlock yet. Release this
-		// grant: other processes need not wait for that Unlock.
+		// The earlier section has lost its lock but has not ended, as its caller has not
+		// called Unlock yet. Release the lock that was granted just now, so that other
+		// processes need not wait for that Unlock.
 		if err := lock.Release(ctx); err != nil {
 			return err
 		}
@@ -137,8 +138,8 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 
 // RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
 // held. Locks are renewed in the background, so no lease needs to be as long as the work.
-// RenewLockLease ignores the duration: with a lease of that length, a holder that dies
-// would block the name for as long.
+// RenewLockLease ignores the duration. If it were the length of the lease, a holder that
+// dies would block the name for that long.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {

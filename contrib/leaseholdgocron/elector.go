@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// ErrNotLeader is returned if this process does not lead: gocron skips the run.
+// ErrNotLeader is returned if this process does not lead. gocron then skips the run.
 var ErrNotLeader = errors.New("leaseholdgocron: this process does not lead")
 
 // Elector is a gocron.Elector. It is safe for concurrent use.

@@ -68,8 +68,9 @@ func (l *Locker) Every(period time.Duration) *Locker {
 // is renewed until the run ends.
 //
 // A lock prevents simultaneous runs, but not repeated ones. If a run is shorter than the
-// difference of two clocks, it has ended before the other process tries. Every prevents
-// repeated runs: Lock then returns a *leasehold.DoneError for a run that was done.
+// difference between the clocks of two processes, it ends before the other process tries.
+// The lock is then free, so the job runs again. Every prevents repeated runs: Lock then
+// returns a *leasehold.DoneError for a run that was done.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	opts := []leasehold.AcquireOption{leasehold.NoWait()}
 	var ends []leasehold.ReleaseOption

@@ -165,8 +165,8 @@ func TestNewRefusesNilClientAndBadPrefix(t *testing.T) {
 	})
 }
 
-// The clocks of the processes differ by a second, and the job takes no time: the lock is
-// free again when the second process tries.
+// The clocks of the processes differ by a second, and the job takes no time. So the lock is
+// free again when the second process tries to acquire it.
 func TestJobRunsOncePerPeriodIfClocksDiffer(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var runs, refused atomic.Int32

@@ -21,9 +21,9 @@ func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 		t.span(ctx, "leasehold.commit", e, e.Time.Add(-e.Took), e.Time)
 	case leasehold.EventLost, leasehold.EventReleased:
 		if e.Held == 0 {
-			return // an earlier event has ended the hold
+			return // no span, as an earlier event has ended the hold
 		}
-		end := e.Time.Add(-e.Took) // time when the release began, as the lock is no longer held from then on
+		end := e.Time.Add(-e.Took) // time when the release began, as the lock is not held after that time
 		var more []attribute.KeyValue
 		if reason, ok := metrics.LossIn(e); ok {
 			more = append(more, attribute.String("leasehold.reason", string(reason)))

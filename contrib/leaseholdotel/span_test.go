@@ -113,7 +113,7 @@ func TestSpanHasParentAndTimesOfOperation(t *testing.T) {
 		began := time.Now()
 		start := func(name string) (context.Context, func(string)) {
 			ctx, span := rig.tracer.Tracer("test").Start(t.Context(), name)
-			span.End() // the caller's span ends before the operations under it, as a hold continues after its caller has returned
+			span.End() // the caller's span ends before the operations under it, as the lock is still held after its caller has returned
 			return ctx, func(what string) {
 				t.Helper()
 				s := of(rig.spans.GetSpans(), what)

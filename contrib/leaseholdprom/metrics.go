@@ -112,15 +112,15 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 	s := m.seriesOfEvent(e)
 	for _, sample := range metrics.Of(e) {
 		add, ok := s.adders[adderKey{sample.Of, sample.Label}]
-		if !ok { // this series has no adder for the label value
+		if !ok { // the group has no prepared adder for this label value
 			add = m.adder(sample.Of, s.labels, sample.Label)
 		}
 		add(sample.Value)
 	}
 }
 
-// seriesOfEvent returns the series of an event's group. A move of requests to another Region
-// has no key, so it is in no group.
+// seriesOfEvent returns the series of an event's group. An event about a move of requests
+// to another Region has no key, so it belongs to no group.
 func (m *Metrics) seriesOfEvent(e leasehold.Event) *series {
 	if m.group != nil && e.Kind == leasehold.EventRegion {
 		return &series{labels: []string{""}}

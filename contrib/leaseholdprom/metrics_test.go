@@ -226,7 +226,7 @@ func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	leaseholdprom.New(nil, nil) // does not panic: without a registry, New registers nothing, as promauto does
+	leaseholdprom.New(nil, nil) // must not panic: without a registry, New registers nothing, as promauto does
 	shared := prometheus.NewPedanticRegistry()
 	for _, table := range []string{"jobs", "leaders"} {
 		leaseholdprom.New(prometheus.WrapRegistererWith(prometheus.Labels{"table": table}, shared), nil)

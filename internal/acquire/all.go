@@ -58,7 +58,7 @@ func (w *call) takeInOrder() ([]Holding, error) {
 			return nil, err
 		}
 		w.waiters = w.parts[i : i+1]
-		of.want.Manual = false // renews the key while the call waits for other keys, even if the caller wants no renewal: that wait may be long
+		of.want.Manual = false // renews the key while the call waits for other keys, even if the caller wants no renewal, as that wait may be long
 		h, err := w.take(of, w.parts[i:])
 		of.want.Manual = of.manual
 		if err != nil {
@@ -138,7 +138,7 @@ func (w *call) readAhead(left []*waiter) error {
 }
 
 // awaitTurn waits in the local queue of the key until the turn of this call comes. It then
-// waits for as long as other processes go first.
+// waits again if other processes are to go first.
 func (w *call) awaitTurn(of *waiter) error {
 	w.at.Store(of)
 	if of.ready {

@@ -141,7 +141,7 @@ func TestAcquireAllWaitsForDeadHolderWhileHoldingOtherKeys(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease+time.Second) // long enough for the lease of b's dead holder to expire
 		defer cancel()
 		_, err := c.All(ctx, c.wants("a", "b"))
-		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil { // nothing is renewed here, so a is lost and must be acquired again
+		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil { // nothing is renewed in this test, so the grant of a is lost and a must be acquired again
 			t.Errorf("%v: %+v", err, c.grants)
 		}
 		c.left()
@@ -154,7 +154,7 @@ func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 		n := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			deliver()
-			if n++; n == 2 { // b has just been granted; a is lost now
+			if n++; n == 2 { // the call has just been granted b, and now it loses a
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.leases["a"].End(errors.New("lost"))
@@ -204,7 +204,7 @@ func TestAcquireAllQueuesLocallyOnlyForKeysItHasReached(t *testing.T) {
 			_, err := c.All(t.Context(), c.wants("a", "b"))
 			granted <- err
 		}()
-		time.Sleep(timing.Lease / 4) // by now the call waits for a, and holds nothing
+		time.Sleep(timing.Lease / 4) // by this time the call waits for a, and holds no key
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if found, err := c.One(ctx, c.want("b")); err != nil {
@@ -227,7 +227,7 @@ func TestAcquireAllPassesLocalTurnOfEachKeyOnce(t *testing.T) {
 		ctx, leave := context.WithTimeout(t.Context(), timing.Lease/2)
 		defer leave()
 		var first, second func() bool
-		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // by this time, the call has passed on its turn for b
+		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // by this time, the call has passed its turn for b to the next waiter
 		if _, err := c.All(ctx, c.wants("a", "b")); !errors.As(err, new(*heldError)) {
 			t.Errorf("%v", err)
 		}

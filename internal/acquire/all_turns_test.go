@@ -64,7 +64,7 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
-		busy := func(key string) { // keeps the key held nearly always, mostly by waiters to whom the local queue has passed the turn
+		busy := func(key string) { // keeps the key held nearly always, mostly by waiters that receive the turn from the local queue
 			for ctx.Err() == nil {
 				lock, err := c.Acquire(ctx, key)
 				if err != nil {

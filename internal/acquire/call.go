@@ -74,12 +74,12 @@ type call struct {
 	parts   []*waiter     // one waiter for each key, in the order given
 	waiters []*waiter     // waiters of the keys that the call waits for now: all keys or, if all are to be acquired, one at a time
 	turns   chan turn     // receives the call's turns in the local queues; used if the call waits for several keys
-	delay   time.Duration // length of the first pause, in which other processes can go first
+	delay   time.Duration // length of the first pause of the call, during which other processes can go first
 
 	requests int // number of requests sent so far
 	trouble  Trouble
-	watched  time.Duration // monotonic time when the last of the holders that appear dead will be known to be dead; see Want.ObservesDead
-	read     bool          // readAhead has read the records of all parts
+	watched  time.Duration // monotonic time at which all holders that appear dead will be known to be dead; see Want.ObservesDead
+	read     bool          // true once readAhead has read the records of all parts
 
 	at      atomic.Pointer[waiter] // key that All is waiting for now; read by the caller; nil for One and First
 	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; read by the caller
@@ -185,8 +185,8 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 // cleanUp releases the keys that a call holds when its caller leaves. It does so at once,
 // even if a request is in flight. If that request acquires a key, the call itself releases
 // the key. cleanUp waits until all writes of the call are undone, for the release grace at
-// most. One and First wait only if the lock is not renewed: then the process may be frozen
-// as soon as the call returns.
+// most. For One and First it waits only if the lock is not renewed. In that case the
+// process may be frozen as soon as the call returns, and nothing may be undone after that.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:
@@ -216,8 +216,8 @@ func (w *call) isLate() bool {
 	return w.parts[0].want.NoWait && durations.Less(w.c.Now().Mono, max(w.began.Mono, w.watched)) > TryFor
 }
 
-// withDamaged returns why, joined with the reason why another key cannot be acquired, if
-// there is one. why is the error that ended a wait.
+// withDamaged joins the error why, which ended a wait, with the reason why another key
+// cannot be acquired. It returns why alone if there is no such reason.
 func (w *call) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
 		return errors.Join(why, *bad)
@@ -225,8 +225,9 @@ func (w *call) withDamaged(why error) error {
 	return why
 }
 
-// ended returns the error of a wait that was ended by why, such as the end of the caller's
-// context. last is the error of the last request, nil if that succeeded.
+// ended returns the error of a wait. why is the reason why the wait ended, such as the end
+// of the caller's context. last is the error of the last request; it is nil if that request
+// succeeded.
 func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
 	case holder != nil && last != nil: // both errors are returned, as the holder may have released the key since the last successful request

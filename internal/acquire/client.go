@@ -43,8 +43,8 @@ type Keeper interface {
 	Session(ctx context.Context) (Session, error)
 
 	// CheckSoon is called when the client has given up attempts to acquire key under its
-	// session. If such an attempt is applied, no lease expires to free the key as long as
-	// the session is renewed.
+	// session. If such an attempt is applied later, the key stays blocked: no lease expires
+	// to free it as long as the session is renewed.
 	CheckSoon(key protocol.Key)
 }
 
@@ -73,7 +73,7 @@ type Want struct {
 	Delete     bool // a release deletes the record
 	Once       protocol.Once
 
-	OneOfSeveral bool // the key is one of several, so no other goroutine hands it over
+	OneOfSeveral bool // the key is one of several that the call wants, so no other goroutine hands it over
 	InOrder      bool // one of several keys that are acquired in sorted order
 
 	// Hold begins to hold a granted key. It is called at once, even if the caller has left.
@@ -84,7 +84,7 @@ type Want struct {
 type Grant struct {
 	GrantAttempt
 	Record  protocol.Record
-	Resumed bool // the grant was resumed after a Detach, so it is not released before the caller has received it
+	Resumed bool // the grant was resumed after a Detach, so it is not released until the caller has received it
 }
 
 // GrantAttempt is one attempt to write a grant, which is sent once. Its version is never
@@ -97,8 +97,8 @@ type GrantAttempt struct {
 	Handed  bool             // another client wrote the grant when it handed the key over
 }
 
-// Lives reports whether, at now, a grant by this attempt could still be trusted. It assumes
-// that the attempt was applied.
+// Lives reports whether a grant by this attempt could still be trusted at the time now, if
+// the attempt was applied.
 func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Session.Lease().Ended() == nil
@@ -117,8 +117,8 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
-// ObservesDead reports whether a call with NoWait waits if the holder appears dead. Such a
-// wait lasts until the holder renews or can be taken over.
+// ObservesDead reports whether a call with NoWait waits for a holder that appears dead.
+// Such a wait lasts until the holder renews or can be taken over.
 func (w *Want) ObservesDead() bool { return w.NoWait && !w.EvenIfDead }
 
 // Within returns the deadline of an attempt under session s, or without a session if s is

@@ -37,7 +37,7 @@ func (w *call) first() {
 		return
 	}
 	given := make(chan struct{})
-	w.c.Detach(func() { // releases the key at once, rather than after the other keys have been given up
+	w.c.Detach(func() { // releases the key at once, without waiting until the other keys have been given up
 		defer close(given)
 		h.GiveBack()
 	})
@@ -51,7 +51,7 @@ func (w *call) leaveOthers(granted *waiter) {
 		if of.local == nil {
 			continue
 		}
-		if given, had := w.c.Local.Leave(of.local); had { // another goroutine may have handed this key, or another of the keys, to the call
+		if given, had := w.c.Local.Leave(of.local); had { // another goroutine may have handed one of the keys to the call in the meantime
 			w.c.Local.Pass(given.Of.Key, nil)
 		}
 	}
@@ -63,7 +63,7 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	if w.parts[0].manual { // for a renewed lock the caller does not wait, so no goroutine is needed; see cleanUp
+	if w.parts[0].manual { // waits only if the lock is not renewed, so no goroutine is needed otherwise; see cleanUp
 		done := make(chan struct{})
 		w.c.Detach(func() {
 			undone.Wait()
@@ -77,7 +77,7 @@ func (w *call) leaveOthers(granted *waiter) {
 // left. It is the only loop that waits for records to change. An error ends the wait.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
-		u := w.c.Chance() // one random number for all keys: with a number for each key, the shortest pause would be too short
+		u := w.c.Chance() // one random number for all keys, as with a number for each key the shortest pause would be too short
 		w.takeTurns()
 		next, wait, look, err := w.next(u)
 		switch {
@@ -165,7 +165,7 @@ func (w *call) chooseQueues(ready []*waiter) {
 // candidates returns the keys that may be requested: the keys for which the call has the
 // turn, and the keys that need no turn. While the outcome of a grant is unknown, it returns
 // only the key of that grant, as otherwise two keys could be granted. If a call with NoWait
-// is late, it has given up the keys whose last request failed.
+// is late, candidates leaves out the keys whose last request failed.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter
@@ -202,7 +202,8 @@ func (w *call) drop(of *waiter, err error) {
 	w.c.Local.Pass(of.want.Key, nil)
 }
 
-// noneLeft returns the reason why no key can be acquired, or nil if one may be.
+// noneLeft returns nil if at least one key can still be acquired. Otherwise it returns the
+// reason why the keys cannot be acquired.
 func (w *call) noneLeft() error {
 	var errs []error
 	for _, of := range w.waiters {
@@ -277,7 +278,7 @@ func (w *call) look() error {
 			return err
 		}
 	}
-	if f != nil && f.Cause == decide.Busy { // reported once for the batch, not once for each key
+	if f != nil && f.Cause == decide.Busy { // throttling is reported once for the batch, not once for each key
 		w.c.Listener.Report(w.ctx, core.Event{Kind: core.Throttled, Key: keys[0], Requests: requests, Err: f.Err})
 	}
 	return nil
@@ -301,7 +302,7 @@ func (w *call) notAcquired() error {
 			return of.timeoutError()
 		case of.seen != nil:
 			return w.c.Errors.Held(of.want.Key, *of.seen, w.withDamaged(nil))
-		case of.local != nil && (!of.ready || !late): // another goroutine or another process is first
+		case of.local != nil && (!of.ready || !late): // another goroutine or another process goes first
 			holder := w.c.Local.Holder(of.want.Key)
 			if holder == nil {
 				holder = &protocol.Record{Key: of.want.Key, Owner: w.c.Owner}

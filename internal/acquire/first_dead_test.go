@@ -133,8 +133,9 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 	}
 }
 
-// If a client's clock is always ahead, every version looks old to it. So a waiter
-// recognizes a holder that renews by the new version, and not by the time in the record.
+// If a client's clock is always ahead, every version looks old to it. So a waiter must not
+// judge a holder by the time in the record. It recognizes that the holder renews by the new
+// version.
 func TestOneOfThreeConcurrentTriesTakesOverDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")

@@ -38,7 +38,7 @@ func TestFreeKeyIsGrantedByOneWrite(t *testing.T) {
 func TestDeadHolderIsTakenOverOneLeaseAfterFirstRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
-		time.Sleep(time.Hour) // this hour does not count, as the client reads the record only afterwards
+		time.Sleep(time.Hour) // this hour does not count as observation, as the client reads the record only afterwards
 		c, began := w.client("b"), time.Now()
 		h := c.one("job")
 		if waited := time.Since(began); waited != timing.Lease {
@@ -61,7 +61,7 @@ func TestDelayBetweenClockReadsOnlyDelaysTakeover(t *testing.T) {
 		c.Observer.Caps = by.Capabilities()
 		c.PollMin, c.PollMax = time.Hour, time.Hour // makes the pauses so long that the client reads only once
 		looked := false
-		c.Wall = func() time.Time { // the reader stops for a moment when it reads the clock
+		c.Wall = func() time.Time { // stops the client for a moment when it first reads the clock after its first request
 			if !looked && len(c.wire.requests()) == 1 {
 				looked = true
 				time.Sleep(5 * time.Millisecond)
@@ -208,7 +208,7 @@ func TestGrantRequestDeliveredTwiceCountsOnce(t *testing.T) {
 		c := w.client("a")
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
 			deliver()
-			deliver() // the client receives the reply to this second copy: its condition has failed
+			deliver() // the client receives only the reply to this second copy, whose condition has failed
 			return nil
 		}
 		began := w.now()
@@ -327,7 +327,7 @@ func TestAcquireAnyGrantStandsIfContextEndsDuringCleanup(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			deliver()
-			if name == "update" && c.hasGrants() { // the call has a grant, so this write leaves the queue of the other key
+			if name == "update" && c.hasGrants() { // this write leaves the queue of the other key, as the call has a grant already
 				leave()
 				time.Sleep(time.Second)
 			}
@@ -455,7 +455,7 @@ func TestAcquireAnyGrantsOtherKeysIfSessionIsUnreadable(t *testing.T) {
 			other := w.client("other").one("b")
 			c := w.client("me")
 			c.wire.fate = func(_ int, name string, deliver func()) error {
-				if name == "get" { // GetItem reads only the session's row, as several keys are read together
+				if name == "get" { // GetItem is used only for the session's row, as several keys are read by one other request
 					time.Sleep(time.Second)
 					return errReset
 				}
@@ -500,7 +500,7 @@ func TestAcquireAnyReportsKeyOfDamagedSessionOnce(t *testing.T) {
 		if _, err := c.One(ctx, c.want("a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%v", err)
 		}
-		c.left() // the record of a has not changed for a lease: only the session keeps the holder alive
+		c.left() // the record of a has not changed for a lease, so only the session shows that the holder is alive
 		w.damage(row)
 		w.client("other").one("b")
 		ctx, cancel = context.WithTimeout(t.Context(), 4*c.PollMax) // waits for two longest polls: see docs/guarantees.md

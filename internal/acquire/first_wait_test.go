@@ -299,7 +299,7 @@ func TestAcquireAnyGrantsOtherKeysIfOneKeyIsThrottled(t *testing.T) {
 
 func TestAcquireAnyReadsOtherKeysNoMoreOftenIfOneKeyFails(t *testing.T) {
 	for name, fails := range map[string]func(r *lab.Request) bool{
-		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // GetItem reads only a session's row, as keys are read together
+		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // GetItem is used only for a session's row, as several keys are read by one other request
 		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },
 	} {
 		t.Run(name, func(t *testing.T) {

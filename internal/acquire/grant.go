@@ -39,7 +39,7 @@ func (w *waiter) take() (Holding, error) {
 	case attempts.Applied:
 		record, err := w.c.Decode(w.want.Key, r.Item)
 		if err != nil {
-			w.tried.Add(r.Attempt) // the grant was applied, but it kept a part of the record that is damaged
+			w.tried.Add(r.Attempt) // the grant was applied, but the record still contains a damaged part that the grant did not replace
 			return nil, err
 		}
 		return w.newHolding(r.Attempt, record), nil
@@ -48,7 +48,7 @@ func (w *waiter) take() (Holding, error) {
 			return nil, err
 		}
 		if w.view.Free {
-			return nil, r.Failure() // an error makes the caller try again, as the key has become free
+			return nil, r.Failure() // the error makes the caller try again, as the key has become free
 		}
 		w.succeeded(granting)
 		if takeOver {
@@ -64,8 +64,9 @@ func (w *waiter) take() (Holding, error) {
 // renewed.
 var errSessionLives = errors.New("the holder's session lives")
 
-// prepare makes sure that the session of a holder to be taken over is dead. If this client
-// shares a lease, it also makes sure that there is a session for the new grant.
+// prepare makes sure that the holder's session is dead before the holder is taken over. If
+// this client shares a lease, prepare also makes sure that there is a session for the new
+// grant.
 func (w *waiter) prepare(takeOver bool) error {
 	if takeOver {
 		if err := w.endSession(); err != nil {
@@ -89,7 +90,7 @@ func (w *waiter) endSession() error {
 	if dead || err != nil {
 		return err
 	}
-	if err := w.lookAtSession(); err != nil { // the session was renewed meanwhile: find out when it would be dead now
+	if err := w.lookAtSession(); err != nil { // the session was renewed meanwhile, so read when it would be dead now
 		return err
 	}
 	return errSessionLives
@@ -155,8 +156,9 @@ func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	return nil
 }
 
-// slowDown is called when a takeover was rejected because the holder had renewed. It limits
-// takeovers to one each PollMin if the holder's lease is very short.
+// slowDown limits takeovers to one each PollMin. It is called when a takeover was rejected
+// because the holder had renewed. It has an effect only if the holder's lease is very
+// short.
 func (w *waiter) slowDown() {
 	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
 		w.from = max(w.from, least)
@@ -181,8 +183,8 @@ func (w *waiter) leaveOldest() {
 }
 
 // leaveTried moves the attempts without an answer to the client's attempts in doubt, as
-// they may still be applied once the key is free again. It returns the attempts to acquire
-// the key, without the entries in its queue.
+// they may still be applied once the key is free again. It returns only the attempts that
+// were sent as grants, and not the entries in the key's queue.
 func (w *waiter) leaveTried() []GrantAttempt {
 	tried := w.tried.Unanswered()
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
@@ -190,8 +192,8 @@ func (w *waiter) leaveTried() []GrantAttempt {
 }
 
 // leave gives up the key. It frees the key if an attempt without an answer has acquired it,
-// and passes the turn to the next call in the local queue. undone waits for the requests of
-// leave.
+// and passes the turn to the next call in the local queue. leave sends its requests in the
+// background; undone counts them until they have ended.
 func (w *waiter) leave(undone *sync.WaitGroup) {
 	tried := w.leaveTried()
 	if w.ready {
@@ -207,8 +209,8 @@ func (w *waiter) leave(undone *sync.WaitGroup) {
 }
 
 // freeInDoubt frees the key if one of the attempts holds it. It tries only once. If an
-// attempt is applied later, it delays other clients for one lease. It does not delay this
-// client, which knows that nobody holds the key by this attempt.
+// attempt is applied after that, it delays other clients for one lease. This client is not
+// delayed, as it knows that nobody holds the key by this attempt.
 func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	for len(tried) > 0 {
 		owner := tried[0].Owner // the attempts may have different owners, as a session may have ended between them

@@ -90,7 +90,7 @@ func TestOwnLateAttemptOutsideConditionIsTakenOverAtOnce(t *testing.T) {
 			switch asked.Add(1) {
 			case 1:
 				first = r
-			case 60: // by now the condition of a grant no longer names the first attempt
+			case 60: // at this request, the condition of a grant no longer names the first attempt
 				_, _ = first.Send()
 				mended = time.Now()
 			}

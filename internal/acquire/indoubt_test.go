@@ -45,7 +45,7 @@ func TestGrantAttemptUnderEndedSessionIsFreed(t *testing.T) {
 				c.session = c.beginSession
 				ctx, leave := context.WithCancel(t.Context())
 				c.wire.fate = func(n int, _ string, deliver func()) error {
-					if n > 2 { // requests after the second free the key
+					if n > 2 { // all requests after the second one try to free the key
 						deliver()
 						return nil
 					}

@@ -37,18 +37,18 @@ type waiter struct {
 	tried   attempts.Sequence[GrantAttempt]
 	unclear bool          // the last attempt had no answer
 	failing step          // kind of the last failed request, until a request of that kind succeeds
-	retryAt time.Duration // monotonic time before which no failed request is repeated
+	retryAt time.Duration // monotonic time until which no failed request is repeated
 	pauses  attempts.Pauses
 
 	view    decide.View
-	asked   decide.Instant   // time when the request was sent whose reply was observed last
+	asked   decide.Instant   // time when the request of the last observed reply was sent
 	took    time.Duration    // how long the request of the last observed reply took
 	seen    *protocol.Record // the record as it was last read, if another client holds the key
-	met     []string         // first version that was seen of the first holder; nil before a holder was seen
+	met     []string         // the first version that the waiter saw of its first holder; nil until it has seen a holder
 	silent  bool             // the holder appears dead
 	session Session          // the session for the grant; nil if there is none
 	queue   inQueue          // state of the waiter in the record's queue
-	news    bool             // whether the holder has not been reported to the listener yet
+	news    bool             // the holder has not been reported to the listener yet
 
 	holder  atomic.Pointer[protocol.Record] // last holder seen; read by the caller
 	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; read by the caller
@@ -74,11 +74,11 @@ func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 	return w.move(u)
 }
 
-// move returns the result of decide.Next, but never has the waiter take over a lock of this
-// client.
+// move returns the result of decide.Next, except that it never returns a takeover of a lock
+// of this client.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
-	if w.failing == looking { // a failed read must not delay a takeover
+	if w.failing == looking { // while reads fail, pretends that the record was read now, as a failed read must not delay a takeover
 		view.Looked = now
 	}
 	move, wait := decide.Next(view, now, u)
@@ -99,7 +99,7 @@ func (w *waiter) isDead() bool {
 // outage.
 func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.keeper.Holds(w.want.Key, r.Grant) }
 
-// pausing returns how much longer no request may be sent for the key.
+// pausing returns the time until a request for the key may be sent again; zero means now.
 func (w *waiter) pausing() time.Duration {
 	if w.from == 0 && w.retryAt == 0 { // returns early, without reading the clock
 		return 0
@@ -161,9 +161,9 @@ func (w *waiter) observe(item protocol.Item) error {
 	return nil
 }
 
-// noteHolder records the holder that a reply has shown. The reply was read at now, when the
-// wall clock showed wall. v contains the time since which the holder's version has been
-// known.
+// noteHolder records the holder that a reply has shown. now and wall are the monotonic and
+// the wall-clock time when the reply was read. v contains the time since which the holder's
+// version has been known.
 func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
 	w.view.Free, w.view.Ours = false, w.isOurs(held.Version) || w.isEntry(held.Grant)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
@@ -179,15 +179,15 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.news = w.news || isNew
 }
 
-// isOurs reports whether version is an attempt of this client by which nobody holds the
-// key.
+// isOurs reports whether version is the version of one of this client's own attempts by
+// which nobody holds the key.
 func (w *waiter) isOurs(version string) bool {
 	return w.c.IsInDoubt(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
 }
 
-// isDone returns an error if, according to the record, the work of the call is done. It
-// does not matter who holds the key now. No grant of this call can then be applied, as each
-// has the condition that the work is not done. An entry in the queue has no such condition.
+// isDone returns an error if the record shows that the work of the call is done, whoever
+// holds the key now. No grant of this call can be applied after that: each grant has the
+// condition that the work is not done. An entry in the queue has no such condition.
 func (w *waiter) isDone(item protocol.Item) error {
 	if w.want.Once.None() || item == nil {
 		return nil
@@ -199,8 +199,8 @@ func (w *waiter) isDone(item protocol.Item) error {
 	return err
 }
 
-// refresh reads what the record refers to, such as the holder's session, and joins the
-// queue, unless requests have to wait.
+// refresh reads what the record refers to, such as the holder's session, and then joins the
+// queue. It does nothing while requests have to wait.
 func (w *waiter) refresh() error {
 	if w.pausing() > 0 {
 		return nil
@@ -240,8 +240,8 @@ func (w *waiter) holdersSession() *liveness.Session {
 	return w.c.Observer.SessionOf(*w.seen)
 }
 
-// lookAtSession finds out when the holder's session would be dead. While the session is
-// alive, so are its locks, however old their own records are.
+// lookAtSession finds out when the holder's session would be dead. As long as the session
+// is alive, all its locks are alive, even if their own records are old.
 func (w *waiter) lookAtSession() error {
 	session := w.holdersSession()
 	if session == nil {
@@ -260,9 +260,9 @@ func (w *waiter) lookAtSession() error {
 	return err
 }
 
-// noteSilence records whether the holder appears dead, judged by the times in r. A holder
-// that has renewed since it was first seen is live, whatever those times are. So are a new
-// holder and a lock of this client.
+// noteSilence records whether the holder appears dead, judged by the times in r. Some
+// holders count as live whatever these times are: a holder that has renewed since it was
+// first seen, a new holder, and a lock of this client.
 func (w *waiter) noteSilence(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -273,7 +273,7 @@ func (w *waiter) noteSilence(r protocol.Record) {
 	}
 }
 
-// isWatched reports whether the call waits for the key, although it has NoWait, because the
+// isWatched reports whether the call waits for the key, in spite of NoWait, because the
 // holder appears dead.
 func (w *waiter) isWatched() bool {
 	return w.want.ObservesDead() && w.dropped == nil && w.seen != nil && w.silent
@@ -320,7 +320,7 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	f = f.After(w.isAnswered())
 	w.retryAt = durations.Sum(w.c.Now().Mono, w.c.Requests.NextPause(&w.pauses))
 	if f.Cause == decide.ConditionFailed {
-		return nil // the key was freed meanwhile, so the failed condition is an answer
+		return nil // returns nil, as the failed condition is an answer: the key was freed meanwhile
 	}
 	w.lastErr.Store(&f.Err)
 	w.trouble.Report(w.ctx, w.c, w.want.Key, f)

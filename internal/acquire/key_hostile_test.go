@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A client that may write a key can store anything in the key's record. No content may keep
-// the key's waiters busy.
+// A client that may write a key can store anything in the key's record. Whatever the record
+// contains, the key's waiters must pause between their reads.
 func TestWaiterReadsAtMostEvery25msForEveryRecord(t *testing.T) {
 	base := func(more map[string]types.AttributeValue) map[string]types.AttributeValue {
 		item := map[string]types.AttributeValue{

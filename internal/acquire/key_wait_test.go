@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm reads without pauses
+func TestWaiterPausesBetweenReads(t *testing.T) { // the library dynamo-dlm reads without pauses
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
@@ -29,7 +29,7 @@ func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm reads without pa
 	})
 }
 
-func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // dynamolock panics in this case
+func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // the library dynamolock panics in this case
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		dead := w.Acquire(a, "job")
@@ -49,7 +49,7 @@ func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // dynamol
 	})
 }
 
-func TestTryTakesOverHolderObservedForFullLease(t *testing.T) { // in other libraries, each try-lock starts the wait again
+func TestTryTakesOverHolderObservedForFullLease(t *testing.T) { // in other libraries, each try-lock begins to observe the holder anew
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -50,8 +50,8 @@ func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	}
 }
 
-// HasQueue reports whether a release of the record may hand the key to the record's queue.
-// It may if the layout has queues and this queue is not suspended.
+// HasQueue reports whether a release of the record may hand the key to a waiter in the
+// record's queue. It returns true if the layout has queues and this queue is not suspended.
 func (k *Keys) HasQueue(r protocol.Record) bool {
 	return k.Native != nil && !decide.IsSuspended(r.NoQueueUntil, k.Wall(), k.Lease)
 }
@@ -87,9 +87,10 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left holds the records of keys that this client has handed to other clients, as its own
-// writes left the records. A call that wants such a key again starts from that record, as a
-// grant would only be rejected. It is safe for concurrent use, and the zero Left is empty.
+// Left holds records of keys that this client has handed to other clients, in the state in
+// which this client's writes left the records. If a call wants such a key again, it starts
+// from that record, as a grant would only be rejected. Left is safe for concurrent use. The
+// zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left
@@ -102,7 +103,7 @@ type left struct {
 
 const (
 	mostLeft    = 1000            // number of records that are kept
-	leftIsFresh = 2 * time.Second // period after the write in which a grant would almost certainly be rejected
+	leftIsFresh = 2 * time.Second // time after the write during which a grant would almost certainly be rejected
 )
 
 // Note keeps a record in the state in which a write left it. sent is when the write was

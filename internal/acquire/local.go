@@ -84,9 +84,9 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	return turn{}, c.ended(want, holder, ended, nil)
 }
 
-// reportInPlace reports that a caller waits for holder. If the listener panics, the caller
-// is gone. In that case reportInPlace gives up the caller's place, and passes on the turn
-// if it has come.
+// reportInPlace reports that a caller waits for holder. If the listener panics, the call
+// ends. In that case reportInPlace gives up the caller's place, and passes on the turn if
+// it has come.
 func (c *Acquirer) reportInPlace(ctx context.Context, p *place, holder *protocol.Record) {
 	reported := false
 	defer func() {

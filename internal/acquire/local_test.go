@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// leaving is an ended context that calls a function when it is first asked for its error.
+// leaving is an ended context. Its Err method calls the function in its field "first".
 type leaving struct {
 	context.Context
 	first func()

@@ -17,13 +17,14 @@ import (
 // whose reply did not show the grant. It lasts for the shorter of the lease in the record
 // and the waiter's own lease.
 
-// inQueue is a waiter's knowledge of the record's queue, and of its own entries there.
+// inQueue is the waiter's state in the record's queue: what it knows about the queue, and
+// about its own entries there.
 type inQueue struct {
 	since      time.Time      // time when the call began, by this client's wall clock
 	entries    []GrantAttempt // entries of this waiter: a release may grant it the key by any of them
-	place      int            // index of the last entry when the record was last read; -1 if it is not in the queue
-	told       int            // the position that was reported to the listener, from 1
-	joining    bool           // whether a join was sent and the record has not been read since
+	place      int            // index of the waiter's last entry when the record was last read; -1 if the entry was not in the queue
+	told       int            // the position, from 1, that was last reported to the listener
+	joining    bool           // a join was sent, and the record has not been read since
 	joins      decide.Joins   // limits the joins that may still be sent
 	holdsBack  bool           // the waiter does not join, as its call is in the shorter queues of other keys
 	front      time.Time      // the front of the queue when the record was last read; see frontOf
@@ -57,14 +58,14 @@ func (w *waiter) isEntry(grant string) bool {
 	return ok || grant != "" && w.c.IsInDoubt(w.want.Key, grant)
 }
 
-// join adds an entry to the queue if there is room and the record shows none of this
-// waiter. The reply, or the next read, shows whether the entry was added.
+// join adds an entry to the queue if the queue has room and the record shows no entry of
+// this waiter. The reply, or the next read, shows whether the entry was added.
 func (w *waiter) join() error {
 	if !w.mayQueue() || w.queue.holdsBack || w.queue.joining || !w.wantsPlace() || !w.queue.joins.Take(w.c.Now().Mono) {
 		return nil
 	}
 	a := w.c.Attempt(w.want.Timing.Lease, nil)
-	a.Version = protocol.NewVersionAt(w.queue.since) // waiters outside the queue estimate their wait from the time in the version
+	a.Version = protocol.NewVersionAt(w.queue.since) // the version contains the time of the call, so that waiters outside the queue can estimate how long they will wait
 	w.queue.entries = append(w.queue.entries, a)
 	w.queue.joining, w.asked = true, a.Sent
 	// Until the record has been read, the entry may be the head, and may be handed the key.
@@ -81,7 +82,7 @@ func (w *waiter) join() error {
 		return nil
 	}
 	err := w.observe(r.Old)
-	if w.queue.place < 0 && !w.view.Ours { // if not, the entry is in the record, and this reply answers a second copy of the request
+	if w.queue.place < 0 && !w.view.Ours { // otherwise the entry is in the record, and this reply answers a second copy of the request
 		w.forget(a.Version)
 	}
 	return err
@@ -137,8 +138,8 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 	case w.queue.place >= 0:
 		w.view.Position = &decide.Position{Ahead: w.queue.place, RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, shown.Lease)}
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
-		// If a call is in the queues of other keys, it acquires this key when it sees that
-		// the key is free. While the queue is suspended, all waiters poll.
+		// If a call is in the queues of other keys, it reads this key, and acquires it if
+		// it is free. While the queue is suspended, all waiters poll.
 	default:
 		w.view.Outside = w.outside()
 	}
@@ -170,9 +171,10 @@ func (w *waiter) outside() *decide.Outside {
 
 // handed returns the entry by which the key was handed to this waiter, according to the
 // record. It returns false if the record lacks something that a grant of this call would
-// write, or if too little trust is left. In these cases a grant of this call replaces the
-// hand-over. A hand-over does not check the mark of done work. But the record that shows
-// the hand-over also shows the mark, and only the holder can change it.
+// write, or if too little trust is left. In these cases this call sends a grant that
+// replaces the hand-over. A hand-over does not check whether the work is marked as done.
+// But the record that shows the hand-over also shows the mark, and only the holder can
+// change the mark.
 func (w *waiter) handed() (GrantAttempt, bool) {
 	if w.seen == nil {
 		return GrantAttempt{}, false
@@ -197,9 +199,9 @@ func (w *waiter) handedBy(r protocol.Record) (GrantAttempt, bool) {
 }
 
 // isSliver reports whether so little trust in a hand-over is left that renewals could come
-// too late. This happens, for example, if clocks may differ by most of the hand-over's
-// lease. The limit is a second. If the trust that the waiter's own grant would have is
-// shorter than two seconds, the limit is half of it.
+// too late. This happens, for example, if the clocks may differ by most of the hand-over's
+// lease. The limit is one second of trust. If the waiter's own grant would be trusted for
+// less than two seconds, the limit is half of that time.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)

@@ -41,7 +41,7 @@ func TestHandedOverKeyBrokenBeforeWaiterReadsIsNotHeld(t *testing.T) {
 		updates := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			if name == "update" {
-				if updates++; updates == 3 { // the third update is the grant of the free key, after a rejected grant and a join
+				if updates++; updates == 3 { // the first update is a rejected grant, the second a join, and the third the grant of the free key
 					w.client("other").one("job").handToHead(timing.Lease)
 					w.write(w.proto.Break(w.record("job"), protocol.Break{Version: protocol.NewVersion()}))
 				}
@@ -66,7 +66,7 @@ func TestQueueHeadThatReplacesGrantKeepsQueueOfOtherWaiters(t *testing.T) {
 			w.write(c.Native.Join(holder.want.Key, behind))
 			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
-		c.one("job", func(want *acquire.Want) { // wants an attribute that a hand-over by another client cannot write
+		c.one("job", func(want *acquire.Want) { // makes the call want an attribute that another client does not write when it hands the key over
 			want.Changes.Attributes = protocol.Item{"note": &types.AttributeValueMemberS{Value: "mine"}}
 		})
 		r := w.record("job")
@@ -83,7 +83,7 @@ func TestGrantRemovesQueueEntryOfSameWaiter(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			holder := w.client("holder").one("job")
 			c := w.client("me")
-			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // shows the holder to the waiter, which therefore joins before it sends a grant
+			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // shows the holder to the waiter, so that it joins before it sends a grant
 			c.wire.fate = func(n int, _ string, deliver func()) error {
 				if n > 1 {
 					deliver()
@@ -110,7 +110,7 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 		updates := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			if name == "update" {
-				if updates++; updates == 2 { // the second update is the join, after a rejected grant
+				if updates++; updates == 2 { // the first update is a rejected grant, and the second is the join
 					for i := range protocol.MostWaiters {
 						w.write(c.Native.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
 					}

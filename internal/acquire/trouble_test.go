@@ -22,11 +22,11 @@ func TestFailingWaitIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failure *attempts.Failure
 		passes  bool // whether a request is answered after each failure
-		want    int  // number of reports for 121 requests, one a second
+		want    int  // number of reports for 121 requests, sent one a second
 	}{
 		"no answer":              {reset, false, 3},
 		"no answer, and answers": {reset, true, 3},
-		"throttled":              {throttled, false, 2}, // only two, as throttling has an event of its own
+		"throttled":              {throttled, false, 2}, // two reports and not three, as throttling has an event of its own
 		"throttled, and answers": {throttled, true, 0},
 		"refused":                {denied, false, 0},
 		"denied after an answer": {denied.After(true), false, 3},

@@ -60,15 +60,16 @@ func (w *Observation) Look(ctx context.Context) (Sight, error) {
 		}
 	}
 	// dead is judged by the time when the request was sent, as the holder may have renewed
-	// while the reply was in flight. Nobody holds the key by an attempt in doubt.
+	// while the reply was in flight. If the record shows an attempt in doubt of this
+	// client, nobody holds the key, so the holder counts as dead at once.
 	dead := asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.last = Sight{Holder: r, Dead: dead, NewGrant: liveness.IsNewGrant(w.last.Holder, *r)}
 	w.looked, w.since, w.deadAt = true, v.Granted, deadAt
 	return w.last, nil
 }
 
-// Pause returns the time until the next read. It ends at the latest when the holder would
-// be dead.
+// Pause returns the time until the next read. The next read is never later than the time
+// when the holder would be dead.
 func (w *Observation) Pause() time.Duration {
 	now := w.c.Now().Mono
 	d := decide.Pause(durations.Less(now, w.since), w.c.PollMin, w.c.PollMax, w.c.Chance())
@@ -93,8 +94,8 @@ type Trouble struct {
 // Passed records that a request has been answered, so requests no longer fail.
 func (t *Trouble) Passed() { t.failing = false }
 
-// due reports whether it is time for a report. Throttled requests, which have an event of
-// their own, are reported once requests have failed for ReportEvery.
+// due reports whether it is time for a report. Throttled requests have an event of their
+// own, so they are reported only after requests have failed for ReportEvery.
 func (t *Trouble) due(now decide.Instant, throttled bool) bool {
 	if !t.failing {
 		t.failing, t.since = true, now
@@ -110,7 +111,7 @@ func (t *Trouble) due(now decide.Instant, throttled bool) bool {
 // no report is due.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	switch {
-	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // no trouble, as a refusal and a failed condition are answers
+	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // counts as no trouble, as a refusal and a failed condition are answers
 	case ctx.Err() != nil, !t.due(c.Now(), f.Cause == decide.Busy || f.Cause == decide.Conflict):
 	default:
 		c.Listener.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})

@@ -91,7 +91,7 @@ type wire struct {
 	*dynamodb.Client
 	mu   sync.Mutex
 	sent []string
-	fate func(n int, name string, deliver func()) error // called for the nth request, from 1; its error is returned instead of the reply
+	fate func(n int, name string, deliver func()) error // called for the nth request, counted from 1; the error that it returns is returned instead of the reply
 
 	blind bool // if set, the reasons of a cancelled transaction contain no items
 }
@@ -183,7 +183,7 @@ func name(owner string) string {
 	return name
 }
 
-// told makes the errors that callers receive.
+// told makes the errors that callers of the client receive.
 type told struct{ core.Errors }
 
 type heldError struct {

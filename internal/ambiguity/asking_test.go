@@ -7,15 +7,15 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// keeps returns a function that checks that another client still holds its lock, and then
-// releases it.
+// keeps returns a function for a lock of another client. The function checks that the lock
+// is still held, and then releases it.
 func keeps(lock *leasehold.Lock) func() error {
 	return func() error {
 		return errors.Join(lock.Err(), lock.Renew(context.Background()), lock.Release(context.Background()))
 	}
 }
 
-// asks returns a function that acquires a lock by calling acquire with a client that has
+// asks returns a function that acquires a lock: it calls acquire with a client that has
 // read nothing yet.
 func asks(acquire func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error)) func(context.Context, *trial) (*leasehold.Lock, func() error, error) {
 	return func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error) {
@@ -41,7 +41,7 @@ func askForAll(ctx context.Context, x *trial) (*leasehold.Lock, func() error, er
 	if err != nil {
 		return nil, nil, err
 	}
-	longest := g.Locks()[0] // the lock that was taken over, or the first lock if no lock was
+	longest := g.Locks()[0] // the lock that was taken over, or the first lock if none was taken over
 	for _, lock := range g.Locks() {
 		if _, over := lock.TookOver(); over {
 			longest = lock

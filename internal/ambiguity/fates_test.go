@@ -15,7 +15,7 @@ type fate struct {
 	fault       func(x *trial, r *lab.Request) (*http.Response, error)
 }
 
-// arrivesLate is how late a late request arrives.
+// arrivesLate is the delay with which a late request arrives.
 const arrivesLate = 5 * time.Second
 
 var fates = []fate{
@@ -45,7 +45,8 @@ var fates = []fate{
 	}},
 }
 
-// silence drops a request and all requests that follow, until the operation has returned.
+// silence is a fate that drops a request. It also drops all requests that follow, until the
+// operation has returned.
 var silence = fate{"silence: nothing gets through any more until the call has returned", "silence", false, drop}
 
 func drop(*trial, *lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
@@ -54,7 +55,7 @@ func refuse(code string) func(*trial, *lab.Request) (*http.Response, error) {
 	return func(*trial, *lab.Request) (*http.Response, error) { return lab.Refusal(400, code), nil }
 }
 
-// network gives each request of an operation its fate.
+// network is the fault that gives each request of an operation its fate.
 func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	if !x.fits(r.Call) {
 		time.Sleep(time.Millisecond) // lets a request with a fate go first if both are sent at the same instant

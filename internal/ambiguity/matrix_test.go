@@ -53,8 +53,8 @@ func TestOutcomesOfLostRepliesMatchRecordedTables(t *testing.T) {
 	compare(t, tables)
 }
 
-// compare compares the page's tables with the given tables. If -run has selected some
-// operations, only their tables are given.
+// compare compares the given tables with the tables of the page. If -run has selected some
+// operations, tables contains only their tables.
 func compare(t *testing.T, tables []string) {
 	t.Helper()
 	const page, begins = "tables.md", "## The tables\n"

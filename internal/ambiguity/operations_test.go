@@ -40,7 +40,7 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // gives fates only to requests that name the holder's version, and so not to an earlier grant
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // gives fates only to requests that name this holder's version, so an earlier grant receives none
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),
@@ -54,7 +54,7 @@ var operations = []*operation{
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			lab.Elapse(lease + time.Second)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // gives fates only to requests that name the holder's version, and so not to an earlier grant
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // gives fates only to requests that name this holder's version, so an earlier grant receives none
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),
@@ -440,8 +440,8 @@ func (x *trial) acquire() error {
 	return err
 }
 
-// within returns a function that runs call with a time limit, which is how long the caller
-// waits.
+// within returns a function that runs call with a context that ends when the caller stops
+// waiting.
 func (x *trial) within(call func(ctx context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := x.ctx()

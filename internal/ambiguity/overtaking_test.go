@@ -47,8 +47,8 @@ func doneByAnother(x *trial, r *lab.Request) {
 	})
 }
 
-// renewed returns a write that gives the other client's record a new version. If the other
-// client no longer has the record, the write steals the key instead.
+// renewed returns a function that gives the other client's record a new version. If the
+// record is no longer that client's, the function steals the key instead, as stolen does.
 func renewed(key string) func(*trial, *lab.Request) {
 	return func(x *trial, r *lab.Request) {
 		if !strings.HasPrefix(lab.Text(x.Item(key), "ownerName"), "other/") {

@@ -24,7 +24,7 @@ func keys(names ...string) func(*trial) string {
 	}
 }
 
-// who returns the holder in a record, in the words of the table.
+// who returns the holder that a record shows, in the words of the tables.
 func (x *trial) who(item map[string]types.AttributeValue) string {
 	owner := lab.Text(item, "ownerName")
 	switch {
@@ -48,8 +48,8 @@ func keyAndData(x *trial) string {
 	return who + ", no data"
 }
 
-// keyAndMark returns the holder of the key "job", and the client that has done the work
-// according to the mark.
+// keyAndMark returns the holder of the key "job", and the client that has done the work, as
+// the mark in the record shows.
 func keyAndMark(x *trial) string {
 	item := x.Item("job")
 	who := keys("job")(x)

@@ -18,7 +18,7 @@ import (
 
 const (
 	lease   = 20 * time.Second // the default lease
-	patient = 8 * time.Second  // how long a caller waits
+	patient = 8 * time.Second  // how long a caller waits by default
 )
 
 // operation is an operation whose first requests are given fates.
@@ -32,15 +32,16 @@ type operation struct {
 	prepare func(x *trial) func() error
 	// overtake makes a write of another client, so that the condition of the request fails.
 	overtake func(x *trial, r *lab.Request)
-	// shows returns what the table shows: for a key that can be held, its holder.
+	// shows returns the text that the table shows about the records. If a key can be held,
+	// the text names its holder.
 	shows func(x *trial) string
 	// ask makes another client acquire the keys that the operation acts on. If ask is nil,
 	// another client acquires the key "job".
 	ask func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error)
 
-	acquires bool          // a lock is held after the operation if it returns nil, and no lock otherwise
-	frees    bool          // this client holds nothing after the operation if it returns nil
-	writes   bool          // shows reports whether something was written, not who holds a key
+	acquires bool          // if the operation returns nil, a lock is held after it; otherwise no lock is held
+	frees    bool          // if the operation returns nil, this client holds nothing after it
+	writes   bool          // the function shows reports whether something was written, and not who holds a key
 	breaks   bool          // there may be two holders after the operation
 	patient  time.Duration // how long the caller waits; zero for the constant patient
 }
@@ -65,7 +66,7 @@ type trial struct {
 
 	locks []*leasehold.Lock // locks that the client may trust
 	note  string            // other results that the caller has seen
-	term  *leasehold.Lock   // term of another process, which keeps it until it is asked to step down; nil if there is none
+	term  *leasehold.Lock   // term of another process, which leads until it is asked to step down; nil if there is none
 }
 
 // settles is how long a trial waits after a call, so that all late requests arrive.
@@ -119,8 +120,8 @@ func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
 	return c
 }
 
-// play runs the operation with these fates for its first requests. broken names the
-// invariant that did not hold, and is empty if all invariants held.
+// play runs the operation with the given fates for its first requests. broken is the name
+// of an invariant that did not hold; it is empty if all of them held.
 func play(t *testing.T, op *operation, fates ...fate) (o outcome, broken string) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		x := &trial{World: w.Work(), op: op, fates: fates}
@@ -148,7 +149,7 @@ func (x *trial) run() (o outcome, broken string) {
 	x.armed = true
 	x.mu.Unlock()
 	err := do()
-	time.Sleep(10 * time.Millisecond) // lets a request that was sent at the instant of the return be lost, too
+	time.Sleep(10 * time.Millisecond) // lets a request be lost, too, if it was sent at the instant when the call returned
 	x.mend()
 	synctest.Wait()
 	o.sees = x.spell(err)
@@ -179,7 +180,8 @@ func (x *trial) run() (o outcome, broken string) {
 	return o, broken
 }
 
-// laterWritten returns what is written in the end, or "the same" if that equals before.
+// laterWritten returns what is written in the end, or "the same" if the parameter before
+// already says so. broken describes the invariant that did not hold.
 func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	after := x.op.shows(x)
 	later = "the same"
@@ -200,7 +202,8 @@ func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	return later, broken
 }
 
-// laterHeld makes another client acquire the keys that the operation acted on.
+// laterHeld makes another client acquire the keys that the operation acted on, and returns
+// what that client finds.
 func (x *trial) laterHeld(held bool) (later, broken string) {
 	ask := x.op.ask
 	if ask == nil {
@@ -250,7 +253,7 @@ func (x *trial) rival() *leasehold.Client {
 	return c
 }
 
-// spell returns what the caller sees, in words.
+// spell describes in words what the caller sees.
 func (x *trial) spell(err error) string {
 	s := "nil"
 	if err != nil {

@@ -16,13 +16,14 @@ import (
 // Bounded has a DynamoDB client return a *ForeignError for a reply that DynamoDB does not
 // send. It also has the client reuse its connections.
 //
-// Compression is off, as a few bytes could be the compressed form of a reply of megabytes.
+// Compression is off, as a few compressed bytes could grow to a reply of megabytes.
 //
 // The SDK closes the body of a request once the reply has come. From then on the body's
-// WriteTo returns io.EOF. If the transport looks for the end of the body only afterwards,
-// it takes io.EOF for a failure. It then drops a connection that is still good. So Bounded
-// gives the transport a body of its own. The transport must know that this body is in
-// memory: it sends the header of any other body separately.
+// WriteTo returns io.EOF. The transport may look for the end of the body only after that.
+// It then takes io.EOF for a failure, and drops a connection that is still good. So Bounded
+// gives the transport a body of its own, which the SDK cannot close. That body must be one
+// of a kind that the transport knows to be in memory. For any other body the transport
+// sends the header separately.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false
@@ -46,7 +47,7 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if err := check(response); err != nil {
-		_ = response.Body.Close() // the body is not needed, as the reply is not from DynamoDB
+		_ = response.Body.Close() // closed unread, as the reply is not from DynamoDB
 		return nil, &ForeignError{endpointOf(r), err}
 	}
 	reply := &replyBody{ReadCloser: response.Body, request: r, left: longestReply}
@@ -58,8 +59,8 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 }
 
 // BoundedReplies bounds the replies that clients of other AWS services read, such as
-// credential providers. An oversized reply fails, and its connection is closed.
-// BoundedReplies is for the APIOptions of an aws.Config; Bounded is for DynamoDB's own.
+// credential providers. An oversized reply fails, and its connection is closed. Use
+// BoundedReplies in the APIOptions of an aws.Config, and Bounded for a DynamoDB client.
 func BoundedReplies(stack *middleware.Stack) error {
 	bound := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		if awsmiddleware.GetServiceID(ctx) == dynamodb.ServiceID {
@@ -77,7 +78,7 @@ func BoundedReplies(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("BoundedReplies", bound), middleware.After)
 }
 
-// readOnly returns the request with a body that has no method but Read.
+// readOnly returns the request with a body that has only the method Read.
 func readOnly(r *smithyhttp.Request) *smithyhttp.Request {
 	if body, ok := r.GetStream().(io.ReadSeeker); ok {
 		if only, err := r.SetStream(struct{ io.ReadSeeker }{body}); err == nil {

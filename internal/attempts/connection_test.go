@@ -47,8 +47,8 @@ func (p *pipes) Close() error   { return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // slowToReturn is a connection whose writer continues only when all other goroutines wait.
-// By then the reply to the last part of a request has come, and the SDK has closed the
-// request's body.
+// So the reply to the last part of a request comes, and the SDK closes the request's body,
+// before the writer continues.
 type slowToReturn struct {
 	net.Conn
 	writes *atomic.Int32
@@ -89,12 +89,12 @@ func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 
 func TestConnectionIsReusedIfReplyArrivesDuringRequestBody(t *testing.T) {
 	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
-		long := strings.Repeat("k", 1000) // makes each request so long that it takes more than one write
+		long := strings.Repeat("k", 1000) // makes each request so long that it must be written in several parts
 		for range 10 {
 			if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: long + "1"}, {Partition: long + "2"}, {Partition: long + "3"}, {Partition: long + "4"}}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // by then the transport has the connection back, or has dropped it
+			time.Sleep(time.Second) // gives the transport time either to reuse the connection or to drop it
 		}
 		if n := network.dialled.Load(); n != 1 {
 			t.Errorf("%d connections for 10 requests, one after the other", n)
@@ -114,8 +114,8 @@ func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
 	})
 }
 
-// The reply of the credential provider comes in two parts, and the request to it is sent
-// over the same slow network.
+// The credential provider sends its reply in two parts. The request to it goes over the
+// slow network of the tests above.
 func TestForeignReplyFromSlowServerIsReadCompletely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &pipes{accept: make(chan net.Conn)}

@@ -24,8 +24,8 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// FailureOf returns the Failure that err wraps. It returns nil if there is none: then a
-// retry does not help, as with a record that cannot be decoded.
+// FailureOf returns the Failure that err wraps. It returns nil if err wraps none, as for a
+// record that cannot be decoded. A retry does not help in that case.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
@@ -38,8 +38,8 @@ func FailureOf(err error) *Failure {
 }
 
 // After returns the failure as a wait treats it. answered reports whether DynamoDB has
-// answered an earlier request of the same wait. If so, a denial may be temporary, and is
-// retried. After returns nil for a nil Failure.
+// answered an earlier request of the same wait. In that case a denial may be temporary, so
+// After returns a failure that can be retried. After returns nil for a nil Failure.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}
@@ -135,9 +135,10 @@ func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failu
 // tries is how many times Patiently sends a request.
 const tries = 3
 
-// Patiently sends a request until it is answered, up to tries times, as one lost packet or
-// one throttled request proves little. It is for requests that are not sent by a Sender.
-// Each try may go to another Region. send must turn off the SDK's retries, as Once does.
+// Patiently sends a request until it is answered, up to tries times, as a single lost
+// packet or throttled request proves little. It is for requests that are not sent by a
+// Sender. Each try may go to another Region. send must turn off the SDK's retries, as Once
+// does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)
@@ -153,9 +154,10 @@ func Patiently(ctx context.Context, send func(context.Context) error) error {
 // ErrClosed is the cause with which the contexts of a client end when the client closes.
 var ErrClosed = errors.New("leasehold: client closed")
 
-// Cause returns the cause with which ctx has ended, or nil if it has not ended. The error
-// reads as the cause alone. It also matches context.DeadlineExceeded or context.Canceled,
-// depending on how ctx ended. ErrClosed matches neither, as the caller did not end ctx.
+// Cause returns the cause with which ctx has ended, or nil if it has not ended. The text of
+// the error is only the text of the cause. The error also matches context.DeadlineExceeded
+// or context.Canceled, depending on how ctx ended. If the cause is ErrClosed, the error
+// matches neither, as the caller did not end ctx.
 func Cause(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, ErrClosed) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {

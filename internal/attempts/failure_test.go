@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// provider provides credentials, unless out is set.
+// provider provides credentials, but fails while out is set.
 type provider struct {
 	mu  sync.Mutex
 	out error

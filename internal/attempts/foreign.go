@@ -43,8 +43,8 @@ func endpointOf(r *http.Request) string {
 }
 
 // missing returns the error of a reply that lacks a field which DynamoDB always sends. It
-// returns nil if the SDK has not read the reply from a server: a wrapper of the client may
-// leave out empty fields.
+// returns nil if the SDK has not read the reply from a server. Such a reply comes from a
+// wrapper of the client, which may leave out empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok || raw == nil || raw.Response == nil {
@@ -60,7 +60,7 @@ func isProtocol(err error) bool {
 	text := err.Error()
 	return errors.As(err, &record) || strings.Contains(text, "malformed HTTP") || strings.Contains(text, "malformed MIME") ||
 		strings.Contains(text, "server gave HTTP response to HTTPS client") ||
-		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // means that a reply came although nothing was requested
+		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // in this error of net/http, a reply came although no request was sent
 }
 
 // check returns an error if a successful response cannot be DynamoDB's. Servers with
@@ -69,7 +69,7 @@ func check(r *http.Response) error {
 	switch {
 	case r.Request != nil && r.Request.Response != nil:
 		return errors.New("it redirects requests")
-	case r.StatusCode < 200 || r.StatusCode >= 300: // not checked: the SDK reads error replies, and proxies send them, too
+	case r.StatusCode < 200 || r.StatusCode >= 300: // error replies are not checked, as the SDK reads them, and proxies send them, too
 	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json") &&
 		r.Header.Get("X-Amzn-Requestid") == "" && r.Header.Get("X-Amz-Crc32") == "":
 		return fmt.Errorf("a reply of type %q has none of its headers", r.Header.Get("Content-Type"))

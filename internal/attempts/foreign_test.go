@@ -83,8 +83,8 @@ func TestCompressedReplyIsNotDecompressed(t *testing.T) {
 	}
 }
 
-// A credential provider may be hostile: for example a container's agent on a port that
-// another user of the machine has taken.
+// A hostile server may answer instead of the credential provider. For example, another user
+// of the machine may have taken the port of a container's agent.
 func TestCredentialProviderReplyIsLimited(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, err := io.WriteString(w, `{"AccessKeyId":"`)
@@ -197,8 +197,8 @@ func FuzzReplyLimits(f *testing.F) {
 	})
 }
 
-// A reply that arrives before the request was sent is not its answer. net/http reports such
-// a reply in words of its own.
+// A reply that arrives before the request was sent cannot be the answer to it. net/http
+// reports such a reply in words of its own.
 func TestReplyBeforeRequestReturnsForeignError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {

@@ -11,13 +11,13 @@ import (
 var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
 // A write continues after its caller has left, because the next write must know the
-// outcome. So a request in flight continues when its caller has no time left, and Close
-// waits for that request.
+// outcome. So a request in flight is not cancelled when its caller has no time left, and
+// Close waits for that request.
 
 // Sent is a write in progress, as its caller sees it.
 type Sent interface {
 	// Answered reports whether every request so far has been answered. If so, a write that
-	// runs out of time returns at once, without another request.
+	// has no time left returns at once, without another request.
 	Answered() bool
 
 	// LastErr returns the error of the last request that has ended. It returns nil if that
@@ -25,9 +25,9 @@ type Sent interface {
 	LastErr() error
 }
 
-// Outlive runs write on a goroutine that detach starts, and waits for write until limit
-// ends. After limit has ended, write begins no more requests. done is closed once write has
-// returned. unknown is the error that Await returns.
+// Outlive runs write on a goroutine that detach starts. It waits until write has returned
+// or limit ends. After limit has ended, write must begin no more requests. done is closed
+// once write has returned. unknown is the error that Await returns.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {
@@ -38,7 +38,8 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 }
 
 // Await waits until done is closed or limit ends. If limit ends first and the outcome of
-// the write is unknown, Await returns the reason.
+// the write is unknown, Await returns the reason. If every request has been answered, Await
+// waits for done and returns nil.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:
@@ -64,13 +65,14 @@ type Latest struct{ part atomic.Pointer[Sent] }
 // Begin makes part the current one.
 func (l *Latest) Begin(part Sent) { l.part.Store(&part) }
 
-// Answered reports whether the part in flight has been answered.
+// Answered reports whether every request of the current part has been answered.
 func (l *Latest) Answered() bool {
 	part := l.part.Load()
 	return part == nil || (*part).Answered()
 }
 
-// LastErr returns the error of the part in flight.
+// LastErr returns the result of LastErr of the current part, or nil before the first part
+// begins.
 func (l *Latest) LastErr() error {
 	if part := l.part.Load(); part != nil {
 		return (*part).LastErr()

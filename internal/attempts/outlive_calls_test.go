@@ -43,7 +43,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Client(test.config)
 				var opts []leasehold.AcquireOption
-				if !test.config.SharedLease { // otherwise a background renewal would be sent instead of the request of Renew
+				if !test.config.SharedLease { // turns off background renewals, as one of them would otherwise be sent instead of the request of Renew
 					opts = append(opts, leasehold.WithoutRenewal())
 				}
 				lock := w.Acquire(c, "job", opts...)

@@ -70,8 +70,8 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 	return items, requests, nil
 }
 
-// errNoneRead is the error of a batch that read none of its keys. In the same state of the
-// table, DynamoDB would have throttled a read of a single key.
+// errNoneRead is the error of a batch that read none of its keys. DynamoDB would also have
+// throttled a read of a single key at that moment.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
 // readBatch sends one BatchGetItem. left are the keys that were not read.
@@ -93,7 +93,7 @@ func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, optio
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, items := range out.Responses { // the reply has only one table, under the name or the ARN that was requested
+	for _, items := range out.Responses { // the reply contains only the requested table, under the name or the ARN that the request used
 		found = append(found, items...)
 	}
 	for _, unread := range out.UnprocessedKeys {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestHolderIsReadSeparatelyIfEngineOmitsOldItem(t *testing.T) { // old local engines return no item, and errors such as Terraform's then show an empty holder
+func TestHolderIsReadSeparatelyIfEngineOmitsOldItem(t *testing.T) { // old local engines return no item with a failed condition; errors of other tools, such as Terraform's, then show an empty holder
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())

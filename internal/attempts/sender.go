@@ -72,11 +72,11 @@ type Regions interface {
 // the table.
 type RegionState struct {
 	Region  string          // Region that requests are sent to
-	Changes int             // number of times that Region has changed; at least 1 once the client knows that Region cannot change
+	Changes int             // number of times that Region has changed; at least 1 if the client knows that Region can never change
 	Left    error           // reason for leaving the previous Region; nil in the home Region
 	Stays   string          // reason why all requests go to the home Region; empty if they may go to another
 	Strong  bool            // true if the client knows that the table is strongly consistent across Regions
-	Asking  <-chan struct{} // closed when the Regions have answered whether the table is strongly consistent; nil if the client is not asking them
+	Asking  <-chan struct{} // closed once the Regions have answered whether the table is strongly consistent; nil if the client is not asking them
 }
 
 // noteRegion calls RegionNews if the Region has changed.
@@ -104,8 +104,8 @@ func Once(o *dynamodb.Options) {
 	Bounded(o)
 }
 
-// Write sends w once. If the outcome of the write must be known, pass a ctx that does not
-// end with the caller's.
+// Write sends w once. If the caller must know the outcome, pass a ctx that does not end
+// with the caller's own context.
 func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) Reply {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

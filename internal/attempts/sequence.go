@@ -33,7 +33,7 @@ type Outcome int
 // Values of Outcome. NotApplied ends a sequence only if the time of the sequence has run
 // out.
 const (
-	Unanswered Outcome = iota // the attempt, or an earlier one, may have been applied or may still be applied
+	Unanswered Outcome = iota // this attempt, or an earlier one, may have been applied or may still be applied
 	Applied                   // this attempt was applied, or the record shows an earlier one
 	Rejected                  // the condition failed, and the record shows no attempt of the sequence
 	Refused                   // AWS refuses the request, and no attempt can be applied later
@@ -43,8 +43,8 @@ const (
 // Result is how an attempt or a sequence ended.
 type Result[A Attempt] struct {
 	Outcome Outcome
-	Attempt A             // the attempt that was applied; otherwise the last one
-	Earlier bool          // the attempt is known from the record, not from its own reply
+	Attempt A             // the attempt that was applied; if none was applied, the last attempt
+	Earlier bool          // the attempt was recognized in the record, and not by its own reply
 	Item    protocol.Item // the record that was written, or that failed the condition; nil if there is no record
 	Cause   decide.Cause
 	Outage  bool
@@ -83,7 +83,7 @@ type Operation[A Attempt] struct {
 	// Pauses determines how long Run pauses between attempts.
 	Pauses Pauses
 
-	// RetryDenied makes Run repeat an attempt whose denial may be temporary: see
+	// RetryDenied makes Run repeat a denied attempt if the denial may be temporary: see
 	// [Failure.After].
 	RetryDenied bool
 }
@@ -145,8 +145,8 @@ func (q *Sequence[A]) Add(a A) {
 	q.begun = true
 }
 
-// Answered reports whether attempts have been sent and all of them answered: none is in
-// flight, and none can be applied later.
+// Answered reports whether at least one attempt has been sent and all attempts have been
+// answered: no attempt is in flight, and none can be applied later.
 func (q *Sequence[A]) Answered() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -182,7 +182,8 @@ func (q *Sequence[A]) NoReply() {
 	q.silent = true
 }
 
-// Drop removes an attempt that was not applied, or one that the caller of Drop handles.
+// Drop removes an attempt that was not applied. It also removes an attempt that the caller
+// of Drop handles itself.
 func (q *Sequence[A]) Drop(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -200,8 +201,8 @@ func (q *Sequence[A]) Settle(version string) {
 	}
 }
 
-// Keep removes all attempts but the newest n, as a condition can name only a limited
-// number. It returns the removed ones, oldest first.
+// Keep removes all attempts but the newest n, as a condition can name only a limited number
+// of attempts. It returns the removed attempts, oldest first.
 func (q *Sequence[A]) Keep(n int) (dropped []A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -217,7 +218,7 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	if op.BeforeSend != nil {
 		leave, err := op.BeforeSend()
 		if err != nil {
-			return Result[A]{Outcome: NotApplied, Err: err} // no cause is set, because nothing was sent
+			return Result[A]{Outcome: NotApplied, Err: err} // the result has no cause, as nothing was sent
 		}
 		defer leave()
 	}
@@ -231,8 +232,8 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 }
 
 // Send is like Try, for a caller that shares the sequence with others and has already added
-// the attempt to it. An applied attempt stays in the sequence, unanswered, until that
-// caller has recorded the result and calls Settle.
+// the attempt to it. An applied attempt stays in the sequence, as if it had no answer,
+// until that caller has recorded the result and calls Settle.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
 	q.setLastErr(reply.Err)
@@ -259,9 +260,10 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts until the sequence ends. It begins none after limit has ended, or when
-// MostUnanswered attempts have no answer. The requests end with ctx, which must outlive
-// limit: a write whose outcome must be known continues when no caller waits for it.
+// Run sends attempts until the sequence ends. It begins no attempt after limit has ended,
+// or when MostUnanswered attempts have no answer. The requests end with ctx. ctx must
+// outlive limit, as a write whose outcome must be known continues after its caller has
+// stopped waiting.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := q.len()
@@ -270,7 +272,7 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 		if r.Outcome == Applied || r.Outcome == Rejected {
 			return r
 		}
-		tooLate := r.Cause == decide.None // without a cause, nothing was sent, because there was no time left
+		tooLate := r.Cause == decide.None // a result without a cause means that nothing was sent, because there was no time left
 		refused := r.Outcome == Refused && FailureOf(r.Failure()).After(op.RetryDenied).Cause == decide.Refused
 		if tooLate && last != nil {
 			r.Err = fmt.Errorf("%w: %w", r.Err, last)
@@ -298,8 +300,8 @@ func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operati
 	if old == nil { // there is no record, or the engine does not return it
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
-			// The attempt is not dropped: this may be the reply to a second copy of its
-			// request.
+			// The attempt stays in the sequence, as this may be the reply to a second copy
+			// of its request, and the first copy may have been applied.
 			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, FailureOf(err).Err
 			return r
 		}

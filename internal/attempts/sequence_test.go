@@ -47,11 +47,11 @@ var fates = []fate{answered, lost, dropped, late, doubled, refused, throttled, c
 // update.
 type network struct {
 	*dynamodb.Client
-	fates []fate // outcomes of the next requests; later ones are answered
-	late  func() // an attempt that is still in flight
+	fates []fate // outcomes of the next requests, in order; requests after these are answered
+	late  func() // delivers an attempt that is still in flight
 	sent  int
 	reads int
-	blind bool // replies of failed conditions contain no item
+	blind bool // replies to failed conditions contain no item
 	mute  bool // reads get no reply
 }
 
@@ -195,8 +195,8 @@ func TestSequenceOutcomeIsExactForUpToThreeAttempts(t *testing.T) {
 	})
 }
 
-// play runs one sequence. It returns a description of the problem if the sequence ends
-// wrongly, or "".
+// play runs one sequence. If the sequence ends wrongly, play returns a description of the
+// problem, and otherwise "".
 func play(n *network, s *Sender, course []fate) string {
 	n.put("base")
 	n.fates, n.sent, n.late = slices.Clone(course), 0, nil

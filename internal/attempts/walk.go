@@ -11,13 +11,13 @@ import (
 )
 
 // Walk is the progress of one listing through a table, page by page. The zero Walk is at
-// its beginning. It is not safe for concurrent use.
+// the beginning of the table. It is not safe for concurrent use.
 //
-// The number of pages of an honest table has no bound: the table may be of any size, and a
-// filter makes pages empty. But each page ends further on than all earlier pages, so a
+// The number of pages has no bound: a table may be of any size, and a filter makes pages
+// empty. But each page of an honest server ends further on than all earlier pages. So a
 // repeated key reveals a server whose listing would never end. To find a repeated key, Walk
-// keeps one earlier key, and replaces it after twice as many pages as the last time (Brent,
-// "An improved Monte Carlo factorization algorithm", 1980).
+// keeps one earlier key. Walk replaces that key after twice as many pages as the last time
+// (Brent, "An improved Monte Carlo factorization algorithm", 1980).
 type Walk struct {
 	Start protocol.Item // where the next page starts; empty at the beginning and at the end
 
@@ -31,7 +31,7 @@ type Walk struct {
 // retry would only skip that key.
 func (w *Walk) Pass(reply middleware.Metadata, items []protocol.Item, next protocol.Item) error {
 	if items == nil {
-		if err := missing(reply, "items"); err != nil { // an empty page has an empty list, not a missing one
+		if err := missing(reply, "items"); err != nil { // in a reply of DynamoDB, an empty page has an empty list, not a missing one
 			return err
 		}
 	}

@@ -45,7 +45,7 @@ func TestListingStopsIfServerReturnsToStartKey(t *testing.T) {
 	}
 }
 
-// A filter makes pages empty, and a table has any number of them.
+// A listing may have any number of empty pages, because a filter makes pages empty.
 func TestListingContinuesWhileKeyAdvances(t *testing.T) {
 	var w Walk
 	for n := range 100_000 {

@@ -29,8 +29,8 @@ func Clone(attributes map[string]types.AttributeValue) map[string]types.Attribut
 	return out
 }
 
-// cloneValue returns a deep copy of a value. It returns nil, and a value of a type that
-// DynamoDB does not have, unchanged: EmptyIn and the SDK reject these.
+// cloneValue returns a deep copy of a value. It returns nil unchanged, and also a value of
+// a type that DynamoDB does not have: EmptyIn and the SDK reject such values.
 func cloneValue(v types.AttributeValue) types.AttributeValue {
 	if isNil(v) {
 		return v

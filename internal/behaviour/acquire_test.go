@@ -21,7 +21,7 @@ func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.Meter = &lab.Meter{}
-		for i := range 3 { // the record is new in the first round, and was kept by the release in later rounds
+		for i := range 3 { // the record is new in the first round; in later rounds it is the record that the release kept
 			w.Release(w.Acquire(c, "job"))
 			if n := len(wire.Sent()); n != 2 {
 				t.Errorf("round %d: %d requests", i, n)
@@ -341,7 +341,7 @@ func TestTryAcquiresKeyFreedAfterRejectedGrant(t *testing.T) {
 		other := w.Acquire(a, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.ShowNothing(r)
-			w.Release(other) // before b reads the record
+			w.Release(other) // another client releases the key before b reads the record
 			return res, err
 		}))
 		lock, err := b.TryAcquire(t.Context(), "job")
@@ -371,7 +371,7 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 		}
 		for i, c := range wire.Sent()[1:] {
 			if i > 0 && c.Grants() {
-				break // the waiter has seen the release
+				break // this grant shows that the waiter has seen the release
 			}
 			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {
 				t.Errorf("a waiter sent %s", c.Op)
@@ -451,7 +451,7 @@ func TestTokensRepeatInRestoredTableButNotInNewTable(t *testing.T) {
 		if token := granted(); token != second {
 			t.Errorf("token %d, where %d and %d were given out: the page warns of what does not happen", token, second, third)
 		}
-		w.Delete("job") // a new table does not have the record either
+		w.Delete("job") // deleting the record has the same effect as a new table, which does not have the record either
 		if token := granted(); token <= third {
 			t.Errorf("token %d of an empty table, after %d", token, third)
 		}

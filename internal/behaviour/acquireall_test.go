@@ -19,7 +19,7 @@ func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 100} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, wire := w.Client(lab.Config())
-			for round := range 2 { // the records are new in the first round, and were kept by the release in the second
+			for round := range 2 { // in the first round the records are new; in the second they are the records that the release kept
 				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // one key is named twice
 				if err := g.Err(); err != nil {
 					t.Error(err)

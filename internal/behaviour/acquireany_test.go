@@ -285,7 +285,7 @@ func TestAcquireAnyNoWaitReportsUnansweredRequestForFreedKey(t *testing.T) {
 					case r.Grants() && !freed:
 						freed = true
 						res, err := lab.ShowNothing(r)
-						w.Release(other) // after the grant was refused, and before the client reads the record
+						w.Release(other) // the other client releases the key after the grant was refused, and before this client reads the record
 						return res, err
 					}
 					return r.Send()
@@ -376,14 +376,14 @@ func TestAcquireAnyLimitsWaitForCleanup(t *testing.T) {
 			case 2: // the reply shows that the key was not granted
 				return r.Send()
 			}
-			return lab.Cut(r) // no reply to the next read, after which the client gives up the key
+			return lab.Cut(r) // the next read gets no reply, and the client then gives up the key
 		})
 		began := time.Now()
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatal(lock, err)
 		}
-		if took := time.Since(began); took > cfg.ReleaseGrace+100*time.Millisecond { // the wait must not last as long as the lease
+		if took := time.Since(began); took > cfg.ReleaseGrace+100*time.Millisecond { // the call must not wait until the lease expires
 			t.Errorf("it took %v", took)
 		}
 		synctest.Wait()

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates memory itself.
+// The tests of this file do not run with the race detector, which allocates memory itself.
 
 package behaviour_test
 
@@ -60,7 +60,8 @@ func commitOnce(ctx context.Context, c *leasehold.Client) error {
 }
 
 // testdata/allocations.txt records the allocations of each operation; -rewrite records them
-// anew. The test accepts a tenth more, because other goroutines allocate as well.
+// anew. The test accepts a tenth more than recorded, because other goroutines allocate as
+// well.
 func TestOperationAllocationsStayWithinRecordedBounds(t *testing.T) {
 	const file = "testdata/allocations.txt"
 	var now strings.Builder

@@ -30,10 +30,11 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// Time limits of calls whose context does not end. At its limit a call ends the request in
-// flight. The effect of that request is undone within the release grace.
+// Time limits of calls whose context does not end. When the limit is reached, the call
+// cancels the request in flight. The effect of that request is undone within the release
+// grace.
 const (
-	tries    = 10 * time.Second // the limit that NoWait and Get document
+	tries    = 10 * time.Second // limit stated in the documentation of NoWait and Get
 	trust    = 18 * time.Second
 	term     = 20 * time.Second
 	tokenUse = 5 * time.Minute
@@ -45,7 +46,7 @@ const (
 var calls = []struct {
 	name  string
 	most  time.Duration
-	alone bool // not tested under a shared lease
+	alone bool // true if the call is not tested under a shared lease
 	call  func(ctx context.Context, s *scene) error
 }{
 	{"Acquire", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Acquire(ctx, "a")) }},
@@ -186,7 +187,7 @@ func newScene(w *lab.World, shared bool) *scene {
 func TestCallsEndWithinTimeLimitsUnderEveryFault(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
-	if lab.Race { // tests take five times as long with the race detector, so only faults that are slow anyway are tested
+	if lab.Race { // with the race detector tests take five times as long, so it tests only faults that are slow anyway
 		maps.DeleteFunc(all, func(name string, _ lab.Fault) bool { return name != "hang" && name != "5xx" && name != "trickle" })
 		maps.DeleteFunc(kinds, func(_ string, ops []string) bool { return len(ops) < 3 })
 	}

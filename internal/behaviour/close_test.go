@@ -70,7 +70,7 @@ func TestCloseUnderSharedLeaseWaitsForFunction(t *testing.T) {
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := len(wire.Sent()); n > 2 { // one request for the function's lock, and one for the session
+		if n := len(wire.Sent()); n > 2 { // up to two requests: one for the function's lock and one for the session
 			t.Errorf("%d requests", n)
 		}
 	})
@@ -215,8 +215,8 @@ func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
 }
 
 func TestCloseDuringGrantDoesNotLeaveLockHeld(t *testing.T) {
-	// The scheduler decides for each key whether the grant or Close comes first, so both
-	// orders are tried often.
+	// For each key, the scheduler decides whether the grant or Close comes first. So the
+	// test makes many attempts, to see both orders.
 	for range 2 {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, wire := w.Client(lab.Config())

@@ -36,7 +36,7 @@ func TestCommitIsOneRequest(t *testing.T) {
 		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
 			t.Errorf("sent %v", sent)
 		}
-		// Each item of a transaction costs two units, and so does a guard.
+		// Each item of a transaction costs two write units, and a guard costs two as well.
 		if used := wire.Meter.Reset(); used != (lab.Units{Write: 4}) {
 			t.Errorf("used %+v", used)
 		}
@@ -195,7 +195,7 @@ func TestEachCommitHasItsOwnIdempotencyToken(t *testing.T) {
 
 func TestRefusedCommitWritesNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config()) // the table of the writes does not exist
+		c, wire := w.Client(lab.Config()) // in this test the table that the commit writes to does not exist
 		lock := w.Acquire(c, "job")
 		wire.Sent()
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1")))

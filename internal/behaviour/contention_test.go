@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Length of a section, round trip to the table, and least time from one section to the
-// next. The last is the length of a section plus two round trips: one for a grant and one
-// for a release.
+// These are the length of a section, the round trip to the table, and the least time from
+// one section to the next. The last is the length of a section plus two round trips: one
+// for a grant and one for a release.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
@@ -95,8 +95,8 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int, takes fu
 
 func equal(*rand.Rand) time.Duration { return sectionTakes }
 
-// exponential returns lengths of sections that vary at random: a client that expected equal
-// lengths would leave the key idle.
+// exponential returns lengths of sections that vary at random. If a client expected equal
+// lengths, it would leave the key idle.
 func exponential(chance *rand.Rand) time.Duration {
 	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }
@@ -115,8 +115,8 @@ func unevenlyFar(seed uint64) lab.Fault {
 }
 
 // In layouts without a queue every waiter polls. The bounds are a tenth above the recorded
-// values, because results vary by chance. With fewer clients more sections are played. So a
-// result exceeds its bound by chance only once in many million runs.
+// values, because results vary by chance. The case with fewer clients has more sections. So
+// a result exceeds its bound by chance only once in many million runs.
 func TestPollingCostPerSectionStaysWithinRecordedBounds(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int

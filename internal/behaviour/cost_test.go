@@ -28,7 +28,7 @@ type priced struct {
 	what func(w *lab.World, p *process) // runs the operation, after its preparation
 }
 
-// process is a client whose wire is metered once its preparation is done.
+// process is a client with requests that are metered once the preparation is done.
 type process struct {
 	*leasehold.Client
 	wire   *lab.Wire
@@ -181,8 +181,8 @@ var sharedOperations = []priced{
 }
 
 // measure counts the requests that an operation sends and the units that it consumes. The
-// reply to a rejected write has no units: DynamoDB charges a rejected write like an applied
-// one.
+// reply to a rejected write states no units, but DynamoDB charges a rejected write like an
+// applied one.
 func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	var c costs
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -50,7 +50,7 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 			}
 		}
 		for range 4 {
-			begin() // the holders must be live, because waiters would observe a dead holder for a lease
+			begin() // these four clients are never killed: waiters would observe a dead holder for a whole lease
 		}
 		var kills []func() bool
 		for range 8 {
@@ -71,7 +71,7 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		if share < 0.7 { // the share is a quarter if the queue is never suspended
+		if share < 0.7 { // the share of the time that clients work; without suspensions of the queue it is a quarter
 			t.Errorf("worked for %.2f of the time", share)
 		}
 		stop()

@@ -16,7 +16,7 @@ func TestReleasedLockIsGarbageCollected(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, _ := w.Client(cfg)
 				gone := releasedLock(w, c)
-				_ = releasedLock(w, c) // the last released lock may still be referenced
+				_ = releasedLock(w, c) // a second lock is released, because the last released lock may still be referenced
 				synctest.Wait()        // goroutines of the releases refer to their locks until they end
 				runtime.GC()
 				if gone.Value() != nil {

@@ -117,7 +117,7 @@ func TestEveryErrorTypeNamesKeyAndTable(t *testing.T) {
 				continue
 			}
 			if no := (*leasehold.UnsupportedError)(nil); errors.As(err, &no) {
-				continue // an UnsupportedError does not depend on the key
+				continue // the error need not name the key, because an UnsupportedError does not depend on the key
 			}
 			if !strings.Contains(err.Error(), "job") {
 				t.Errorf("%s names no key: %v", name, err)
@@ -234,8 +234,8 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 	})
 }
 
-// Every request of these calls is answered with a refusal until the context ends. So no
-// answer is outstanding when the context ends.
+// Every request of these calls is refused until the context ends. So no request is without
+// an answer when the context ends.
 func TestCallWithAllRequestsAnsweredReportsKnownOutcome(t *testing.T) {
 	throttled := lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
 	for name, call := range map[string]struct {

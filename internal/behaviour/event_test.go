@@ -159,7 +159,7 @@ func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 				if sent := len(wire.Sent()); requests != sent {
 					t.Errorf("%d requests were sent, the events tell of %d", sent, requests)
 				}
-				if held.Truncate(time.Second) != tc.held { // a repeated request comes after a random pause
+				if held.Truncate(time.Second) != tc.held { // held is truncated, because a random pause comes before a repeated request
 					t.Errorf("held for %v, the events tell of %v", tc.held, held)
 				}
 			})
@@ -206,7 +206,7 @@ func TestOnEventMayUseLockOfEvent(t *testing.T) {
 						if err != nil {
 							t.Error(err)
 						}
-					case <-time.After(12 * time.Second): // the lock is trusted for 18 s
+					case <-time.After(12 * time.Second): // 12 s is less than the 18 s for which the lock is trusted
 						t.Error("it waits for the event that it was called from")
 					}
 					wire.SetFault(nil)

@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzGrant parses grants as other processes may have written them. No lease may be
-// negative or differ from the written one, and a grant that was parsed can be written and
+// negative or differ from the written one. A grant that was parsed can be written and
 // parsed again.
 func FuzzGrant(f *testing.F) {
 	const grant = `{"table":"locks","key":"job","owner":"o","token":42,"grant":"g","versions":["v"],"leaseMs":20000,"trustedUntil":"2026-11-21T12:00:00.000Z"}`
@@ -37,7 +37,7 @@ func FuzzGrant(f *testing.F) {
 	})
 }
 
-// rereads writes v as JSON, and parses the JSON into again.
+// rereads writes v as JSON, and parses that JSON into the variable again.
 func rereads(t *testing.T, v, again any) {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// goroutinesOf returns how many more goroutines there are after fn, once all of them block.
+// goroutinesOf returns how many more goroutines there are after fn than before it. It
+// counts them once all goroutines block.
 func goroutinesOf(fn func()) int {
 	synctest.Wait()
 	before := runtime.NumGoroutine()
@@ -22,7 +23,8 @@ func goroutinesOf(fn func()) int {
 }
 
 // strays is the number of goroutines that the runtime, or an earlier test, may start during
-// the measurement. One goroutine for each of hundreds of locks would exceed it.
+// the measurement. If each of hundreds of locks had one goroutine, the count would exceed
+// strays.
 const strays = 5
 
 // Goroutines cost memory: a few kilobytes each, for as long as a lock is held.

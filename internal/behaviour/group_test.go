@@ -48,7 +48,7 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 		defer stop()
 		derived, cancel := context.WithCancel(g.Context())
 		defer cancel()
-		w.Delete("b") // the grant of b is broken
+		w.Delete("b") // deleting the record breaks the grant of b
 		_ = g.Locks()[1].Renew(t.Context())
 		<-derived.Done()
 		for name, err := range map[string]error{"Err": g.Err(), "Context": context.Cause(g.Context()), "Bind": context.Cause(bound), "derived": context.Cause(derived)} {

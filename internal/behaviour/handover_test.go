@@ -24,8 +24,8 @@ func leased(lease time.Duration) leasehold.Config {
 }
 
 // handed makes a holder hand the key over to another client, which has been in the queue
-// for a while. It returns the lock of that client, and the time of that client's last read
-// before it saw the hand-over.
+// for a while. It returns that client's lock. It also returns the time of that client's
+// last read before the read that showed the hand-over.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (l *lined, next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
 	l = inOrderBehind(t, w, holds, 1, waits)
@@ -60,7 +60,7 @@ func TestRecordShowsHandOverLease(t *testing.T) {
 		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
 		"12 s":                      {leased(12 * time.Second), 6 * time.Second},
 		"1 min":                     {leased(time.Minute), 10 * time.Second},
-		"4 s of a session of locks": {shared, 3 * time.Second}, // the lease of an hour in the locks' records does not count
+		"4 s of a session of locks": {shared, 3 * time.Second}, // the session's lease of 4 s counts, not the lease of an hour in the locks' records
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -116,8 +116,8 @@ func TestQueueHeadTrustsKeyForAtMostItsOwnLease(t *testing.T) {
 
 func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 	skewed := lab.Config()
-	skewed.MaxSkew = 8200 * time.Millisecond // a client with this MaxSkew trusts a hand-over for 800 ms
-	short := leased(time.Second)             // a client with this lease trusts a hand-over, and its own grant, for 900 ms
+	skewed.MaxSkew = 8200 * time.Millisecond // a client with this MaxSkew trusts the key for 800 ms after a hand-over
+	short := leased(time.Second)             // a client with this lease trusts the key for 900 ms, after a hand-over and after its own grant
 	for name, tc := range map[string]struct {
 		cfg     leasehold.Config
 		silent  time.Duration // how long the head's requests are throttled before it reads the hand-over
@@ -146,8 +146,8 @@ func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 	}
 }
 
-// A waiter must read often enough to be handed the key, even if the holder's lease is
-// short.
+// A waiter must read often enough to notice a hand-over in time, even if the holder's lease
+// is short.
 func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
 	for name, tc := range map[string]struct{ holds, waits leasehold.Config }{
 		"of the holder": {leased(time.Second), lab.Config()},
@@ -212,7 +212,8 @@ func TestFirstRenewalOfHandOverIsSentAfterTenthOfItsLease(t *testing.T) {
 	})
 }
 
-// A hand-over has half the lease of a grant, and its first renewal comes early.
+// The lease of a hand-over is half as long as the lease of a grant, and the first renewal
+// comes early.
 func TestHandOverSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -426,7 +427,7 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 				lab.Elapse(20 * time.Second)
 				waits.Sent()
 				lab.Elapse(20 * time.Second)
-				if n := lab.Count(waits.Sent(), lab.Call.Reads); tc.joins == 0 && (n < 35 || n > 45) { // PollMax is half a second
+				if n := lab.Count(waits.Sent(), lab.Call.Reads); tc.joins == 0 && (n < 35 || n > 45) { // the client reads often, because PollMax is half a second
 					t.Errorf("%d reads in twenty seconds", n)
 				}
 				if err := lock.Renew(t.Context()); err != nil {
@@ -469,9 +470,9 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	})
 }
 
-// While the queue is suspended, goroutines of one client leave the key to other processes
-// after sixteen hand-overs. In a layout without a queue they do so, too, because the record
-// does not show which clients poll.
+// While the queue is suspended, goroutines of one client hand the key to each other. After
+// sixteen such hand-overs they leave the key to other processes. They also do so in a
+// layout without a queue, because the record does not show which clients poll.
 func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

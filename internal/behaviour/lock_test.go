@@ -140,7 +140,7 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 	}
 }
 
-func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // python_dynamodb_lock counts from after the call
+func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // in python_dynamodb_lock the trusted time begins after the call
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -240,7 +240,7 @@ func TestLossIsBlamedOnPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 
 		renewed := w.Acquire(c, "renewed")
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
-		lab.Elapse(20 * time.Second) // one renewal fails, later ones succeed
+		lab.Elapse(20 * time.Second) // during this time one renewal fails, and later ones succeed
 		k.Boot.Store(int64(time.Hour))
 		if !errors.As(renewed.Err(), &lost) || lost.Reason != leasehold.LostPaused || lost.Err != nil {
 			t.Errorf("paused after renewals: %v", renewed.Err())

@@ -70,7 +70,7 @@ func TestLogsShowLocksAndRecordsWithoutData(t *testing.T) {
 						t.Errorf("a %s as %s, without %q: %s", what, name, part, &said)
 					}
 				}
-				for _, part := range []string{"secret", "c2VjcmV0", "115 101", "0xc"} { // the data as text, as base64 and as bytes, and a memory address
+				for _, part := range []string{"secret", "c2VjcmV0", "115 101", "0xc"} { // the data as text, as base64 and as bytes, and the beginning of a memory address
 					if strings.Contains(said.String(), part) {
 						t.Errorf("a %s as %s, with %q: %s", what, name, part, &said)
 					}

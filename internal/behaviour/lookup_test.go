@@ -84,7 +84,7 @@ func TestListSkipsItemsThatAreNotLocks(t *testing.T) {
 func TestListSkipsSessionRows(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
-		var want []string // keys before and after the session's row
+		var want []string // these keys sort before and after the session's row
 		for letter := 'A'; letter <= 'z'; letter++ {
 			want = append(want, string(letter))
 			w.Acquire(c, string(letter))

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A release with MarkDone that returns nil has stored the mark. In these tests a release
-// fails to store it.
+// A release with MarkDone that returns nil has stored the mark. In these tests, a release
+// cannot store the mark.
 
 func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
 	for name, before := range map[string]func(*testing.T, *leasehold.Client, *lab.Wire, *leasehold.Lock){
@@ -145,8 +145,8 @@ func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
 	}
 }
 
-// Every write was answered, so this client has stored no mark that another could have
-// removed.
+// Every write was answered, so it is known that this client has stored no mark. So no other
+// client can have removed such a mark.
 func TestReleaseWithMarkReportsLossIfAllWritesWereAnswered(t *testing.T) {
 	for name, since := range map[string]func(*testing.T, *leasehold.Client){
 		"nothing": func(*testing.T, *leasehold.Client) {},
@@ -250,7 +250,7 @@ func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		w.Release(lock)
-		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // the work is done a second time, as the error has announced
+		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // the work is done a second time, as the error text has announced
 	})
 }
 
@@ -280,7 +280,7 @@ func TestReleaseFindsMarkStoredByUnansweredCommit(t *testing.T) {
 					}
 					since(w)
 					wire.SetFault(nil)
-					if found { // the client itself repeats the release, which stores the mark during this time
+					if found { // during this time the client itself repeats the release, which stores the mark
 						lab.Elapse(5 * time.Second)
 					}
 					err := lock.Release(t.Context(), leasehold.MarkDone())

@@ -26,8 +26,8 @@ func withMaxSkew(skew time.Duration) leasehold.Config {
 	return cfg
 }
 
-// boundedWays are the ways to hold a key in which the record, or the session's row,
-// contains the end of the lease.
+// boundedWays are the ways to hold a key for which the lease's end is stored, in the record
+// or in the session's row.
 var boundedWays = map[string]struct {
 	shared  bool
 	acquire func(ctx context.Context, c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
@@ -40,8 +40,9 @@ func acquireJob(ctx context.Context, c *leasehold.Client, opts ...leasehold.Acqu
 	return c.Acquire(ctx, "job", opts...)
 }
 
-// forEachBoundedWay makes a client with cfg hold "job" in each way, renew it at once, and
-// die. ask acquires the key for another client in the same way.
+// forEachBoundedWay makes a client with the configuration cfg hold "job" in each of
+// boundedWays. That client renews the lock at once, and dies. The function ask acquires the
+// key for another client in the same way.
 func forEachBoundedWay(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error))) {
 	for name, by := range boundedWays {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +188,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 func TestLeaseEndIsNeverBeforeEndOfTrust(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
-		var pauses bool // if true, the client pauses the next time it has read the wall clock
+		var pauses bool // if true, the client pauses right after it next reads the wall clock
 		var on lab.Jumps
 		c, _ := w.Client(withMaxSkew(skew), on.Edit, func(m *machine.Machine) {
 			wall := m.Wall
@@ -237,7 +238,7 @@ func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 			if took := time.Since(began); took != 18*time.Second-skew {
 				t.Errorf("with a MaxSkew of %v it was trusted for %v", skew, took)
 			}
-			lab.Elapse(attempts.Limit) // a renewal that has just been sent ends during this time
+			lab.Elapse(attempts.Limit) // wait until a renewal that has just been sent has ended
 		})
 	}
 }
@@ -264,7 +265,7 @@ func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
 }
 
 // The releaser builds the hand-over write early, and the write arrives late. The head's
-// trust in the key counts from a read that came after the write was built.
+// trust in the key counts from one of its reads. That read came after the write was built.
 func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -273,7 +274,7 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 		lock := w.Acquire(holder, "job")
 		next := w.Queue(head, "job")
 		lab.Elapse(time.Second)
-		if err := lock.Renew(t.Context()); err != nil { // its reply shows the queue
+		if err := lock.Renew(t.Context()); err != nil { // the reply to the renewal shows the queue to the holder
 			t.Fatal(err)
 		}
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -284,14 +285,14 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 		})
 		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() && !r.Sets("waiters") {
-				return lab.Cut(r) // the first renewal would write a lease end of its own
+				return lab.Cut(r) // the head's first renewal fails: it would replace the lease end that the hand-over wrote
 			}
 			return r.Send()
 		})
 		sent := time.Now()
 		w.Release(lock)
 		handed := <-next
-		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // had the former holder's clock set the end of the lease, that time would have passed now
+		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // at this time the lease would have ended if its end had been computed from the former holder's clock
 		fresh, _ := w.Client(cfg)
 		if other, err := fresh.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("granted to %v while the head believes: %v, %v", other, handed.Err(), err)
@@ -301,8 +302,8 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	})
 }
 
-// A hand-over has a short lease, and a possible difference between the clocks shortens it
-// further.
+// A hand-over has a short lease. A possible difference between the clocks shortens the
+// head's trust further.
 func TestKeyIsNotHandedToHeadThatWouldTrustItTooBriefly(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// heapOf returns how much heap fn adds, divided by n. Stacks of goroutines do not count.
+// heapOf returns how much heap memory fn adds, divided by n. It does not count the stacks
+// of goroutines.
 func heapOf(n int, fn func()) int {
 	inUse := func() int {
 		synctest.Wait()
@@ -32,19 +33,19 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 		t.Skip("the race detector has memory of its own for each word")
 	}
 	const most = 3000
-	// The runtime may keep stopped timers until they would have fired, up to a quarter of
-	// all timers. Each stopped timer keeps the context of its attempt in memory. No renewal
-	// is due before this time has passed.
+	// The runtime may keep stopped timers until they would have fired; these may be up to a
+	// quarter of all timers. Each stopped timer keeps the context of its attempt in memory.
+	// So the test measures after this time. No renewal is due before then.
 	const attemptsAreOver = attempts.Limit + time.Second
 	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
 		t.Run(kind, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				n := lab.Crowd()
-				before, _ := w.Client(lab.Config()) // the engine stores the records, which must not count
+				before, _ := w.Client(lab.Config()) // this client creates the records before the measurement, because the engine's memory for them must not count
 				w.AcquireMany(before, "job", n)
 				_ = before.Close(t.Context())
 				least := math.MaxInt
-				for range 5 { // garbage of other tests adds to some of the measurements
+				for range 5 { // the test takes the least of five measurements, because garbage of other tests adds to some
 					c, wire := w.Client(cfg)
 					w.Release(w.Acquire(c, "first"))
 					var locks []*leasehold.Lock

@@ -109,7 +109,7 @@ func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 					t.Errorf("ran %d times", n)
 				}
 				calls := wire.Sent()
-				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // up to two requests are allowed, for the waiter that leaves the queue
+				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // up to two requests are allowed, which the waiter needs to leave the queue
 					t.Errorf("who waited elsewhere has sent %v since", lab.Ops(calls))
 				}
 			})
@@ -174,8 +174,8 @@ func TestEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 	})
 }
 
-// The time of the call decides the period. A client that waited beyond the end of the
-// period does not do the work of the next period instead.
+// The period is the one in which the call began. If the call waits beyond the end of that
+// period, it does not do the work of the next period instead.
 func TestEveryUsesPeriodInWhichCallBegan(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
@@ -523,8 +523,8 @@ func TestCallForFinishedWorkEmitsEventDone(t *testing.T) {
 	})
 }
 
-// The next goroutine is handed the key without a check of the mark. So a goroutine whose
-// work may be done is not handed the key.
+// A client hands the key to its next goroutine without a check of the mark. So it does not
+// hand the key to a goroutine whose work may be done.
 func TestKeyIsNotHandedToGoroutineWhoseWorkIsDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
@@ -599,8 +599,8 @@ func TestLostLockStoresNoMarkForFinishedWork(t *testing.T) {
 	})
 }
 
-// Each of three other processes has a worker that acquires the key again at once. Without
-// an entry in the queue, no other client would ever be granted the key.
+// Each of three other processes has a worker that acquires the key again at once. If a
+// waiter had no entry in the queue, it would never be granted the key.
 func TestOnceWaiterJoinsQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -631,7 +631,7 @@ func TestOnceWaiterJoinsQueue(t *testing.T) {
 	})
 }
 
-// The head of the queue is handed the key by a write that does not read the mark.
+// The write that hands the key to the head of the queue does not read the mark.
 func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 	for name, handed := range map[string]bool{"it is handed the key": true, "it still stands in the queue": false} {
 		t.Run(name, func(t *testing.T) {
@@ -680,7 +680,7 @@ func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 func TestQueueHeadHandedKeyOfDoneWorkReturnsErrDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // without renewals, the holder sees no waiter when it releases, and frees the key
+		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // without renewals the holder does not see the waiter, so its release frees the key
 		var n runs
 		ended := make(chan error, 1)
 		head, wire := w.Client(lab.Config())

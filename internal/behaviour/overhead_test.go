@@ -1,7 +1,7 @@
 //go:build unix && !race
 
-// The race detector allocates memory itself, and only Unix reports how much CPU a process
-// has used.
+// These tests do not run with the race detector, which allocates memory itself. They run
+// only on Unix, because only Unix reports how much CPU time a process has used.
 
 package behaviour_test
 
@@ -27,17 +27,18 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside compares two ways to send the same two requests: an acquisition and its release by
-// the client, and the SDK alone with ready-made inputs. Both use the SDK's own HTTP client
-// over loopback to a server that costs next to nothing. So the difference is the client's
-// cost.
+// beside compares two ways to send the same two requests. In the first, the client acquires
+// and releases. In the second, the SDK alone sends the requests, with ready-made inputs.
+// Both use the SDK's own HTTP client over loopback, to a server that costs next to nothing.
+// So the difference is the client's cost.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client
 	writes []*dynamodb.UpdateItemInput
 }
 
-// recorder is a DB that records its writes, and their replies as they come over the wire.
+// recorder is a DB that records its writes. It also records the replies, in the form in
+// which a server sends them.
 type recorder struct {
 	*dynamodb.Client
 	engine  *localdynamo.Engine
@@ -61,7 +62,7 @@ func (r *recorder) Do(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// repeat answers the requests of a connection with the same replies, over and over.
+// repeat answers the requests of a connection with the given replies, in a cycle.
 func repeat(conn net.Conn, replies [][]byte) error {
 	requests := bufio.NewReader(conn)
 	for n := 0; ; n++ {
@@ -186,9 +187,9 @@ func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
 	b.ReportMetric(of(0)/of(1), "ratio")
 }
 
-// The test compares the allocations of an acquisition and its release with the allocations
-// of two bare writes. Their ratio does not depend on the machine, except for connections
-// that the SDK drops now and then.
+// The test compares the number of allocations of an acquisition and its release with the
+// number for two bare writes. The ratio does not depend on the machine, except that the SDK
+// drops a connection now and then.
 func TestAcquireAndReleaseAllocateLittleMoreThanTwoWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)

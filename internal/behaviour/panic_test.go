@@ -32,7 +32,7 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 	} {
 		for _, kind := range []leasehold.EventKind{leasehold.EventGranted, leasehold.EventWaiting} {
 			if kind == leasehold.EventWaiting && name != "Acquire" {
-				continue // OnEvent is called on another goroutine here, where a panic would end the process
+				continue // here OnEvent is called on another goroutine, where a panic would end the process
 			}
 			t.Run(fmt.Sprint(name, ", ", kind), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {

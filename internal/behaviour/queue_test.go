@@ -26,12 +26,15 @@ const handOverLease = 10 * time.Second
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
 // The limit for a section is the length of its work plus two round trips: one of a grant
-// and one of a release. The queue has no room for 64 clients. The clients outside join as
-// places become free: the clients that have waited longest most likely join first. The
-// longest wait is counted in rounds, each of one section of every client. Figures are
-// medians of several runs, as each varies by chance: with 64 clients the longest of 400
-// waits is 1.8 to 2.3. With the race detector there is one run, and its figures may be an
-// eighth worse.
+// and one of a release.
+//
+// The queue has no room for 64 clients. The clients outside the queue join as places become
+// free. Those that have waited longest most likely join first.
+//
+// The longest wait is counted in rounds. In a round each client has one section. The
+// figures are medians of several runs, because each run varies by chance: with 64 clients,
+// the longest of 400 waits is 1.8 to 2.3 rounds. With the race detector there is one run,
+// and its figures may be an eighth worse.
 func TestQueueGrantsWaitersInOrderOfArrival(t *testing.T) {
 	for _, tc := range []struct {
 		clients int
@@ -51,7 +54,7 @@ func TestQueueGrantsWaitersInOrderOfArrival(t *testing.T) {
 		switch {
 		case lab.Race:
 			runs, worse = 1, 1.125
-		case tc.clients == 16: // the median is close to the bound
+		case tc.clients == 16: // more runs, because the median is close to the bound
 			runs = 7
 		}
 		var each, longest, units, overtaken []float64
@@ -103,7 +106,7 @@ func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters i
 	return behind(t, w, holds, nil, waiters, cfg, opts...)
 }
 
-// inOrderOf does what inOrder does, for a lock that was acquired with the given options.
+// inOrderOf does the same as inOrder, with a lock that was acquired with the given options.
 func inOrderOf(t *testing.T, w *lab.World, waiters int, held ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return behind(t, w, lab.Config(), held, waiters, lab.Config())
@@ -172,7 +175,7 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 			if n := lab.Count(l.wires[i].Sent(), lab.Call.Grants); n > 0 {
 				t.Errorf("number %d sent %d grants", i, n)
 			}
-			if r := next.Record(); r.Version == r.Grant { // a late copy of the waiter's join may make a grant with this version again
+			if r := next.Record(); r.Version == r.Grant { // a hand-over must use a new version: a late copy of the waiter's join may make a grant with the old one again
 				t.Errorf("number %d was handed the key under a version that may come back", i)
 			}
 			last = next
@@ -245,12 +248,13 @@ func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
 		if n := l.waiting(); n != 1 {
 			t.Errorf("%d stand in the queue", n)
 		}
-		w.Release(l.lock) // the head that the holder has seen has left the queue
+		w.Release(l.lock) // the client that the holder saw at the head of the queue has left the queue
 		w.Release(<-l.got[2])
 	})
 }
 
-// Each client that leaves moves the clients behind it, which may be leaving themselves.
+// Each client that leaves moves the clients behind it to new positions. These clients may
+// be leaving as well.
 func TestManyWaitersThatGiveUpTogetherLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
@@ -367,7 +371,7 @@ func TestWaiterThatFailedToLeaveQueueAcceptsHandOver(t *testing.T) {
 		l.wires[0].SetFault(lab.Cut)
 		l.leave[0]()
 		<-l.got[0]
-		lab.Elapse(15 * time.Second) // none of its requests arrives
+		lab.Elapse(15 * time.Second) // no request of the head arrives
 		w.Release(l.lock)
 		l.wires[0].SetFault(nil)
 		began := time.Now()
@@ -451,8 +455,8 @@ func TestUnreadableQueueIsIgnored(t *testing.T) {
 	})
 }
 
-// A hand-over does not write the head's data or lease. So the head writes them by a grant
-// of its own.
+// A hand-over does not write the head's data or the head's lease. So the head writes its
+// data or its lease by a grant of its own.
 func TestQueueHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 	shared := lab.Config()
 	shared.SharedLease = true
@@ -489,7 +493,7 @@ func TestQueueHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 	}
 }
 
-// If DynamoDB refused the join, the wait would end.
+// Each waiter must be able to join: if DynamoDB refused a join, the wait would end.
 func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -526,8 +530,8 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-// The head may work as soon as it has read the record, even if the reply to the hand-over
-// is lost.
+// The head may begin to work as soon as it has read the record. This holds even if the
+// reply to the hand-over is lost, so the releaser must not undo the hand-over.
 func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -598,12 +602,12 @@ func TestWaiterFindsItsUnansweredQueueJoinInRecord(t *testing.T) {
 	})
 }
 
-// When the waiter notices that no reply comes, it may already be first in the queue and be
-// handed the key.
+// The reply to the waiter's join is lost. When the waiter notices this, it may already be
+// first in the queue and be handed the key.
 func TestWaiterReadsSoonAfterUnansweredQueueJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		lab.Elapse(time.Minute) // if the grant is this old, a waiter without a place in the queue reads every twelve seconds
+		lab.Elapse(time.Minute) // a waiter outside the queue reads such an old grant only every twelve seconds
 		l.wires[0].SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
 			defer func() {
 				if err := l.lock.Renew(context.Background()); err != nil { // the reply to the renewal shows the waiter's entry to the holder

@@ -96,7 +96,7 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 		w.Release(closed)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(16 * time.Second)
-		late := share("late") // the remaining trust is shorter than the warning time
+		late := share("late") // the lock is trusted for less than the warning time
 		lab.Elapse(time.Second)
 		mu.Lock()
 		want := map[string][]*leasehold.Lock{"outer": {outer}, "inner": {inner}, "group": {g.Locks()[0]}, "late": {late}}

@@ -21,8 +21,8 @@ var refusals = map[string]string{ // error codes, each with a part of the error'
 	"AccessDeniedException":       "access denied: allow it in the caller's IAM policy (leasehold table policy --prefix PREFIX prints one)",
 }
 
-// blocked are calls that wait for a key, each with the way in which another client blocks
-// it.
+// blocked lists calls that wait for a key. Each is stored with the way in which another
+// client blocks the key.
 var blocked = map[string]struct {
 	block func(w *lab.World, c *leasehold.Client) (unblock func())
 	wait  func(ctx context.Context, c *leasehold.Client) error
@@ -137,7 +137,7 @@ func TestWaitThatEndsDuringRefusalReportsRefusal(t *testing.T) {
 					defer cancel()
 					time.AfterFunc(2*time.Second, func() { wire.SetFault(refusing(code)) })
 					err := b.wait(ctx, c)
-					if name == "lead" { // lead returns the cause with which its context has ended
+					if name == "lead" { // lead returns the cause of the end of its context
 						if !errors.Is(err, context.DeadlineExceeded) {
 							t.Error(err)
 						}
@@ -176,7 +176,7 @@ func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
 	for code, advice := range refusals {
 		for _, accepted := range []bool{false, true} {
 			if accepted && code != "AccessDeniedException" {
-				continue // this refusal counts as temporary
+				continue // skipped, as this refusal counts as temporary
 			}
 			t.Run(map[bool]string{false: "first of the client/", true: "first of the call/"}[accepted]+code, func(t *testing.T) {
 				for name, wait := range waits {

@@ -107,7 +107,7 @@ func TestExpiredLockIsReleasedOnce(t *testing.T) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
 		lock := w.Acquire(c, "job")
-		k.Boot.Store(int64(time.Hour)) // no method of the lock is called between its grant and the release
+		k.Boot.Store(int64(time.Hour)) // the test calls no method of the lock between its grant and the release
 		wire.SetFault(lab.Cut)
 		wire.Sent()
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {

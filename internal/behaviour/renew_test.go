@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewSurvivesOneLostReply(t *testing.T) { // in dynamolock, awslabs and python, heartbeats stop permanently after one lost reply
+func TestRenewSurvivesOneLostReply(t *testing.T) { // in dynamolock, awslabs and python_dynamodb_lock, heartbeats stop permanently after one lost reply
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

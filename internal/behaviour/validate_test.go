@@ -98,8 +98,7 @@ func TestItemSizeLimitIncludesKey(t *testing.T) {
 	})
 }
 
-// refusedBytes returns the record size that appears in the error about a record that is too
-// large.
+// refusedBytes returns the size of a record that is too large, as the error states it.
 func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leasehold.AcquireOption) (n int) {
 	t.Helper()
 	_, err := c.Acquire(t.Context(), key, opts...)
@@ -180,7 +179,7 @@ func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 	data := leasehold.WithData([]byte("d"))
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("b")})
 	for name, tc := range map[string]struct {
-		deletes bool // Config.DeleteOnRelease
+		deletes bool // value of Config.DeleteOnRelease
 		acquire []leasehold.AcquireOption
 		release []leasehold.ReleaseOption
 		refused bool

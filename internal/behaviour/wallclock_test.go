@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// In layouts without an expiry time, only people and TTL use the time of the wall clock.
+// In layouts without an expiry time, clients do not use the times of the wall clock. Only
+// people and TTL do.
 func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	plain := func(c *leasehold.Client, ctx context.Context) (*leasehold.Lock, error) { return c.Acquire(ctx, "job") }
@@ -20,9 +21,9 @@ func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
 		"a lock":         {lab.Config(), plain},
 		"a shared lease": {lab.SharedConfig(), plain},
 	} {
-		// course cuts a holder off the network after a minute, while a client waits and the
-		// wall clocks of both are set every 700 ms. It returns when the trust ended, and
-		// when the key was taken over.
+		// course cuts a holder off from the network after a minute, while a client waits.
+		// Every 700 ms it sets the wall clocks of both. It returns the time when trust
+		// ended, and the time when the key was taken over.
 		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}

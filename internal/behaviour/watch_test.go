@@ -33,7 +33,7 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 		defer close(s.over)
 		for seen, err := range c.Watch(ctx, key, opts...) {
 			if s.err = err; err != nil {
-				continue // anything that Watch yields after the error overwrites s.err
+				continue // the loop continues, so that anything that Watch yields after the error overwrites s.err
 			}
 			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {
 				s.seen = append(s.seen, seen)
@@ -59,7 +59,7 @@ func TestWatchReportsEachChangeOfLockOnce(t *testing.T) {
 		s := startWatch(w, watches, "job")
 		lab.Elapse(time.Minute)
 		first := w.Acquire(c, "job")
-		lab.Elapse(time.Minute) // renewals make no new grant
+		lab.Elapse(time.Minute) // during this time the lock is renewed, which makes no new grant
 		w.Release(first)
 		lab.Elapse(polls)
 		second := w.Acquire(dies, "job", leasehold.WithData([]byte("d")))
@@ -118,7 +118,7 @@ func TestWatchObservesOnlyRequestedSortKey(t *testing.T) {
 func TestWatchReportsEachThrottledRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault              lab.Fault
-		throttled, failing int // number of reports of each kind
+		throttled, failing int // number of reports of each of these kinds
 	}{
 		"throttled":  {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 3, 0},
 		"unanswered": {func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }, 0, 1},

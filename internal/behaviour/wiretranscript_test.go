@@ -93,18 +93,18 @@ func TestRequestsOfOperationsMatchRecordedTranscript(t *testing.T) {
 	}
 }
 
-// transcribe runs an operation whose first request meets m, and returns its requests, one
-// by one.
+// transcribe runs an operation and lets m happen to its first request. It returns the
+// operation's requests, one by one.
 func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string {
 	var b strings.Builder
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		// Chance decides how many renewals fall into a period, so the test makes it a
-		// constant.
+		// How many renewals fall into a period depends on chance. So the test replaces
+		// chance by a constant.
 		p := newProcess(w.Work(), cfg, lab.Chance(func() float64 { return 0.5 }))
 		before := p.before
 		p.before = func() {
 			before()
-			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // the mishap always hits x, as x and y are sent in any order
+			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // x and y are sent in any order, so the mishap is limited to x
 		}
 		op.what(w, p)
 		lab.Elapse(time.Second) // background requests are sent during this time
@@ -131,8 +131,8 @@ func byKey(calls []lab.Call) []lab.Call {
 	return calls
 }
 
-// keyOf returns the partition key of a request for one record. All sessions have the same
-// key, "", because their ids are random.
+// keyOf returns the partition key of a request for one record. It returns "" for the row of
+// a session, because session ids are random.
 func keyOf(c lab.Call) string {
 	var in struct {
 		Key struct{ Key struct{ S string } }
@@ -218,7 +218,8 @@ const maxToken = "9007199254740989"
 
 var placeholder = regexp.MustCompile(`[#:][a-z0-9]+`)
 
-// spell returns a request as text, with names and values in place of placeholders.
+// spell returns a request as text, with the names and values that its placeholders stand
+// for.
 func (p *pseudonyms) spell(c lab.Call) string {
 	if c.Op == "TransactWriteItems" {
 		var b strings.Builder

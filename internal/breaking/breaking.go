@@ -48,7 +48,7 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 }
 
 // free repeats the break until a request is answered. maybe reports whether the grant may
-// be broken despite the error. free sets now to the attempts in flight.
+// be broken although free returns an error. free stores the attempts in flight in now.
 func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -77,7 +77,7 @@ func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (ma
 		}
 		found, gone, err := c.found(r.Grant, res.Item)
 		switch {
-		case gone && tried.Silent(): // an earlier attempt without a reply may have freed the key
+		case gone && tried.Silent(): // an earlier attempt that got no reply may have freed the key
 			return true, c.UnknownOutcome("break", key, err)
 		case err != nil:
 			return false, err
@@ -88,9 +88,9 @@ func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (ma
 	}
 }
 
-// shows returns the attempt that freed the key, according to the record. If the layout
-// deletes the records of free keys, or these records have no version, any attempt without
-// an answer may have freed the key.
+// shows returns the attempt that freed the key, according to the record. In some layouts
+// the records of free keys are deleted or have no version. There, any attempt without an
+// answer may have freed the key.
 func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -106,9 +106,9 @@ func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.V
 	return last, unanswered && now.Version == ""
 }
 
-// found returns the record after a break was rejected. If there is no error, the record
-// shows the same grant, which was renewed. gone reports whether the record no longer shows
-// the grant. In that case found also returns an error.
+// found reads the record that DynamoDB showed when it rejected a break. If found returns no
+// error, the record shows the same grant, which has been renewed since. gone reports
+// whether the record no longer shows the grant; then found also returns an error.
 func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, c.Errors.Missing(grant.Key)
@@ -123,9 +123,9 @@ func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol
 }
 
 // sameGrant reports whether two records of a key show the same grant. A grant of another
-// library has no id. If such a grant names its owner, the owner stays the same while the
-// grant is renewed. In layouts with an expiry time such a holder does not renew, so another
-// version is another grant.
+// library has no id. If such a grant names its owner, the owner stays the same when the
+// grant is renewed. In layouts with an expiry time, the holder of such a grant does not
+// renew it. So there a record with another version shows another grant.
 func (c *Breaker) sameGrant(a, b protocol.Record) bool {
 	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.Caps.Expiry == layout.Observed)
 }

@@ -21,7 +21,7 @@ func (c *Breaker) untold(key protocol.Key, err error) error {
 }
 
 // tell notifies the session of r, if there is one, that the grant in r was broken, or may
-// have been. It tries until limit ends, but at least once.
+// have been broken. It tries at least once, and then until limit ends.
 func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	proto := c.Native
 	if proto == nil || r.Session == "" {

@@ -1,6 +1,6 @@
 // Package bridge gives the packages election and holders access to internals of the root
 // package that users should not have. The root package sets the variables of this package
-// when the root package is initialized.
+// during its own initialization.
 package bridge
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Client gives access to the internals of a *leasehold.Client.
+// Client is the interface to the internals of a *leasehold.Client.
 type Client interface {
 	Env() *core.Env
 
@@ -29,5 +29,6 @@ type Client interface {
 // Inside returns the internals of a *leasehold.Client.
 var Inside func(client any) Client
 
-// Record converts a record to a leasehold.Record. Only the root can set all of its fields.
+// Record converts a record to a leasehold.Record. Only the root package can set all fields
+// of a leasehold.Record.
 var Record func(protocol.Record) any

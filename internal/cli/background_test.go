@@ -28,7 +28,7 @@ func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *p
 	}
 	defer said.Close()
 	p = processOf(t, dir, env, "leasehold", append(append([]string{"run"}, flags...), "k", "--", "sh", "-c", leaves)...)
-	p.cmd.Stderr = said // the process that is left running keeps this file open
+	p.cmd.Stderr = said // the process that CMD leaves running keeps this file open
 	p.start()
 	left = leftBehind(t, filepath.Join(dir, "left"))
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
@@ -49,7 +49,7 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// says waits until the command has written a message.
+// says waits until the file said contains a message of the command.
 func says(t *testing.T, dir, what string) {
 	t.Helper()
 	eventually(t, "it says "+what, func() bool {
@@ -100,8 +100,8 @@ func TestFlagBackgroundStopStopsLeftoverProcessesOnAnyTable(t *testing.T) {
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: stopping what it left running: sh (pid %d)\n", left))
 	dead(t, left, "it lives")
-	// The CMD leaves a process that ignores SIGTERM. Such a process is killed after the
-	// grace.
+	// This CMD leaves a process running that ignores SIGTERM. leasehold kills such a
+	// process after the grace.
 	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
 	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")
@@ -144,19 +144,19 @@ func TestKillOfLeaseholdEndsProcessInNewSessionOnAnyTable(t *testing.T) {
 	eventually(t, "it is dead", func() bool { return isDead(left) })
 }
 
-// withoutFirstThread is an environment variable. If it is set, the process ends its first
-// thread and continues with others. Its value is the name of the file to which the process
-// id is written.
+// withoutFirstThread is the name of an environment variable. If it is set, the process ends
+// its first thread and continues with others. The process then writes its process id to the
+// file that the variable names.
 const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
 
-func init() { // runs on the first thread
+func init() { // init functions run on the first thread
 	path := os.Getenv(withoutFirstThread)
 	if path == "" {
 		return
 	}
 	pid := os.Getpid()
 	go func() {
-		for !isDead(pid) { // waits until proc(5) shows that the first thread has ended
+		for !isDead(pid) { // the loop ends when proc(5) shows that the first thread has ended
 			time.Sleep(time.Millisecond)
 		}
 		_ = os.WriteFile(path, fmt.Appendln(nil, pid), 0o600)
@@ -183,7 +183,7 @@ func TestProcessWithExitedMainThreadCountsAsRunningOnAnyTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer said.Close()
-		p.cmd.Stderr = said // the process that is left running keeps this file open
+		p.cmd.Stderr = said // the process that CMD leaves running keeps this file open
 		p.start()
 		fileNumber(t, filepath.Join(dir, "token"))
 		left = fileNumber(t, filepath.Join(dir, "left"))
@@ -247,8 +247,9 @@ func TestFirstProcessOfContainerReapsAllOrphansOnAnyTable(t *testing.T) {
 	}
 }
 
-// Many programs that are asked to end exit with 0. CMD's exit code 0 says nothing about
-// processes that CMD has left running.
+// Many programs exit with 0 when they are asked to end. So CMD's exit code 0 after a signal
+// does not mean that the work is done. It also says nothing about processes that CMD has
+// left running.
 func TestWorkStoppedBySignalIsNotMarkedDoneOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -271,7 +272,7 @@ func TestWorkStoppedBySignalIsNotMarkedDoneOnAnyTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer said.Close()
-			p.cmd.Stderr = said // the process that is left running keeps this file open
+			p.cmd.Stderr = said // the process that CMD leaves running keeps this file open
 			p.start()
 			cmd, left := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "left"))
 			if cmd != left {

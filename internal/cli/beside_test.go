@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
-// The initialization of the SDK and other packages costs several times as much as the work
-// of these processes.
+// The processes at the gate and of the watchdog do little. The initialization of the SDK
+// and other packages would cost several times as much as their work.
 func TestGateAndWatchdogDoNotInitializeSDK(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -98,7 +98,7 @@ func TestSignalEndsWaitForBusyFile(t *testing.T) {
 	}
 }
 
-// This test runs 40 processes; proof/robustness/processes runs three hundred.
+// This test runs 40 processes. The test in proof/robustness/processes runs three hundred.
 func TestBusyFileServesEveryWaitingProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

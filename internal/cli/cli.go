@@ -55,9 +55,10 @@ func Main(env invocation.Env) int {
 	root.SetErr(in.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
-		err = in.Stdout.Failed // cobra ignores errors when it writes help
+		err = in.Stdout.Failed // needed because cobra ignores errors when it writes help
 	}
-	// If no process reads standard error, the exit code must still be correct.
+	// The program catches SIGPIPE. So its exit code is correct even if no process reads
+	// standard error.
 	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(broken, syscall.SIGPIPE)
 		defer signal.Stop(broken)
@@ -77,14 +78,14 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 		return 0
 	}
 	if readerGone(err, in.Env.Stdout) {
-		return failure.CodeSignal + int(syscall.SIGPIPE) // silent, as if the signal had killed the command
+		return failure.CodeSignal + int(syscall.SIGPIPE) // nothing is printed, and the exit code is the same as if SIGPIPE had killed the command
 	}
-	// PersistentPreRunE has not run if the flags could not be parsed, and flags after the
-	// invalid one were not read.
+	// If the flags could not be parsed, PersistentPreRunE has not run, and flags after the
+	// invalid one were not read. So --json is searched for here.
 	in.JSON = in.JSON || slices.Contains(ownArgs(in.Args), "--json")
 	in.Say.Configure(in.Quiet, in.JSON)
-	// With -q only the exit code reports that KEY is held: that is an answer to -n and -w
-	// rather than an error.
+	// With -q, only the exit code reports that KEY is held. That KEY is held is an answer
+	// to -n and -w, not an error.
 	if isAnswer := in.Quiet && errors.Is(err, leasehold.ErrHeld); !failure.Silent(err) && !isAnswer {
 		in.Say.Fail(err)
 	}
@@ -111,8 +112,8 @@ func readerGone(err error, stdout io.Writer) bool {
 	return ok && errors.As(err, &at) && at.Path == f.Name() && errors.Is(at.Err, syscall.EPIPE)
 }
 
-// troubleCode returns the exit code of cmd if leasehold itself fails. Commands that run a
-// CMD leave the small codes to CMD, as timeout(1) does.
+// troubleCode returns the exit code of cmd if leasehold itself fails. If cmd runs a CMD,
+// this code is not a small one: CMD may use the small codes, as with timeout(1).
 func troubleCode(cmd *cobra.Command, args []string) int {
 	var runs bool
 	switch cmd.Annotations[arguments.RunsCMD] {
@@ -138,8 +139,8 @@ func Command() *cobra.Command {
 	return root
 }
 
-// cobra has this setting for the whole process, so it is set before anything runs. The help
-// lists the commands in the order of newRoot.
+// cobra has this setting for the whole process, so init sets it before anything runs. It
+// makes the help list the commands in the order of newRoot.
 func init() {
 	cobra.EnableCommandSorting = false
 	cobra.AddTemplateFunc("contains", strings.Contains)
@@ -214,15 +215,15 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	return root
 }
 
-// refuseEmpty refuses flags with an empty value. In a script an empty value usually comes
-// from a variable that was not set. The command would then behave as if the flag were
-// missing.
+// refuseEmpty refuses flags with an empty value. In a script, an empty value usually comes
+// from a variable that was not set. Without the refusal, the command would behave as if the
+// flag were missing.
 func refuseEmpty(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch {
 		case err != nil, f.Value.Type() != "string", f.Value.String() != "":
-		case f.Name == "data", f.Name == "value": // these may be empty
+		case f.Name == "data", f.Name == "value": // these flags may have an empty value
 		default:
 			err = misuse.Of(cmd, "--%s is empty: give it a value, or leave it out", f.Name)
 		}
@@ -253,8 +254,8 @@ func flagError(cmd *cobra.Command, err error) string {
 	return fmt.Sprintf("%s %s: use a whole number", flag, value)
 }
 
-// flagSuggestion returns the flags of cmd that name may be a typo for. cobra only suggests
-// commands, so each flag is turned into a command.
+// flagSuggestion returns the flags of cmd that name may be a typo for. It turns each flag
+// into a command, because cobra only suggests commands.
 func flagSuggestion(cmd *cobra.Command, name string) string {
 	flags := &cobra.Command{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -54,8 +54,9 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var script bytes.Buffer
 	var err error
 	// The script evaluates the command line when the user presses TAB. The line may contain
-	// a file name that another user chose. So a line that could run something is not
-	// evaluated, and the shell completes a file name instead.
+	// a file name that another user chose. So the script does not evaluate a line that
+	// contains one of these characters, because such a line could run something. The shell
+	// completes a file name instead.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {
@@ -67,9 +68,10 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 		call, guard = `out=$(eval ${requestComp} 2>/dev/null)`, "[[ ${requestComp} == *[\\`\\(\\{\\;\\&\\|\\<\\>]* ]] && { _files; return }"
 	case "fish":
 		err = root.GenFishCompletion(&script, true)
-		// Cobra's script evaluates the words before the last one without their quotes.
+		// Cobra's script for fish removes the quotes of the words before the last one, and
+		// then evaluates these words.
 		const words = "set -l args (commandline -opc)"
-		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // commandline has the option -x since fish 4
+		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // fish has had the option -x of commandline since version 4
 		script = *bytes.NewBuffer(bytes.Replace(script.Bytes(), []byte(words), []byte(quoted), 1))
 		call, guard = `set -l results (eval $requestComp 2> /dev/null)`, "string match -qr '["+runs+"]' -- $requestComp; and return"
 	case "powershell":
@@ -88,11 +90,12 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 }
 
 // plainWord matches words that bash, zsh, fish and PowerShell read literally, in any
-// position. Other users may choose the names in a table, and a shell evaluates these names
-// when the user presses TAB.
+// position. Completions must be such words: other users may choose the names in a table,
+// and a shell evaluates these names when the user presses TAB.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 
-// offering returns f without completions that a shell may not read literally.
+// offering returns a function that returns the completions of f, except completions that a
+// shell may not read literally.
 func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		all, directive := f(cmd, args, toComplete)
@@ -106,13 +109,13 @@ func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// complete sets the completions for the values of flags of cmd and its subcommands. All
-// completions pass through offering here, including those for arguments.
+// complete sets the completions for flag values of cmd and its subcommands. It passes all
+// completions through offering, including the completions for arguments.
 func complete(in *invocation.Invocation, cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil {
 		cmd.ValidArgsFunction = offering(cmd.ValidArgsFunction)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // fails for a command without the flag
+	_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // the call fails if the command does not have the flag
 	values := map[string][]cobra.Completion{
 		"layout":     layout.Names(),
 		"attr":       {"key=", "sort=", "ttl="},
@@ -124,7 +127,7 @@ func complete(in *invocation.Invocation, cmd *cobra.Command) {
 		if name == "attr" {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // fails for a command without the flag
+		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // the call fails if the command does not have the flag
 	}
 	for _, sub := range cmd.Commands() {
 		complete(in, sub)

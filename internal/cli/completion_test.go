@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// These are names of each kind that a shell does not read literally.
+// These names contain all kinds of text that a shell does not read literally.
 var hostileNames = []string{
 	"t/`touch x`", "t/$(touch x)", "t/(touch x)", "-rf", "~root", "a b", "a\tb", "a\nb", "a;b", "a&b", "a|b", "a<b", "a>b", "a'b", `a"b`, `a\b`,
 	"#a", "!a", "a{b", "a}b", "a*b", "a?b", "a[b", "a]b", "a^b", "a%b", "a@b", "=a", "a=b", "a,b", "a~b", ":a", "a$b", "a\x1bb", "a\u202eb", "ä", "",
@@ -81,7 +81,8 @@ func TestCompletionDoesNotEvaluateCommandSubstitution(t *testing.T) {
 	}
 }
 
-// Cobra's script for fish evaluates the words before the last one without their quotes.
+// Cobra's script for fish removes the quotes of the words before the last one, and then
+// evaluates these words.
 func TestFishCompletionQuotesWordsBeforeCursor(t *testing.T) {
 	var script bytes.Buffer
 	if err := Completion(tree(), "fish", &script); err != nil {

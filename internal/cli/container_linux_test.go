@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// docker run -t starts leasehold like this. If Ctrl-Z stopped CMD, CMD would stay stopped
-// and KEY held.
+// In a container that docker run -t starts, leasehold is the first process, with a
+// terminal. If Ctrl-Z stopped CMD there, CMD would stay stopped, and KEY would stay held.
 func TestCtrlZIsIgnoredByFirstProcessOfContainerOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -21,6 +21,6 @@ func TestCtrlZIsIgnoredByFirstProcessOfContainerOnAnyTable(t *testing.T) {
 	t.Cleanup(p.kill)
 	fileNumber(t, filepath.Join(dir, "ready"))
 	p.signal(syscall.SIGTSTP)
-	p.signal(syscall.SIGWINCH) // passed on after the stop signal
+	p.signal(syscall.SIGWINCH) // leasehold passes this signal on to CMD after the stop signal
 	p.ends(40)
 }

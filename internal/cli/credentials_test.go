@@ -34,8 +34,8 @@ func signedBy(r *http.Request, key string) bool {
 	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
 }
 
-// CMD rewrites the credentials file as soon as it runs, and ends once the new key has
-// signed a renewal.
+// CMD rewrites the credentials file as soon as it runs. It ends once a renewal has been
+// signed with the new key.
 func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {
@@ -148,9 +148,9 @@ func TestRunErrorNamesUnresponsiveCredentialSource(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")
-	// The SDK asks three times, with random pauses. So two things vary by chance: whether
-	// the report comes during the first request, and whether the command ends before the
-	// attempt does.
+	// The SDK asks for credentials three times, with random pauses. So two things vary by
+	// chance: whether the report comes during the first request for credentials, and
+	// whether the command ends before the attempt does.
 	const news = `leasehold: no credentials for [3-9]s: still trying: (no request was sent yet|no connection to ` + noServer + `/?: connect: connection refused|what provides them does not answer): check what provides them: `
 	const end = `leasehold: acquire k in table locks in http://dynamodb.example: no credentials: what provides them does not answer: `
 	if code != 125 || !regexp.MustCompile(`^`+news+`.*\n`+end+`.*\n$`).MatchString(stderr) || strings.Contains(stderr, "region") {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Three hosts have the same line in their crontabs, and separate homes. In the first night
-// one of them is killed while it works.
+// Three hosts have the same line in their crontabs. Each has a home directory of its own.
+// In the first night, one of them is killed while it works.
 func TestCronJobRunsOnOneHostNightAfterCrashOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -39,7 +39,7 @@ func TestCronJobRunsOnOneHostNightAfterCrashOnAnyTable(t *testing.T) {
 			died := time.Now()
 			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
-			var hosts []*process // the earlier observations of these hosts are useless, because a has renewed since
+			var hosts []*process // what these hosts observed earlier does not help, because a has renewed since
 			for _, host := range []string{"a", "b", "c"} {
 				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
 			}
@@ -76,8 +76,8 @@ func TestCronJobRunsOnOneHostNightAfterCrashOnAnyTable(t *testing.T) {
 	}
 }
 
-// A waiter that waits for less than a lease never sees a dead holder's lease expire, on any
-// night.
+// The test waits for less than a lease each night. Such a waiter never sees a dead holder's
+// lease expire during its wait.
 func TestWaitShorterThanLeaseTakesOverDeadHolderOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -91,7 +91,7 @@ func TestWaitShorterThanLeaseTakesOverDeadHolderOnAnyTable(t *testing.T) {
 				t.Errorf("taken over after %v, which is less than its lease", took)
 			}
 			return true
-		case 75: // the holder did not appear dead yet
+		case 75: // exit code 75 means that the holder did not appear dead yet
 			return false
 		default:
 			t.Fatalf("exit code %d", code)
@@ -100,7 +100,7 @@ func TestWaitShorterThanLeaseTakesOverDeadHolderOnAnyTable(t *testing.T) {
 	})
 }
 
-// cron mails all output of a line.
+// cron mails all output of a crontab line.
 func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/cron.md")
@@ -114,7 +114,7 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	for _, l := range strings.Split(strings.TrimSpace(crontab), "\n") {
 		if strings.HasPrefix(l, "17 2 * * * ") {
 			line = strings.TrimPrefix(l, "17 2 * * * ")
-		} else if !strings.HasPrefix(l, "PATH=") { // in this test the command has another path
+		} else if !strings.HasPrefix(l, "PATH=") { // PATH is not set, because in this test the command has another path
 			set = append(set, l)
 		}
 	}
@@ -191,7 +191,7 @@ func TestTryInsideRunReportsOuterKeyAsHeldOnAnyTable(t *testing.T) {
 		"leasehold run -w 0 k -- true":             75,
 		"leasehold run -n -k j -k k -- true":       75,
 		"leasehold run -n --any -k k -- true":      75,
-		"leasehold run -n --any -k j -k k -- true": 0, // the other key is free
+		"leasehold run -n --any -k j -k k -- true": 0, // exit code 0, because the other key is free
 		"leasehold acquire -n k":                   1,
 		"leasehold run k -- true":                  125,
 		"leasehold run -w 1s k -- true":            125,
@@ -214,8 +214,8 @@ func TestTryInsideRunReportsOuterKeyAsHeldOnAnyTable(t *testing.T) {
 	p.said(`{"error":"held"`)
 }
 
-// A process that runs under a permit must not wait for another permit of the same key, but
-// it may try to acquire one without waiting.
+// A process that runs under a permit must not wait for another permit of the same key. But
+// it is allowed to try to acquire one without waiting.
 func TestTryWithPermitMayAcquireSecondPermitOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// crontabLines finds the lines in the guide to cron that begin with when. It returns their
-// commands as cron passes them to the shell, with % unescaped (crontab(5)).
+// crontabLines returns the commands of the lines in the guide to cron that begin with when.
+// It returns each command as cron passes it to the shell, with % unescaped (crontab(5)).
 func crontabLines(t *testing.T, when string) (lines []string) {
 	t.Helper()
 	for _, f := range fences(documents(t, "docs/cron.md")) {
@@ -29,8 +29,9 @@ func crontabLines(t *testing.T, when string) (lines []string) {
 	return lines
 }
 
-// A run of each of these lines may overlap with the next run of the same line. cron mails
-// the output of a line, whatever its exit code.
+// A run of each of these lines may overlap with the next run of the same line. The second
+// run must print nothing, because cron mails the output of a line whatever its exit code
+// is.
 func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "*/5 * * * *")
@@ -56,7 +57,7 @@ func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			holds := strings.Replace(line, "-p 3", "-p 1", 1) // so that one holder takes every permit
+			holds := strings.Replace(line, "-p 3", "-p 1", 1) // the number of permits is one, so that one holder takes them all
 			skips := strings.Replace(holds, "-w 4m", "-w 1s", 1)
 			write("echo $$ >pid; exec sleep 300")
 			held := processOf(t, dir, env, "sh", "-c", "exec "+holds)
@@ -80,8 +81,8 @@ func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
 	}
 }
 
-// This line names the local hour. In the night when the clocks go back, half past two comes
-// twice.
+// This line names an hour of local time. In the night when the clocks go back, half past
+// two comes twice.
 func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")
@@ -100,7 +101,7 @@ func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 	var want strings.Builder
 	for hour := range 4 {
 		at := first.Add(time.Duration(hour) * time.Hour).Unix()
-		if hour != 2 { // hour 2 is the second half past two, which is skipped
+		if hour != 2 { // the second half past two, which must be skipped, is also in hour 2
 			fmt.Fprintln(&want, at)
 		}
 		p := processOf(t, dir, append(env, fmt.Sprintf("AT=%d", at)), "sh", "-c", lines[0])

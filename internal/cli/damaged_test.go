@@ -18,7 +18,7 @@ func TestDamagedRecordIsShownAndRemovedOnlyIfUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {
-			continue // the other layouts differ only in the key, the sort key and its number
+			continue // skipped, as the other layouts differ only in the key, and in the sort key and its number
 		}
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +74,7 @@ func TestDamagedRecordIsShownAndRemovedOnlyIfUnchanged(t *testing.T) {
 	}
 }
 
-// Without the flags, the commands would read another table.
+// If the suggested commands had no flags, they would read another table.
 func TestSuggestedCommandsForDamagedRecordNameTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)

@@ -18,14 +18,15 @@ import (
 
 // fence is a block of code in a document.
 type fence struct {
-	path           string // the document's path from the module's root
+	path           string // path of the document from the module's root
 	line           int
 	language, text string
 }
 
 func (f fence) String() string { return fmt.Sprintf("%s:%d", f.path, f.line) }
 
-// documents returns the documents that patterns match, by their paths from the module's root.
+// documents returns the documents that patterns match. It maps each document's path from
+// the module's root to the document's text.
 func documents(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -54,7 +55,7 @@ func fences(documents map[string]string) []fence {
 	var found []fence
 	for _, path := range slices.Sorted(maps.Keys(documents)) {
 		var in *fence
-		var indent string // indentation of a block in a list
+		var indent string // indentation of the current block, if it is in a list
 		for i, line := range strings.Split(documents[path], "\n") {
 			switch before, language, ok := strings.Cut(line, "```"); {
 			case in == nil && ok && strings.Trim(before, " ") == "":
@@ -78,23 +79,24 @@ type place int
 
 const (
 	inTable place = iota // runs with a new table on a server of the DynamoDB API
-	inFile               // runs with the user's own store
-	inClone              // runs in the repository
+	inFile               // runs with the store of the user who has set nothing
+	inClone              // runs in a clone of the repository
 )
 
 // treatment is a block of shell lines that cannot run as printed.
 type treatment struct {
-	path, has string   // the block's document, and a text that only this block contains; empty for all its blocks
+	path, has string   // path of the document, and a text that only this block contains; has is empty for all blocks of the document
 	why       string   // why the block does not run here; empty if it does
 	in        place    // where the block runs
-	instead   []string // texts of the block, each followed by its replacement
+	instead   []string // texts in the block, each followed by the text that replaces it
 	then      string   // lines to run after the block
 }
 
 // ofProof is the reason why blocks that test another module do not run here.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
-// treatments lists the blocks that do not run as printed with a new table.
+// treatments lists the blocks that cannot run as printed with a new table, and how to run
+// each of them.
 var treatments = []treatment{
 	{path: "README.md", has: "go install ", why: "it downloads a release"},
 	{path: "README.md", has: "make test", in: inClone, instead: []string{"make test", "make -n test"}},
@@ -159,8 +161,8 @@ func (f fence) treated(t *testing.T) (treatment, string) {
 // programs lists the programs that the lines of the guides start.
 var programs = []string{"report.sh", "deploy.sh", "sync.sh", "index.sh", "thumbnails.sh", "hourly.sh", "test.sh"}
 
-// serves is a program that starts a serving command, and terminates it once the command has printed
-// its address.
+// serves is a program that starts a command that serves requests. Once the command has
+// printed its address, the program terminates the command.
 const serves = `#!/bin/sh
 rm -f served
 "$@" >served & pid=$!
@@ -168,7 +170,8 @@ until test -s served; do kill -0 $pid || exit; sleep 0.01; done
 kill $pid; wait $pid
 `
 
-// aReader makes a directory with the programs that the guides call, and returns an environment whose PATH has them and leasehold.
+// aReader makes a directory with the programs that the guides call. It also returns an
+// environment with a PATH that contains these programs and leasehold.
 func aReader(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -190,7 +193,7 @@ func aReader(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// reads runs a script in the way a reader of the guide would.
+// reads runs a script as a reader of the guide would run it.
 func reads(t *testing.T, script string, in place) {
 	t.Helper()
 	dir, env := aReader(t)
@@ -282,15 +285,16 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	if !ok || !isClone {
 		t.Fatalf("the walk has no line %q, or does not begin with %q", theShell, theClone)
 	}
-	// TestScripts/demo runs the demo.
+	// The line that runs the demo is removed, because TestScripts/demo runs the demo.
 	script := strings.Replace(before, "\nleasehold demo\n", "\n", 1) + strings.TrimSuffix(theShell, "\n") + " -eu <<'END'\n" + typed + "END\n"
 	cmd := exec.Command("sh", "-euc", script)
-	cmd.Dir = "../.." // the clone
+	cmd.Dir = "../.." // the root of the repository takes the place of the clone
 	goes, err := exec.LookPath("go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// PATH must lead to the leasehold that the walkthrough installs, not to this test's.
+	// PATH must contain the directory of the leasehold that the walkthrough installs, and
+	// not the directory of this test's leasehold.
 	cmd.Env = append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin", "GOCACHE="+paths[0], "GOMODCACHE="+paths[1])
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -426,8 +430,8 @@ var (
 )
 
 // arguments returns the words of a command line, up to the first redirection, pipe or
-// comment. Words that the shell or the reader would substitute are replaced by a number.
-// All flags accept a number, except flags with a list of values.
+// comment. If the shell or the reader would substitute a word, arguments replaces it by a
+// number. All flags accept a number, except flags that accept only values of a list.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {
@@ -445,7 +449,7 @@ func arguments(line string) []string {
 
 func TestCommandLinesInDocumentsUseExistingFlags(t *testing.T) {
 	t.Parallel()
-	var lines [][2]string // place and line
+	var lines [][2]string // place in the documents, and text of the line
 	texts := documents(t, "README.md", "docs/*.md", "docs/*/*.md")
 	for _, f := range fences(texts) {
 		for _, m := range inABlock.FindAllStringSubmatch(f.text, -1) {

@@ -66,7 +66,7 @@ func doctor(t *testing.T, env []string, code int, args ...string) map[string]lin
 	return lines
 }
 
-// is checks one line of doctor's output.
+// is checks one line of doctor's output, the one about check.
 func is(t *testing.T, lines map[string]line, check, state string, says ...string) {
 	t.Helper()
 	l := lines[check]
@@ -101,7 +101,7 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 				t.Errorf("%d lines", len(lines))
 			}
 
-			// A local store must give the same results. It has no permissions.
+			// A local store must give the same results, except that it has no permissions.
 			env := append(bare(t.TempDir()), "LEASEHOLD_FILE="+filepath.Join(t.TempDir(), "locks.db"))
 			if _, stderr, code := said(t, env, "table", "create", "--layout", name); code != 0 {
 				t.Fatal(stderr)
@@ -222,8 +222,8 @@ func TestCommandReusesConnections(t *testing.T) {
 	f.doctor(0)
 	connections := 0
 	from.Range(func(any, any) bool { connections++; return true })
-	// A busy machine may need a few new connections: the transport abandons a connection
-	// that is returned slowly.
+	// A busy machine may need a few new connections: if a connection is returned too
+	// slowly, the transport abandons it.
 	if n := requests.Load(); connections > 5 || n < 100 {
 		t.Errorf("%d connections for %d requests", connections, n)
 	}
@@ -288,7 +288,7 @@ func TestDoctorReportsServerThatIsNotDynamoDB(t *testing.T) {
 	defer other.Close()
 	go func() {
 		for conn, err := other.Accept(); err == nil; conn, err = other.Accept() {
-			_, _ = bufio.NewReader(conn).ReadString('}') // reads the whole request: an earlier answer would cause another error
+			_, _ = bufio.NewReader(conn).ReadString('}') // reads the whole request, because a reply before its end would cause another error
 			_, _ = io.WriteString(conn, "500 unrecognized command\r\n")
 			_ = conn.Close()
 		}
@@ -412,6 +412,6 @@ func TestDoctorChecksFileOfLocalStore(t *testing.T) {
 		_, env := store(t)
 		lines := doctor(t, env, 1, "--layout", "dynamo-dlm")
 		is(t, lines, "keys", "fatal", "this is a table of layout native")
-		is(t, lines, "ttl", "") // not compared, because the advice would concern a layout that the table does not have
+		is(t, lines, "ttl", "") // no line about TTL is expected, because its advice would concern a layout that the table does not have
 	})
 }

@@ -47,7 +47,7 @@ func TestElectWorksInEveryLayout(t *testing.T) {
 	}
 }
 
-// A lost term stops CMD, and the next term starts another.
+// A lost term stops CMD. The next term starts CMD again.
 func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -98,8 +98,8 @@ func TestElectAfterOutageDoesNotWaitForItsOwnOldTerm(t *testing.T) {
 	}
 }
 
-// After a signal to end, elect starts no other CMD, even if the first CMD ignored the
-// signal until its term was lost.
+// The user sends a signal to end elect. After that, elect does not start CMD again. This
+// holds even if CMD ignored the signal until its term was lost.
 func TestElectDoesNotStartCMDAfterSignalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -139,7 +139,9 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const candidates, deaths = 3, 10
-	// Creating the mark fails if it exists, which would mean that another leader runs. Only a leader that was killed may leave its mark behind. The mark contains the process id of that leader's CMD.
+	// CMD creates a mark. If the mark exists, creating it fails: then another leader runs,
+	// or a leader that was killed has left its mark. Only a leader that was killed may
+	// leave its mark behind. The mark contains the process id of that leader's CMD.
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
 			before=$(cat leads)
@@ -207,7 +209,7 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = leader.Wait()
-		c := begin() // restarted, as an init system would do
+		c := begin() // the test restarts the process, as an init system would do
 		running[c.Process.Pid] = c
 	}
 	t.Logf("%d leaders in %v", deaths, time.Since(began))

@@ -29,12 +29,12 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// twoRegions are the Regions us-east-1 and us-east-2 of AWS, as a process sees them behind a
-// proxy for HTTPS. They have one table, in one engine.
+// twoRegions are the Regions us-east-1 and us-east-2 of AWS, as a process sees them through
+// an HTTPS proxy. Both have the same table, in one engine.
 type twoRegions struct {
 	env    []string
 	isDark [2]atomic.Bool
-	scans  [2]atomic.Int32 // answered scans by Region
+	scans  [2]atomic.Int32 // number of answered scans in each Region
 }
 
 func newTwoRegions(t *testing.T, consistency string) *twoRegions {
@@ -47,7 +47,7 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 	}
 	names := []string{"us-east-1", "us-east-2"}
 	certificate := certificateOf(t, names)
-	at := map[string]string{} // addresses by host
+	at := map[string]string{} // address of the server for each host
 	for i, name := range names {
 		region := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			switch _, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
@@ -106,7 +106,7 @@ func join(rw http.ResponseWriter, address string) {
 	_, _ = io.Copy(client, server)
 }
 
-// certificateOf returns a self-signed certificate for the Regions' endpoints.
+// certificateOf returns a self-signed certificate for the endpoints of the given Regions.
 func certificateOf(t *testing.T, regions []string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

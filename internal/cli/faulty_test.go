@@ -52,8 +52,8 @@ func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	return f
 }
 
-// noServer is an address without a listener. A port that was assigned to a server and released
-// could be assigned to another test's server.
+// noServer is an address without a listener. Its port is fixed. If the test took a free
+// port and released it, the port could be assigned to another test's server.
 const noServer = "http://127.0.0.1:1"
 
 // served starts a server that denies operations and has no other fault.

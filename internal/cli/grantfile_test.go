@@ -47,7 +47,8 @@ func TestInvalidGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	}
 }
 
-// The renewal is applied, but its reply is lost: the command must send the renewal again.
+// The renewal is applied, but its reply is lost. So the command must send the renewal
+// again.
 func TestGrantFileStaysRenewableAfterSignalDuringRenewal(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool

@@ -47,7 +47,7 @@ const screen = 50
 func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		if !cmd.Runnable() {
-			return // a topic
+			return // the command is only a topic of the help
 		}
 		text := helpOf(t, cmd)
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -60,7 +60,7 @@ func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
 				t.Errorf("%s is nowhere", sub.CommandPath())
 			}
 		}
-		if lines := strings.Count(text, "\n"); cmd.HasParent() && lines > screen { // the list of all commands is longer
+		if lines := strings.Count(text, "\n"); cmd.HasParent() && lines > screen { // the root command may be longer, because its help lists all commands
 			t.Errorf("%s: %d lines of help", cmd.CommandPath(), lines)
 		}
 	})
@@ -69,7 +69,7 @@ func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
 func TestHelpFitsTerminalOf80Columns(t *testing.T) {
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		for _, line := range strings.Split(helpOf(t, cmd), "\n") {
-			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.Contains(line, "arn:") { // an ARN cannot be shorter
+			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.Contains(line, "arn:") { // a line with an ARN may be longer, because the ARN cannot be shorter
 				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), columns, line)
 			}
 		}

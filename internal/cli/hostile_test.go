@@ -34,8 +34,8 @@ import (
 // invisible.
 const acts = "\x1b]0;title\a\x1b[2J\u009b2J\u202eevil\u2066\u200f\u061c\u2028\u2029\u200b\ufeff\U000e0041\x7f\r\b\nforged\tcells"
 
-// freeText is the text in the free fields of the benign rows: a user or a peer can choose
-// the content of these fields.
+// freeText is the text in the free fields of the benign rows. A field is free if a user or
+// a peer can choose its content.
 const freeText = "FREE"
 
 // hostileTables has a table of each layout, and rows of each kind to spoil.
@@ -43,16 +43,16 @@ type hostileTables struct {
 	url     string
 	db      *dynamodb.Client
 	layouts []layout.Layout
-	rows    map[string][]map[string]types.AttributeValue // rows by the layout's name
+	rows    map[string][]map[string]types.AttributeValue // rows for each name of a layout
 	dir     string
 	liar    *liar
-	alone   bool // no other test has processes at this time
+	alone   bool // true if no other test has processes at this time
 }
 
 func newHostileTables(t testing.TB) *hostileTables {
 	t.Helper()
 	engine := localdynamo.New()
-	_, fuzzes := t.(*testing.F) // fuzz targets run after all tests
+	_, fuzzes := t.(*testing.F) // if t is a fuzz target, no other test runs, because fuzz targets run after all tests
 	h := &hostileTables{db: engine.Client(), rows: map[string][]map[string]types.AttributeValue{}, dir: t.TempDir(), liar: &liar{engine: engine}, alone: fuzzes}
 	server := httptest.NewServer(h.liar)
 	t.Cleanup(func() {
@@ -126,8 +126,8 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt returns a value with text in its free strings, or in all its strings if all is
-// true.
+// spoilt returns v with text in its free strings. If all is true, all of its strings
+// contain text.
 func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -161,8 +161,8 @@ func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue 
 	return v
 }
 
-// spoiltRows returns the rows of a layout with text in the free fields, and then in each
-// attribute in turn.
+// spoiltRows returns rows of a layout. First it puts text into the free fields of a row,
+// and then into each attribute in turn.
 func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]types.AttributeValue {
 	names := []string{"key", "lockKey", "lock_key", "lockId", "id"}
 	var out []map[string]types.AttributeValue
@@ -225,8 +225,9 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// runs runs a command in this process. The exception is leasehold run while other tests
-// run: it would take their processes for processes that CMD has left running, and end them.
+// runs runs a command in this process. There is one exception: leasehold run, while other
+// tests run, is started as a process of its own. In this process it would take processes of
+// other tests for processes that CMD has left running, and end them.
 func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {

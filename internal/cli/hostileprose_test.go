@@ -40,9 +40,10 @@ func (h *hostileTables) shownOf(t *testing.T, l layout.Layout, args []string) (s
 	return out.String(), errs.String()
 }
 
-// spoiltFor returns the spoilt rows of a layout that DynamoDB accepts, each with the
-// commands that read it and write sentences. The commands that would change a row get only
-// rows with text in free fields: in these no holder appears dead, so no command waits.
+// spoiltFor returns the spoilt rows of a layout that DynamoDB accepts. With each row it
+// returns the commands that read the row and write sentences. Commands that would change a
+// row are returned only with rows that have text in free fields. In such a row no holder
+// appears dead, so no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) iter.Seq2[map[string]types.AttributeValue, [][]string] {
 	return func(yield func(map[string]types.AttributeValue, [][]string) bool) {
 		try := func(row map[string]types.AttributeValue, commands ...func(string) [][]string) bool {
@@ -83,7 +84,7 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 					t.Fatal("cannot put the row again")
 				}
 				stdout, stderr := h.shownOf(t, l, args)
-				if args[0] != "ls" && args[0] != "get" { // ls and get write cells
+				if args[0] != "ls" && args[0] != "get" { // ls and get write table cells rather than sentences
 					stderr += stdout
 				}
 				quoted += strings.Count(stderr, speech)
@@ -98,8 +99,8 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 	}
 }
 
-// longestLine is a limit that no proper line reaches: a sentence with several names of the
-// greatest length, and a command with a key, is shorter.
+// longestLine is a limit that no proper line reaches. Even a sentence with several names of
+// the greatest length, and a command with a key, is shorter.
 const longestLine = 8 << 10
 
 func TestTextOfOtherUsersIsShortened(t *testing.T) {
@@ -130,7 +131,7 @@ func TestTextOfOtherUsersIsShortened(t *testing.T) {
 	}
 	native := h.layouts[slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == "native" })]
 	for i, said := range refusals(strings.Repeat("long/", 1<<20)) {
-		if i == 3 { // no client would read such headers
+		if i == 3 { // this refusal is skipped, because no client would read such large headers
 			continue
 		}
 		for _, args := range [][]string{{"get", "k"}, {"ls"}, {"run", "-n", "-v", "k", "--", "true"}, {"--json", "get", "k"}} {

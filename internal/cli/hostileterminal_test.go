@@ -26,18 +26,18 @@ import (
 
 // ownSequences lists all sequences that leasehold itself writes to a terminal.
 var ownSequences = []string{
-	"\r\x1b[K", "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l", // cursor movements
-	"\x1b[31m", "\x1b[33m", "\x1b[0m", // colours
+	"\r\x1b[K", "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l", // sequences that move the cursor and erase text
+	"\x1b[31m", "\x1b[33m", "\x1b[0m", // sequences for colours
 }
 
-// meet is a command line that reads text from other users.
+// meet is a command line that reads text which other users wrote.
 type meet struct {
 	args    []string
 	stdin   string
 	endless bool
 }
 
-// meetings returns all command lines that read text from other users.
+// meetings returns all command lines that read text which other users wrote.
 func meetings(dir, table, key string) []meet {
 	var all []meet
 	add := func(stdin string, endless bool, lines [][]string) {
@@ -78,11 +78,11 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 	}
 	shown := make(chan []byte)
 	go func() {
-		b, _ := io.ReadAll(ours) // reads until the other end is closed
+		b, _ := io.ReadAll(ours) // ReadAll returns when the other end is closed
 		shown <- b
 	}()
-	// For a damaged record, break asks for confirmation at once; for any other record it
-	// asks after a lease. The other commands read to the end of their input.
+	// If the record is damaged, break asks for confirmation at once. For any other record,
+	// break asks after a lease. The other commands read their input to its end.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
 		if _, err := ours.WriteString(m.stdin); err != nil {
@@ -98,8 +98,8 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 	return []byte(text), nil
 }
 
-// check runs a command line, and fails if a part of its output acts on a terminal or is
-// invisible there.
+// check runs a command line. It fails the test if a part of the output would control a
+// terminal or would be invisible there.
 func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bool) {
 	t.Helper()
 	before := []string{m.args[0]}
@@ -125,8 +125,8 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 		if err := os.Remove(events); err != nil {
 			t.Fatal(err)
 		}
-		// The file's labels contain the key and the table literally, because the user typed
-		// both. No other user chose them.
+		// The labels in the metrics file contain the key and the table literally. This is
+		// safe, because the user typed both and no other user chose them.
 		metrics, key := filepath.Join(h.dir, "run.prom"), args[len(args)-3]
 		if b, err = os.ReadFile(metrics); err != nil {
 			t.Fatal(err)
@@ -170,7 +170,8 @@ func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	})
 }
 
-// This uses a real terminal of a real process, where the kernel ends the lines.
+// This test uses a real terminal of a real process, in which the kernel writes the line
+// ends.
 func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
@@ -194,8 +195,8 @@ func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 	}
 }
 
-// Each command that ends by itself does so for any answer, and shows the answer's text. Commands
-// retry for ten seconds or more, so all run at once.
+// Each command that ends by itself also ends for any answer of the server, and shows the
+// answer's text. Commands retry for ten seconds or more, so all commands run at once.
 func TestCommandsEndWhateverServerAnswers(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
@@ -205,8 +206,9 @@ func TestCommandsEndWhateverServerAnswers(t *testing.T) {
 		h := newHostileTables(t)
 		h.liar.says(lie, 0)
 		for n, m := range meetings(h.dir, (layout.Native{}).Name(), "k") {
-			// A trickle is read slowly and repeatedly. TestCallsEndWithinTimeLimitsUnderEveryFault
-			// covers that for every call of the library, where time costs nothing.
+			// A trickle is a reply that is read slowly and repeatedly, so only three
+			// commands read one here. TestCallsEndWithinTimeLimitsUnderEveryFault tests
+			// trickles for every call of the library, in virtual time.
 			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {
 				continue
 			}

@@ -34,8 +34,8 @@ func readSchema(t *testing.T) published {
 	return s
 }
 
-// check compares a value with the schema. It is stricter than the schema: a field that the
-// schema does not describe is an error.
+// check compares a value with the schema. It is stricter than the schema itself: for check,
+// a field that the schema does not describe is an error.
 func (s published) check(at string, want map[string]any, v any) []string {
 	if ref, ok := want["$ref"].(string); ok {
 		return s.check(at, s.Defs[strings.TrimPrefix(ref, "#/$defs/")], v)
@@ -131,8 +131,8 @@ func TestJSONOutputMatchesSchemaInEveryLayout(t *testing.T) {
 			grant := filepath.Join(dir, "grant")
 			var token string
 			for _, c := range []struct {
-				object string // expected on standard output
-				errors string // expected on standard error
+				object string // schema object that is expected on standard output
+				errors string // schema object that is expected on standard error
 				args   []string
 			}{
 				{"table", "", []string{"table", "create"}},

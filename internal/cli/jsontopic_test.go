@@ -32,7 +32,7 @@ type schemaField struct {
 	} `json:"items"`
 }
 
-// kind names the type of a field: a JSON type, or an object's name.
+// kind returns the name of a field's type. This is a JSON type or the name of an object.
 func (f schemaField) kind() string {
 	name := func(t, ref string) string {
 		if _, object, ok := strings.Cut(ref, "#/$defs/"); ok {

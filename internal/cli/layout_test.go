@@ -22,14 +22,14 @@ func n(v int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: fmt.Sprint(v)}
 }
 
-// foreign is a record that a process wrote with another lock library before it died.
+// foreign is a record of a process that used another lock library and then died.
 type foreign struct {
 	layout  layout.Layout
 	item    map[string]types.AttributeValue
 	damaged string // name of a required attribute, which a test removes
 	version string
 	row     string // expected row of ls in a pipe, without the key
-	name    string // the owner's name as messages show it
+	name    string // name of the owner, as messages show it
 }
 
 func foreigners() []foreign {
@@ -146,8 +146,8 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 	}
 }
 
-// A renewal in the native layout would write a lease that dynamolock cannot read. A release
-// would write the time at which TTL deletes the record.
+// In the native layout, a renewal would write a lease that dynamolock cannot read. A
+// release would write the time at which TTL deletes the record.
 func TestGrantIsRenewedAndReleasedInLayoutOfItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {

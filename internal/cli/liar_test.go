@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// liar is a server that answers a number of requests as an engine does, and then answers
-// differently.
+// liar is a server that first answers a number of requests as an engine does. After that it
+// answers with its lie.
 type liar struct {
 	engine http.Handler
 
 	mu    sync.Mutex
-	lie   http.HandlerFunc // nil if it never lies
-	after int              // number of requests that the engine still answers
+	lie   http.HandlerFunc // answer to later requests; nil if the server never lies
+	after int              // number of requests that the engine answers before the server lies
 }
 
 // says makes the server answer with lie after the engine has answered the given number of
@@ -43,8 +43,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns error replies. Together they contain text in every place where an error
-// reply can have a text. A refused request is not retried.
+// refusals returns error replies. Together they contain text in every part of an error
+// reply that can contain a text. The client does not retry a refused request.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)
@@ -73,8 +73,8 @@ func refusals(text string) []http.HandlerFunc {
 	}
 }
 
-// lies returns answers of servers that are not DynamoDB, or that are malicious. Each
-// contains text in the places that a client may quote.
+// lies returns answers of servers that are not DynamoDB, or that are malicious. Each answer
+// contains text wherever a client may quote the answer.
 func lies(text string) map[string]http.HandlerFunc {
 	const dynamoDBs = "application/x-amz-json-1.0"
 	write := func(contentType string, body func(op string) string) http.HandlerFunc {

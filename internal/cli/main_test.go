@@ -55,8 +55,8 @@ func main(env invocation.Env) {
 }
 
 // fromOS is invocation.FromOS for a machine that is not an EC2 instance. The machine has a
-// store for all users only if the test has created it at TEST_MACHINE_DIR. TEST_FILE_SYSTEM
-// sets the kind of the file system.
+// store for all users only if the test has created the directory that TEST_MACHINE_DIR
+// names. TEST_FILE_SYSTEM sets the kind of the file system.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
@@ -74,12 +74,13 @@ func alone() invocation.Env {
 	return env
 }
 
-// leakChecked is goleak.VerifyTestMain for a test main that calls os.Exit itself.
+// leakChecked wraps a testing.M for goleak.VerifyTestMain, for a test main that calls
+// os.Exit itself.
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
 	// The SDK reads the variables of this process, even if a test gives the command another
-	// environment.
+	// environment. So the AWS_ variables are removed here.
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
 			_ = os.Unsetenv(name)
@@ -97,8 +98,8 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// manyAtATime lets more tests run at a time than there are cores, since most tests wait for
-// a lease to end. It has no effect if -parallel is given.
+// manyAtATime lets more tests run at the same time than there are cores, because most tests
+// wait for a lease to expire. It has no effect if -parallel is given.
 func manyAtATime() {
 	flag.Parse()
 	given := false
@@ -110,9 +111,9 @@ func manyAtATime() {
 
 var installedIn string // the directory in which installed has built the command; empty before that
 
-// installed builds the command as users install it. It builds the command once for all
-// tests that start the command very often. With the race detector these tests would take
-// minutes.
+// installed builds the command as users install it. It builds the command once, for all
+// tests that start the command very often. If the command were built with the race
+// detector, these tests would take minutes.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {
@@ -136,9 +137,9 @@ func endpoint() string { return os.Getenv("LEASEHOLD_TEST_ENDPOINT") }
 func bare(dir string) []string {
 	return []string{
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(),
-		// Do not ask the network for credentials.
+		// The SDK must not ask the network for credentials.
 		"AWS_EC2_METADATA_DISABLED=true",
-		// A program with the race detector sleeps for a second before it exits.
+		// By default, a program with the race detector sleeps for a second before it exits.
 		"GORACE=atexit_sleep_ms=0",
 	}
 }
@@ -155,7 +156,7 @@ func newStoreFile(path string) error {
 	return store.Close()
 }
 
-// withTable is bare with a new lock table.
+// withTable returns the environment of bare, with variables that select a new lock table.
 func withTable(dir string) ([]string, error) {
 	env := bare(dir)
 	if endpoint() == "" {
@@ -177,8 +178,8 @@ func withTable(dir string) ([]string, error) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint(), "LEASEHOLD_TABLE="+name, "TEST_ID="+name), nil
 }
 
-// rewrite updates the output of commands in scripts that compare all of it: go test -run
-// TestScripts/help ./internal/cli -rewrite
+// rewrite updates the expected output in scripts that compare all of a command's output: go
+// test -run TestScripts/help ./internal/cli -rewrite
 var rewrite = flag.Bool("rewrite", false, "write the output of commands into testdata/script")
 
 func TestScripts(t *testing.T) {
@@ -227,16 +228,16 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
-	// table NAME names another table in the same store. For a local store it also sets
-	// LEASEHOLD_HELD, as leasehold run does. Without LEASEHOLD_HELD it would be an error to
-	// set both LEASEHOLD_TABLE and LEASEHOLD_FILE.
+	// table NAME selects another table in the same store. For a local store it also sets
+	// LEASEHOLD_HELD, as leasehold run does. Without LEASEHOLD_HELD, a command would refuse
+	// to run with both LEASEHOLD_TABLE and LEASEHOLD_FILE set.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {
 			ts.Setenv("LEASEHOLD_HELD", fmt.Sprintf(`[{"key":"above","table":%q,"store":%q}]`, args[0], file))
 		}
 	},
-	// eventually COMMAND [ARG...] runs a command until it ends with 0.
+	// eventually COMMAND [ARG...] runs a command repeatedly until its exit code is 0.
 	"eventually": func(ts *testscript.TestScript, _ bool, args []string) {
 		deadline := time.Now().Add(patience)
 		for ts.Exec(args[0], args[1:]...) != nil {
@@ -259,7 +260,7 @@ func exitCode(err error) int {
 	return -1
 }
 
-// eventually waits for something to become true.
+// eventually calls the function is until it returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {

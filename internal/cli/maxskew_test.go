@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// servedToTheDead returns the environment of served, in which "job" is held by a client
-// that set MaxSkew and died an hour ago.
+// servedToTheDead returns the environment of a server. In its table, "job" is held by a
+// client that set MaxSkew and died an hour ago.
 func servedToTheDead(t *testing.T) (env []string) {
 	t.Helper()
 	db, env := served(t)
@@ -115,8 +115,8 @@ func TestLeaseTooCloseToMaxSkewIsRejected(t *testing.T) {
 	}
 }
 
-// The grant of "kept" has a lease that is too short for the MaxSkew, like a grant made
-// before MaxSkew was set.
+// The grant of "kept" has a lease that is too short for the MaxSkew. A grant made before
+// MaxSkew was set may have such a lease.
 func TestMaxSkewAllowsAnyLeaseIfCommandAcquiresNothing(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []string{"20s", "1h"} {

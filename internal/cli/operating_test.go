@@ -19,8 +19,8 @@ var (
 	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// saysWhatToDo matches paths of source files with messages that contain their own advice,
-// or with errors that no user can see.
+// saysWhatToDo matches paths of source files that the test skips. Their messages contain
+// advice of their own, or their errors are never shown to a user.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo)`)
 
 // ofFlags lists the functions that refuse the value of a flag. Each of their messages

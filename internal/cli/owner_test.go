@@ -32,7 +32,7 @@ func TestOwnerLongerThan255BytesIsRejected(t *testing.T) {
 	}
 }
 
-// owned returns an environment with the given owner.
+// owned returns a copy of env in which LEASEHOLD_OWNER names the given owner.
 func owned(env []string, owner string) []string {
 	return append(slices.Clip(env), "LEASEHOLD_OWNER="+owner)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // The test kills a shell that runs leasehold, as happens when a CI step is cancelled.
-// Without the flag, CMD would continue.
+// Without --die-with-parent, CMD would continue.
 func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -96,5 +96,5 @@ func TestParentExitIsIgnoredWithoutFlagOnAnyTable(t *testing.T) {
 	for _, pid := range []int{cmd, child} {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until no process uses the store, since the store is removed after the test
+	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // acquires the key, to wait until no process uses the store: the store is removed after the test
 }

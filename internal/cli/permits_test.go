@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Each CMD prints how many CMDs are inside, including itself.
+// Each CMD appends to the file counts how many CMDs are inside, including itself.
 const entersAndLeaves = `echo $$ >in/$$; ls in | wc -l >>counts; sleep 0.05; rm in/$$`
 
 func TestSixProcessesShareTwoPermitsOnAnyTable(t *testing.T) {
@@ -79,7 +79,8 @@ func TestPermitOfKilledHolderIsFreeAfterItsLeaseOnAnyTable(t *testing.T) {
 	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
 	waiter := start(t, dir, env, "run", "-p", "2", "-l", lease.String(), "gpu", "--", "echo", "mine")
 	waiter.ends(0)
-	// The victim was renewed at most about a quarter of a lease before it was killed.
+	// The victim's last renewal came at most about a quarter of a lease before the kill. So
+	// the waiter must wait for at least half a lease.
 	if took := time.Since(killed); took < lease/2 || waiter.stdout.String() != "mine\n" {
 		t.Errorf("granted after %v, a lease is %v: %q", took, lease, waiter.stdout.String())
 	}

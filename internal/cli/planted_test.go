@@ -43,7 +43,7 @@ func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 				t.Fatal(err)
 			}
 		}
-		if err := os.Chmod(d, mode); err != nil { // Chmod sets the mode whatever the umask is
+		if err := os.Chmod(d, mode); err != nil { // Chmod sets the mode exactly: unlike MkdirAll, it ignores the umask
 			t.Fatal(err)
 		}
 	}
@@ -61,7 +61,7 @@ func (p planting) sh(script string) {
 	}
 }
 
-// root runs the command as root in its own home, and returns its messages.
+// root runs the command as root in root's home, and returns its output and its exit code.
 func (p planting) root(env []string, args ...string) (said string, code int) {
 	p.t.Helper()
 	var out strings.Builder
@@ -72,7 +72,7 @@ func (p planting) root(env []string, args ...string) (said string, code int) {
 	return out.String(), code
 }
 
-// untouched checks that root has written nothing to the directory elsewhere.
+// untouched checks that root has written nothing to p.elsewhere.
 func (p planting) untouched() {
 	p.t.Helper()
 	if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 0 {
@@ -80,8 +80,8 @@ func (p planting) untouched() {
 	}
 }
 
-// storeElsewhere creates a store that belongs to root in the directory elsewhere, and
-// returns its path.
+// storeElsewhere creates a store that root owns in p.elsewhere, and returns the store's
+// path.
 func (p planting) storeElsewhere() string {
 	p.t.Helper()
 	file := filepath.Join(p.elsewhere, "other.db")
@@ -213,8 +213,8 @@ func TestRootDoesNotUsePlantedFileInSharedDirectory(t *testing.T) {
 	p.sh(`[ ! -s events ] && [ ! -s grant ] && [ ! -s k.prom ] && [ -z "$(ls -A dir)" ]`)
 }
 
-// inDir returns args with dir put before the file name. The file name is the last argument,
-// or the last one before --.
+// inDir returns args with dir put before the file name. The file name is the last argument
+// before --, or the last argument if there is no --.
 func inDir(dir string, args []string) []string {
 	args = slices.Clone(args)
 	last := slices.Index(args, "--") - 1
@@ -228,7 +228,7 @@ func inDir(dir string, args []string) []string {
 func TestOutputFilesAreWrittenAtPathsGivenByUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
-	home := filepath.Join(filepath.Dir(p.home), "theirs") // another user's home, as if root used sudo there
+	home := filepath.Join(filepath.Dir(p.home), "theirs") // another user's home, where root writes a file, as happens when that user runs leasehold with sudo
 	if err := errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}

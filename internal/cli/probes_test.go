@@ -127,7 +127,7 @@ func TestProbeAddressInUseIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	if want := "leasehold: " + at + " is in use: choose another address with --http, such as 127.0.0.1:0 for any free port\n"; second.stderr.String() != want {
 		t.Errorf("it says %q, want %q", &second.stderr, want)
 	}
-	start(t, dir, env, "get", "other").ends(1) // the second process has not written a record
+	start(t, dir, env, "get", "other").ends(1) // exit code 1: there is no record, since the second process has not written one
 	if code, text := probed(t, url+"/leader"); code != 200 {
 		t.Errorf("the first says %d %s", code, text)
 	}
@@ -186,7 +186,7 @@ func TestKubernetesManifestProbesMatchItsCommand(t *testing.T) {
 	p := start(t, dir, env, args...)
 	fileNumber(t, filepath.Join(dir, "pid2"))
 	waits := start(t, t.TempDir(), env, args...)
-	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // expected status codes of the leader and of a waiter
+	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // expected status codes: first the leader's, then the waiter's
 	probes := manifestProbe.FindAllStringSubmatch(page, -1)
 	for _, probe := range probes {
 		kind, path := probe[1], probe[2]

@@ -174,8 +174,8 @@ func tableEnv(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// works is a CMD that writes its process id to a file and works until it is stopped. The
-// sleep is another process of its group.
+// works is a CMD that writes its process id to a file and works until it is stopped. It
+// starts sleep as a second process of its group.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
 func TestSignalsAreForwardedToCMDOnAnyTable(t *testing.T) {
@@ -281,7 +281,7 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.signal(syscall.SIGUSR1) // the process at the gate is still leasehold, which ignores this signal
+	p.signal(syscall.SIGUSR1) // has no effect: the process at the gate is still leasehold, which ignores this signal
 	p.ends(128 + int(syscall.SIGUSR1))
 }
 
@@ -346,7 +346,7 @@ func TestSignalEndsWaitOnAnyTable(t *testing.T) {
 	p.cmd.Stderr = w
 	p.start()
 	w.Close()
-	if _, err := waiting.Read(make([]byte, 1)); err != nil { // returns when the command reports that it waits
+	if _, err := waiting.Read(make([]byte, 1)); err != nil { // returns when the command reports that it is waiting for the key
 		t.Fatal(err)
 	}
 	p.signal(syscall.SIGINT)
@@ -559,7 +559,7 @@ func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 			dir, env := tableEnv(t)
 			p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
-			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // kills children that would survive a bug
+			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // kills children that survive if the test fails
 			if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), fault); err != nil {
 				t.Fatal(err)
 			}
@@ -626,8 +626,8 @@ func TestSixteenProcessesNeverHoldKeyTogetherOnAnyTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const processes, sections = 16, 200
-	// The section creates the file only if it does not exist, so the section fails while
-	// another section runs.
+	// The section creates the file only if the file does not exist. So a section fails if
+	// it starts while another section runs.
 	const section = `set -C; : >inside && rm inside && echo x >>sections`
 	left := make(chan struct{}, sections)
 	for range sections {

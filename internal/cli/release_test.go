@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// troubled starts a server. For the duration d after CMD has ended, the server refuses
-// every request with the error code. CMD signals its end by touching the file at the
-// returned path.
+// troubled starts a server. CMD signals its end by touching the file at the returned path
+// ended. From then on, for the duration d, the server refuses every request with the error
+// code.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Code shared by two packages of commands is in a package below them, where a newcomer
-// finds it.
+// Code that two packages of commands share belongs in a package below both, where a
+// newcomer finds it. So no package of commands imports another.
 func TestCommandPackagesAreImportedOnlyByRootPackage(t *testing.T) {
 	const commands = `"github.com/leasehold-go/leasehold/internal/cli/commands/`
 	known := 0

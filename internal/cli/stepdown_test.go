@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The first leader works for longer than its grace, and must not be killed. A kill would
-// lose the last line that it writes.
+// The first leader works for longer than its grace after it is asked to step down. It must
+// not be killed: a kill would lose the last line that it writes.
 func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -51,8 +51,8 @@ func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
 	first.ends(7)
 }
 
-// CMD has ended, but processes that it left running keep the key held. Only these processes
-// must be stopped.
+// CMD has ended, but processes that it left running keep the key held. Stepping down stops
+// only these processes.
 func TestStepDownAfterExitOfCMDKeepsExitCodeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

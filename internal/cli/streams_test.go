@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// writers returns the places in one file that use the standard streams without say.Output.
+// writers returns the places in one file where the code uses a standard stream without
+// say.Output.
 func writers(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -18,7 +19,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forCMD := map[ast.Expr]bool{} // streams passed to an exec.Cmd, as in Stdout: a.Env.Stdout
+	forCMD := map[ast.Expr]bool{} // streams that the code passes to an exec.Cmd for CMD, as in Stdout: a.Env.Stdout
 	stream := func(name string) bool { return name == "Stdout" || name == "Stderr" }
 	ast.Inspect(f, func(n ast.Node) bool {
 		at := func(what string) { found = append(found, files.Position(n.Pos()).String()+": "+what) }
@@ -68,7 +69,7 @@ func TestOnlyOutputTypeWritesToStandardStreams(t *testing.T) {
 	allowed := map[string]int{
 		"invocation/invocation.go": 4, // FromOS and New use the streams
 		"watchdog/watchdog.go":     1, // the watchdog writes reports to its supervisor
-		"ownrights/ownrights.go":   1, // the process ends before there is an Output
+		"ownrights/ownrights.go":   1, // the process writes an error and ends before there is an Output
 	}
 	for _, dir := range []string{".", "*", "commands/*", "../ui", "../../cmd/leasehold"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))

@@ -37,7 +37,7 @@ func onTerminal(t *testing.T, dir string, env []string, args ...string) *screen 
 	return programOnTerminal(t, dir, env, "leasehold", args...)
 }
 
-// programOnTerminal does what onTerminal does, for another program.
+// programOnTerminal starts a program as onTerminal starts the command.
 func programOnTerminal(t *testing.T, dir string, env []string, program string, args ...string) *screen {
 	t.Helper()
 	s := &screen{process: processOf(t, dir, env, program, args...), done: make(chan struct{})}
@@ -149,8 +149,8 @@ func TestCtrlZSuspendsLeaseholdAndCMDOnAnyTable(t *testing.T) {
 	s.ends(0)
 }
 
-// The process is started as by ssh -t HOST leasehold run. If Ctrl-Z stopped CMD, KEY would
-// stay held and CMD would stay stopped.
+// The process is started without job control, as with ssh -t HOST leasehold run. If Ctrl-Z
+// stopped CMD there, CMD would stay stopped and KEY would stay held.
 func TestCtrlZIsIgnoredWithoutJobControlOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -358,5 +358,5 @@ func TestBreakAdvisesRenameForLiveLockOnAnyTable(t *testing.T) {
 	s.shows(`Without that attribute it is a held lock: rename the attribute\s+instead\.`)
 	s.types("n\n")
 	s.ends(1)
-	start(t, t.TempDir(), env, "break", "live").ends(2) // the record still exists, so break needs a confirmation, which it cannot get without a terminal
+	start(t, t.TempDir(), env, "break", "live").ends(2) // the record still exists, so break asks for confirmation and fails, as there is no terminal
 }

@@ -31,7 +31,7 @@ func said(t *testing.T, env []string, args ...string) (stdout, stderr string, co
 	return saidBy(t, "leasehold", env, args...)
 }
 
-// saidBy is the function said for another program.
+// saidBy does what said does, for another program.
 func saidBy(t *testing.T, program string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err strings.Builder
@@ -91,14 +91,14 @@ func TestRecordInAnotherLayoutIsReportedOnce(t *testing.T) {
 	}
 }
 
-// unanswered is a fault that never answers.
+// unanswered is a fault under which the server receives a request and never answers it.
 func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
 	_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client has closed the connection
 	<-r.Context().Done()
 }
 
-// If the timeout counted as "held", a crontab with -E 0 would conclude that another host
-// has this turn.
+// If run treated the timeout as "held", the exit code would be the code of -E. A crontab
+// with -E 0 would then conclude that another host has this turn.
 func TestShortWaitOnSilentServerIsNotReportedAsHeld(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
@@ -142,7 +142,8 @@ func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 	}
 }
 
-// The grant cannot be written, and the key cannot be released either.
+// The command cannot write the grant to the file, and cannot release the key either, since
+// the server hangs.
 func TestAcquireEndsIfServerHangsBeforeGrantIsWritten(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -282,7 +283,7 @@ func TestRequestTroubleIsReportedAsTextAndJSON(t *testing.T) {
 			}
 		})
 	}
-	wg.Go(func() { // a command without a time limit
+	wg.Go(func() { // a command without a time limit of its own
 		env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+hangs.URL)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
@@ -320,7 +321,7 @@ func TestBreakReportsUnknownOutcome(t *testing.T) {
 			Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}}); err != nil {
 			t.Error(err)
 		}
-		panic(http.ErrAbortHandler) // no reply
+		panic(http.ErrAbortHandler) // end the connection without a reply
 	})
 	if _, stderr, code := said(t, f.env, "acquire", "k"); code != 0 {
 		t.Fatal(stderr)
@@ -331,10 +332,10 @@ func TestBreakReportsUnknownOutcome(t *testing.T) {
 	}
 }
 
-// CMD obeys the stop signal, so CMD ends before trust does, and the lock is never lost.
+// CMD obeys the stop signal and ends before trust ends. So the lock is never lost.
 func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 	t.Parallel()
-	program, err := installed() // built without the race detector: with it, the watchdog takes a second to exit, which is longer than the grace
+	program, err := installed() // built without the race detector, which makes the watchdog take a second to exit, longer than the grace
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 		code = exitCode(cmd.Run())
 		return said.String(), code
 	}
-	// The file belongs to the other user: root has to use it unchanged.
+	// The file belongs to the other user. Root must use this file as it is.
 	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
@@ -58,7 +58,8 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 		t.Errorf("a third user: exit code %d: %s", code, said)
 	}
 
-	// Without permission to write, the command does not silently use another store.
+	// The user has lost the permission to write to the store. The command must report that,
+	// and must not silently use another store.
 	if err := os.Chmod(filepath.Join(machine, "locks.db"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +91,8 @@ func TestRootDoesNotCreateStoreInHomeOfAnotherUser(t *testing.T) {
 	start(t, home, bare(home), "run", "--file", "own.db", "k", "--", "true").ends(0)
 }
 
-// Otherwise any user who may start leasehold could run any program with the rights of the
-// file's owner.
+// Without this check, any user who may start the set-UID program leasehold could run any
+// program with the rights of the file's owner.
 func TestSetUIDProgramRefusesToRunCMD(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can lend its rights")

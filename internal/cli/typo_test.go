@@ -47,7 +47,7 @@ func TestUsageErrorIsExplainedBeforeAnyRequest(t *testing.T) {
 	}
 	noStore := write("notes.txt", strings.Repeat("these are notes\n", 1000))
 	file := "--file=" + filepath.Join(dir, "locks.db")
-	// AWS settings of a real account must not matter here.
+	// The AWS settings of a real account must not influence this test.
 	for name, v := range map[string]string{
 		"HOME": dir, "AWS_CONFIG_FILE": write("config", "[profile here]\nregion = eu-west-1\n"), "AWS_SHARED_CREDENTIALS_FILE": write("credentials", ""),
 		"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_EC2_METADATA_DISABLED": "true",

@@ -3,8 +3,9 @@ package conformance
 import "strings"
 
 // capacityCases are about the capacity units that requests consume. A write consumes one
-// unit per KB. A read consumes one per 4 KB, or half of that if it is eventually
-// consistent. A transaction consumes twice as much.
+// unit per KB. A strongly consistent read consumes one unit per 4 KB, and an eventually
+// consistent read half a unit. A transaction consumes twice as much as the same requests
+// without one.
 func capacityCases() []Case {
 	kilobytes := func(n int) Item { return item(Item{"x": str(strings.Repeat("x", n*1024-4))}) } // the names and the key take 4 bytes
 	small, large := item(Item{"x": num("1")}), kilobytes(9)

@@ -19,14 +19,14 @@ import (
 
 // Engine is a DynamoDB server to test.
 type Engine struct {
-	Name   string // name under which its known differences are listed
+	Name   string // engine's name in the lists of known differences
 	Client *dynamodb.Client
 }
 
 // Case is one documented behaviour of DynamoDB.
 type Case struct {
 	Name   string
-	Table  []types.AttributeDefinition // key of the table, hash before range; default hashKey
+	Table  []types.AttributeDefinition // key of the table, hash key before range key; nil means hashKey
 	Given  []Item                      // the table's content at the start
 	Before []Request                   // sent before When; each must succeed
 	When   Request
@@ -51,10 +51,10 @@ type target struct {
 type Reply struct {
 	Item     Item
 	Items    []Item
-	Scanned  int32 // zero if equal to the number of items
-	Count    int32 // zero unless items were only counted
+	Scanned  int32 // number of items that were read; zero if it equals the number of items in the reply
+	Count    int32 // number of items; zero unless the request asked only for a count
 	Last     Item
-	Capacity float64 // zero unless Metered asked for it
+	Capacity float64 // consumed capacity; zero unless Metered asked for it
 	Detail   string  // the result of a Call
 	Err      *Fault
 }
@@ -63,7 +63,7 @@ type Reply struct {
 type Fault struct {
 	Code    string
 	Text    string // "…" matches any text, {table} the table's name; empty for any text
-	Item    Item   // the item of a failed condition
+	Item    Item   // current item that did not meet the condition
 	Reasons []Reason
 }
 
@@ -90,7 +90,7 @@ func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
 
 // Run tests an engine with every case. Each case is a subtest named subject/case.
 func Run(t *testing.T, e Engine) {
-	run := rand.Text()[:8] // unique, so that a server that keeps running can be tested again
+	run := rand.Text()[:8] // random, so that a second run on the same server uses other tables
 	var n int
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -229,9 +229,9 @@ func textMatches(want, got, table string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(plain(got))
 }
 
-// Parts of error texts that differ between AWS regions and over the years: the
-// number of errors at the start, the offending value, and the spelling of field
-// names.
+// These are parts of error texts that differ between AWS Regions or have changed over the
+// years. They are the number of errors at the start, the offending value, and the spelling
+// of field names.
 var (
 	counted = regexp.MustCompile(`^\d+ validation errors? detected: `)
 	echoed  = regexp.MustCompile(`^Value (?s:.* )?at '([^']*)' failed to satisfy constraint`)

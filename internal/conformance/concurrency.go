@@ -73,8 +73,9 @@ func concurrencyCases() []Case {
 	}
 }
 
-// atOnce sends one request from each of 64 goroutines, and counts the successes. Every
-// other request must fail by its condition, or by a conflict with another transaction.
+// atOnce sends one request from each of 64 goroutines at the same time, and counts the
+// successes. Every other request must fail because its condition does not hold, or because
+// of a conflict with another transaction.
 func atOnce(request func(i int) Request) Request {
 	return Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 		var (

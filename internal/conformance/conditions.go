@@ -23,7 +23,7 @@ func conditionCases() []Case {
 	var cases []Case
 	for _, c := range []struct {
 		condition string
-		values    Item // the values v and w
+		values    Item // values of :v and :w
 		holds     bool
 	}{
 		{"s = :v", Item{":v": str("hello")}, true},

@@ -23,8 +23,8 @@ func differences(engine string) map[string]*Difference {
 	return nil
 }
 
-// of returns the reply and the table content that an engine with this difference must have
-// for a case.
+// of returns the reply and the table content that a case must have on an engine with this
+// difference.
 func (d *Difference) of(c Case) (Reply, []Item) {
 	if d.words != "" {
 		fault := *c.Want.Err
@@ -37,7 +37,8 @@ func (d *Difference) of(c Case) (Reply, []Item) {
 	return d.want, c.Then
 }
 
-// worded returns differences that concern only error texts and have the same reason, why.
+// worded returns differences that concern only the texts of errors. The parameter why is
+// the common reason for them.
 func worded(why string, texts map[string]string) map[string]*Difference {
 	all := map[string]*Difference{}
 	for name, text := range texts {

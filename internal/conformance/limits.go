@@ -12,7 +12,7 @@ import (
 // limitCases are about the maximum sizes of items, keys and replies.
 func limitCases() []Case {
 	const itemLimit = 400 * 1024
-	of := func(size int) Item { // the size includes names and values, also of the key
+	of := func(size int) Item { // the size counts names and values, including the name and value of the key
 		return item(Item{"x": str(strings.Repeat("x", size-len("pk")-len("a")-len("x")))})
 	}
 	long := func(n int) string { return strings.Repeat("k", n) }

@@ -96,8 +96,8 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 	return page(inAnyOrder(out.Items), out.Count, out.ScannedCount, out.LastEvaluatedKey, out.ConsumedCapacity)
 }
 
-// page returns the reply of a Query or Scan. If a count follows from the items, page checks
-// the count and omits it from the reply.
+// page returns the reply of a Query or Scan. If the number of items determines a count,
+// page checks the count and omits it from the reply.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

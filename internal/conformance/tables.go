@@ -143,7 +143,7 @@ func tableCases() []Case {
 	}
 }
 
-// elsewhere sends the case's request to a table that does not exist.
+// elsewhere returns the case with its request sent to a table that does not exist.
 func (c Case) elsewhere() Case {
 	request := c.When
 	c.When = Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
@@ -152,7 +152,7 @@ func (c Case) elsewhere() Case {
 	return c
 }
 
-// refused wraps a request that must fail.
+// refused wraps a request that the server must refuse.
 type refused struct{ Request }
 
 func (r refused) send(ctx context.Context, to target) (Reply, error) {

@@ -29,7 +29,8 @@ func (r setTTL) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Detail: fmt.Sprint(aws.ToString(s.AttributeName), " ", aws.ToBool(s.Enabled))}, nil
 }
 
-// describeTTL is DescribeTimeToLive. A change in progress counts as done.
+// describeTTL is DescribeTimeToLive. Its reply shows a change in progress as if it were
+// complete.
 type describeTTL struct{}
 
 func (describeTTL) send(ctx context.Context, to target) (Reply, error) {

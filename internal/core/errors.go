@@ -18,7 +18,8 @@ var (
 	ErrClosed   = attempts.ErrClosed
 
 	// ErrDetached is the error of a handle that its caller has detached. It matches
-	// ErrReleased, as in both cases the caller has given up the handle.
+	// ErrReleased, since a caller that has detached a handle has given it up, as after a
+	// release.
 	ErrDetached error = detachedError{}
 )
 
@@ -34,11 +35,12 @@ type Loss struct {
 	Token  int64
 	Reason Reason
 	At     time.Time        // time when trust in the lock ended, by the wall clock
-	By     *protocol.Record // the record that no longer showed the grant; nil if none was read
+	By     *protocol.Record // record in which the grant was no longer shown; nil if no such record was read
 	Err    error            // error of the last renewal or transaction; nil if none failed
 }
 
-// lossError is the internal error of a loss. It wraps the public error and reads the same.
+// lossError is the internal error of a loss. It wraps the public error and has the same
+// text.
 type lossError struct {
 	Loss
 	error
@@ -49,10 +51,10 @@ func (e *lossError) Unwrap() error { return e.error }
 // Lost returns the error of a lock that was lost. LossOf gets the Loss back from it.
 func (e *Env) Lost(l Loss) error { return &lossError{l, e.Errors.Lost(l)} }
 
-// Public returns the public error of a loss, a *LostError, in place of an internal one.
-// Other errors are returned as they are.
+// Public replaces the internal error of a loss by the public one, a *LostError. It returns
+// other errors unchanged.
 func Public(err error) error {
-	if lost, ok := err.(*lossError); ok { // not errors.As: an error that wraps the loss is returned as it is
+	if lost, ok := err.(*lossError); ok { // errors.As is not used, since an error that wraps the loss must be returned unchanged
 		return lost.error
 	}
 	return err
@@ -67,7 +69,7 @@ func LossOf(err error) (Loss, bool) {
 	return lost.Loss, true
 }
 
-// Reason is why a lock was lost.
+// Reason is the reason why a lock was lost.
 type Reason string
 
 // Values of Reason. The root package has the same values.
@@ -78,8 +80,8 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen records that r was read, and that r does not show any of the grants in ours. A free
-// record may name no grant.
+// Seen records in l that r was read. ours contains the ids of the caller's grants, and r
+// shows none of these. If r shows a free key, it may contain no grant at all.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -87,19 +89,20 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	}
 }
 
-// SeenGone reports whether the lock is lost because a record was read that does not show
-// the grant.
+// SeenGone reports whether the lock is lost because a record was read in which the grant
+// was no longer shown.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
-// Errorf returns the error of a call that was refused before any request. key is the key of
-// the call.
+// Errorf returns the error of a call that was refused before any request. op is the name of
+// the call, and key is its key.
 func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) error {
 	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, e.Table}, args...)...)
 }
 
 // UnknownOutcome returns the error of an operation that gives up although one of its writes
-// may have been applied, or may still be applied. It never matches ErrLost, which would
-// mean that nothing was written, even if the operation ended because a lock was lost.
+// may have been applied, or may still be applied. The operation may have ended because a
+// lock was lost. Even then the error does not match ErrLost, because ErrLost would mean
+// that nothing was written.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }

@@ -20,9 +20,9 @@ type Running struct {
 	idle  chan struct{}
 
 	closing context.Context         // ends with ErrClosed when Close is called
-	close   context.CancelCauseFunc // ends closing; called with mu held, so that a concurrent Enter sees that closing has ended
-	closed  context.Context         // ends with ErrClosed when Close is done: no request begins after that
-	end     context.CancelCauseFunc // ends closed
+	close   context.CancelCauseFunc // cancels closing; called with mu held, so that a concurrent Enter sees the cancellation
+	closed  context.Context         // cancelled with ErrClosed when Close is done; no request begins after that
+	end     context.CancelCauseFunc // cancels closed
 }
 
 // NewRunning returns the Running of a client that is open.
@@ -33,7 +33,8 @@ func NewRunning() *Running {
 	return r
 }
 
-// Enter counts a call that Close must wait for. It returns false if Close has been called.
+// Enter counts a call that Close must wait for, and returns true. If Close has been called,
+// Enter returns false and does not count the call.
 func (r *Running) Enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,19 +78,19 @@ func deepen() {
 }
 
 // IsClosing reports whether Close has been called. Close releases the locks that are held
-// when it is called. A call that acquires a lock later also releases that lock. Only Resume
-// does not: it leaves the lock to its lease.
+// at that time. A call that acquires a lock later releases the lock itself. Resume is an
+// exception: it does not release the lock, whose lease then expires.
 func (r *Running) IsClosing() bool { return r.closing.Err() != nil }
 
 // Closing returns a context that ends with ErrClosed when Close is called.
 func (r *Running) Closing() context.Context { return r.closing }
 
-// Closed returns a context that ends with ErrClosed when Close is done: no request begins
-// after that.
+// Closed returns a context that is cancelled with ErrClosed when Close is done. No request
+// begins after that.
 func (r *Running) Closed() context.Context { return r.closed }
 
-// UntilClosing returns a context that ends with ctx, or with ErrClosed when Close is
-// called, so that retries do not delay Close.
+// UntilClosing returns a copy of ctx that is also cancelled, with ErrClosed, when Close is
+// called. Retries with this context do not delay Close.
 func (r *Running) UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(r.closing, func() { cancel(ErrClosed) })
@@ -99,8 +100,8 @@ func (r *Running) UntilClosing(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// BeginClose ends the context Closing. It reports whether this call did so: if true, the
-// caller must call EndClose.
+// BeginClose cancels the context Closing, unless an earlier call has cancelled it. It
+// returns true if this call has cancelled the context. The caller must then call EndClose.
 func (r *Running) BeginClose() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +131,9 @@ func (r *Running) WaitIdle(limit context.Context) {
 	}
 }
 
-// AtLeastGrace returns a context with the values of ctx. The context ends when end ends,
-// but not before ReleaseGrace has passed.
+// AtLeastGrace returns a context with the values of ctx but without its cancellation. The
+// returned context ends after the context end has ended, but not before ReleaseGrace has
+// passed since the call.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := e.Now()
@@ -155,12 +157,13 @@ func (e *Env) AwaitGrace(done <-chan struct{}) {
 	}
 }
 
-// goesOn is the key under which GoesOn sets a value.
+// goesOn is the type of the context key under which GoesOn stores a value.
 type goesOn struct{}
 
-// GoesOn returns a copy of ctx for a call that continues an earlier call, which DynamoDB
-// has answered. A denial may then be temporary, as the policy has allowed the key before.
+// GoesOn returns a copy of ctx for a call that continues an earlier call. DynamoDB has
+// answered the earlier call, so the policy has allowed access to the key before. If
+// DynamoDB now denies access, the denial may be temporary.
 func GoesOn(ctx context.Context) context.Context { return context.WithValue(ctx, goesOn{}, true) }
 
-// IsGoingOn reports whether ctx is from GoesOn.
+// IsGoingOn reports whether GoesOn has returned ctx or a parent of ctx.
 func IsGoingOn(ctx context.Context) bool { return ctx.Value(goesOn{}) != nil }

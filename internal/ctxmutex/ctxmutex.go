@@ -3,15 +3,15 @@ package ctxmutex
 
 import "context"
 
-// Mutex is held by one goroutine at a time. It is a channel, so that a goroutine can also
-// lock it in a select, by sending to it.
+// Mutex is a lock that one goroutine holds at a time. It is a channel, so that a goroutine
+// can also lock it in a select statement, by sending a value to it.
 type Mutex chan struct{}
 
 // New returns an unlocked Mutex.
 func New() Mutex { return make(Mutex, 1) }
 
-// Lock blocks until it has locked m, or ctx ends. It returns false if ctx ends first: then
-// the caller does not hold m.
+// Lock waits until it has locked m or ctx ends. It returns true if it has locked m. It
+// returns false if ctx ended first, and the caller then does not hold m.
 func (m Mutex) Lock(ctx context.Context) bool {
 	select {
 	case m <- struct{}{}:
@@ -21,5 +21,5 @@ func (m Mutex) Lock(ctx context.Context) bool {
 	}
 }
 
-// Unlock unlocks m for the next caller.
+// Unlock unlocks m, so that another goroutine can lock it.
 func (m Mutex) Unlock() { <-m }

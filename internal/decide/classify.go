@@ -26,12 +26,12 @@ const (
 // Cause is the reason why a request did not succeed.
 type Cause int
 
-// Values of Cause, each with the reaction to it.
+// Values of Cause. The comments say how the client reacts to each.
 const (
 	None            Cause = iota
-	ConditionFailed       // read the old item in the answer
+	ConditionFailed       // a condition was not met: read the old item in the answer
 	Busy                  // throttled, or in conflict with a transaction: retry later
-	Refused               // the request itself is wrong or not allowed: give up, but see Denied
+	Refused               // the request itself is wrong, or the caller is not allowed to send it: give up, unless Denied says otherwise
 	Unreachable           // no answer, a server error, or an unreadable answer: retry
 	Unidentified          // the request had no credentials, or DynamoDB refused them: see After
 	Conflict              // conflict between two transactions: retry immediately, with jitter
@@ -44,17 +44,17 @@ const (
 type Reply struct {
 	Effect Effect
 	Cause  Cause
-	Outage bool                            // DynamoDB itself cannot serve the request: a server error, or throttling
-	Old    map[string]types.AttributeValue // the old item, with ConditionFailed; nil if there is none, or if the server does not return it
+	Outage bool                            // DynamoDB itself cannot serve the request, because of a server error or throttling
+	Old    map[string]types.AttributeValue // old item, set with ConditionFailed; nil if there is none, or if the server does not return it
 }
 
-// Classify interprets the error of a request. The effect of a request with an unfamiliar
-// error is unknown: a wrapper around the SDK may have its own errors.
+// Classify interprets the error of a request. If it does not know the error, the effect of
+// the request is unknown. Such an error may come from a wrapper around the SDK.
 func Classify(err error) Reply {
 	if err == nil {
 		return Reply{Effect: Applied}
 	}
-	if NotSigned(err) { // checked first, as the credential provider's error may contain an answer of a server other than DynamoDB
+	if NotSigned(err) { // check this first: the error of a credential provider may contain an answer from a server other than DynamoDB
 		if request := RequestError(err); errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) || ServerSilent(err) && !NoCredentials(err) {
 			return Reply{Effect: NotApplied, Cause: Unreachable}
 		}
@@ -86,24 +86,24 @@ func Classify(err error) Reply {
 	return Reply{Effect: Unknown, Cause: Unreachable}
 }
 
-// Denied reports whether IAM denied a request. A denial may be temporary: policies get
-// fixed, and a new one takes a while to reach all of DynamoDB. A waiter retries a denied
-// request if DynamoDB has answered an earlier request of the same wait. Otherwise it might
-// wait forever for a key that the policy does not allow.
+// Denied reports whether IAM denied a request. A denial may be temporary: an administrator
+// may correct the policy, and a new policy takes a while to reach all of DynamoDB. A waiter
+// retries a denied request if DynamoDB has answered an earlier request of the same wait.
+// Without an earlier answer it gives up, since the policy may never allow the key.
 func Denied(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && codes[api.ErrorCode()] == denied
 }
 
-// CredentialsRefused reports whether AWS has refused a request because of the credentials
-// that it was signed with: they have expired, are unknown or do not fit the signature.
+// CredentialsRefused reports whether AWS refused a request because of the credentials that
+// signed it. Such credentials have expired, are unknown, or do not fit the signature.
 func CredentialsRefused(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && !NotSigned(err) && codes[api.ErrorCode()].cause == Unidentified
 }
 
-// Throttled reports whether DynamoDB refused a request, or cancelled a transaction,
-// because there were too many.
+// Throttled reports whether DynamoDB refused a request, or cancelled a transaction, because
+// there were too many requests.
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
 // refusedAs reports whether DynamoDB refused a request, or cancelled a transaction, for a
@@ -119,8 +119,8 @@ func refusedAs(m meaning, err error) bool {
 }
 
 // signedAtAWrongTime reports whether a request was refused because this machine's clock is
-// wrong, and the SDK has learned the right time from the answer. The SDK signs the next
-// request by that time, and marks the error as retryable.
+// wrong. The SDK has then learned the right time from the answer. It marks the error as
+// retryable, and signs the next request with the right time.
 func signedAtAWrongTime(err error) bool {
 	clock, ok := as[interface{ RetryableError() bool }](err)
 	return ok && clock.RetryableError()
@@ -133,9 +133,10 @@ func status(err error) int {
 	return 0
 }
 
-// After returns c, but replaces Unidentified by another cause. If DynamoDB has accepted the
-// client before, the client retries: its credentials were good and may soon be good again.
-// A client that was never accepted might wait forever, so it gives up immediately.
+// After returns the cause to act on. It returns c unless c is Unidentified. accepted
+// reports whether DynamoDB has accepted the client's credentials before. If it has, the
+// credentials were good and may soon be good again, so the client retries (Unreachable).
+// Otherwise the client might wait forever, so it gives up immediately (Refused).
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:
@@ -147,17 +148,17 @@ func (c Cause) After(accepted bool) Cause {
 }
 
 // ServerSilent reports whether a request failed because its server did not answer in time,
-// or answered that it is unavailable. The server may also belong to a credential provider.
-// Such a server may have started after this client.
+// or answered that it is unavailable. The server may be a credential provider's, which may
+// start later than this client.
 func ServerSilent(err error) bool {
 	_, unsent := as[*smithyhttp.RequestSendError](err)
 	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)
 }
 
-// Accepted reports whether err, nil for success, shows that DynamoDB has accepted the
-// caller's credentials. A denial does not show that, as the credentials may be another
-// caller's. A server error does not show it either, as it may come before credentials are
-// checked.
+// Accepted reports whether DynamoDB has accepted the caller's credentials, as far as err
+// shows. err is nil if the request succeeded. A denial does not show it, as the credentials
+// may be another caller's. A server error does not show it either, since the server may
+// fail before it checks credentials.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:
@@ -168,21 +169,21 @@ func Accepted(err error) bool {
 	return false
 }
 
-// Answered reports whether err, nil for success, is an answer of AWS. If it is, the request
-// was signed.
+// Answered reports whether err is an answer of AWS; nil is the answer of a successful
+// request. If Answered returns true, the request was signed.
 func Answered(err error) bool {
 	_, api := as[smithy.APIError](err)
 	return err == nil || api && !NotSigned(err)
 }
 
-// NoMetadata is the text in the SDK's error if this machine's metadata service has no
-// credentials. The SDK asks that service last, so the error usually means that no
+// NoMetadata is a text in the SDK's error. It means that this machine's metadata service
+// has no credentials. The SDK asks that service last, so the error usually means that no
 // credentials are configured.
 const NoMetadata = "no EC2 IMDS role found"
 
 // NoCredentials reports whether a request was not sent because no credentials are
 // configured, as far as the error shows. It returns false if a credential provider could
-// not be reached, or refused the request.
+// not be reached, or refused to give credentials.
 func NoCredentials(err error) bool {
 	if !NotSigned(err) {
 		return false
@@ -195,8 +196,8 @@ func NoCredentials(err error) bool {
 	return !refused && !canceled && !stepFailed(err, "sign request: ") && !ServerSilent(err)
 }
 
-// RequestError returns the error of the SDK's request within err, without text about the
-// wait around it. It returns err if there is none.
+// RequestError returns the error of the SDK's request that err wraps, without the text that
+// others have added. If err wraps no such error, RequestError returns err.
 func RequestError(err error) error {
 	if request, ok := as[*smithy.OperationError](err); ok {
 		return request
@@ -204,8 +205,8 @@ func RequestError(err error) error {
 	return err
 }
 
-// NotSigned reports whether the SDK did not send the request because it could not
-// get credentials, or could not sign with them.
+// NotSigned reports whether the SDK did not send the request because it could not get
+// credentials, or could not sign with the credentials.
 func NotSigned(err error) bool {
 	if _, ok := as[*v4.SigningError](err); ok {
 		return true
@@ -228,8 +229,9 @@ func neverSent(err error) bool {
 	return stepFailed(err, "resolve auth scheme: ", "failed to resolve service endpoint")
 }
 
-// stepFailed reports whether an SDK operation failed at one of the steps. The SDK has no
-// error types for them, so their texts are compared.
+// stepFailed reports whether an SDK operation failed at one of the given steps. The SDK has
+// no error types for these steps, so stepFailed compares the beginning of the error's text
+// with the names in steps.
 func stepFailed(err error, steps ...string) bool {
 	op, ok := as[*smithy.OperationError](err)
 	if !ok {
@@ -253,9 +255,9 @@ const (
 	OtherSchema     = "the table's key does not fit the layout: run leasehold table check"
 )
 
-// meaning is how an error code is interpreted.
+// meaning is the interpretation of an error code.
 type meaning struct {
-	cause  Cause  // cause of such an error; None if the HTTP status decides
+	cause  Cause  // cause of an error with this code; None if the HTTP status decides
 	advice string // the problem and its remedy, for error messages
 }
 
@@ -293,8 +295,8 @@ var codes = map[string]meaning{
 	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for an answer without an error code
 }
 
-// Advice returns the problem of an answered request and its remedy, for error messages. It
-// returns "" if there is nothing to add to the text of the answer.
+// Advice returns text for error messages: the problem of an answered request, and its
+// remedy. It returns "" if the text of the answer needs no addition.
 func Advice(err error) string {
 	switch api, ok := as[smithy.APIError](err); {
 	case Throttled(err):

@@ -21,8 +21,9 @@ func response(status int, err error) error {
 	}}
 }
 
-// wrongTimeError is the error of a refused signature, marked as retryable. The SDK marks it
-// so if the next signature will be accepted.
+// wrongTimeError is the error of a signature that was refused because of the wrong time.
+// The SDK marks the error as retryable if it expects that the next signature will be
+// accepted.
 type wrongTimeError struct{ error }
 
 func (wrongTimeError) RetryableError() bool { return true }
@@ -163,8 +164,8 @@ func TestClientRetriesDuringBriefLackOfCredentials(t *testing.T) {
 	}
 }
 
-// agentError imitates the SDK's error for a container's agent. The error itself has the
-// HTTP status.
+// agentError imitates the SDK's error for a container's credential agent. The error itself
+// carries the HTTP status.
 type agentError struct{ code int }
 
 func (e agentError) Error() string                 { return fmt.Sprint("status ", e.code) }

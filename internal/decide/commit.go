@@ -10,8 +10,8 @@ import (
 type CommitReply struct {
 	Effect  Effect
 	Cause   Cause
-	Reasons []types.CancellationReason // reasons of all items, set with GuardFailed and WriteFailed
-	Failed  []int                      // indexes of the guards that failed, set with GuardFailed
+	Reasons []types.CancellationReason // reasons of all items; set only with GuardFailed and WriteFailed
+	Failed  []int                      // indexes of the failed guards among the guards; set only with GuardFailed
 }
 
 // ClassifyCommit interprets the error of a transaction with the given number of items. The
@@ -23,7 +23,7 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 	if api, ok := as[smithy.APIError](err); ok {
 		switch api.ErrorCode() {
 		case "TransactionInProgressException":
-			// A request with this token is in flight.
+			// Another request with the same token is in flight.
 			return CommitReply{Effect: Unknown, Cause: Busy}
 		case "IdempotentParameterMismatchException":
 			return CommitReply{Effect: NotApplied, Cause: TokenTaken}
@@ -34,12 +34,12 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 }
 
 // cancelledBy interprets the reasons why a transaction was cancelled (DynamoDB API
-// reference, TransactWriteItems, "Cancellation Reasons"). The worst reason decides. A
-// cancelled transaction has written nothing.
+// reference, TransactWriteItems, "Cancellation Reasons"). If items have different reasons,
+// the worst one decides. A cancelled transaction has written nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
-		return t // refused, as the number of reasons differs from the number of items
+		return t // return Refused: the number of reasons differs from the number of items, so the reasons cannot be interpreted
 	}
 	worst := None
 	for i, r := range reasons {
@@ -84,7 +84,7 @@ const (
 // Course is the state of a commit when one of its requests has been answered.
 type Course struct {
 	Stage      Stage
-	Unanswered bool // a request had no answer, so the writes may have been applied or may still be
+	Unanswered bool // a request has had no answer, so its writes may have been applied or may still be applied
 	Trusted    bool // the lock is still trusted
 	Stopped    bool // the caller's context has ended, the client is closing, or the token is too old
 }
@@ -92,7 +92,7 @@ type Course struct {
 // Step is the next step of a commit.
 type Step int
 
-// Values of Step. Those after Reread end the commit.
+// Values of Step. Committed and all later values end the commit.
 const (
 	Again     Step = iota // send the same request again
 	Void                  // go to stage Voiding

@@ -11,32 +11,34 @@ import (
 const (
 	longestOutside = 12 * time.Second
 	firstOutside   = 250 * time.Millisecond // longest first pause; a longer one would leave the key idle if few waiters wait outside the queue
-	leastAhead     = 8                      // a waiter outside the queue pauses at least as long as a waiter in the queue with this many waiters before it
+	leastAhead     = 8                      // number of waiters ahead; a waiter outside the queue pauses at least as long as a queued waiter with so many waiters ahead of it
 	mostOfWait     = 1. / 32                // shortest pause, as a fraction of the waiter's wait so far
-	unmoved        = 1. / 10                // pause if the front has not moved, as a fraction of the waiter's wait so far
+	unmoved        = 1. / 10                // pause if the front has not moved since the waiter first saw it, as a fraction of the waiter's wait so far
 	toFront        = 1. / 2                 // pause, as a fraction of the estimated time until the front reaches the waiter
 	spread         = 1. / 4                 // random deviation of a pause, as a fraction of the pause
 )
 
 // Outside holds the facts from which a waiter without a place in a record's queue computes
-// its pauses. Each entry of the queue has the time when its waiter began to wait, according
-// to the clock of that waiter's client. So clocks decide which waiter has waited longer,
-// but never which client holds the key.
+// its pauses. Each entry of the queue contains the time when its waiter began to wait. The
+// clock of that waiter's client gives this time. So clocks decide which waiter has waited
+// longer, but never which client holds the key.
 type Outside struct {
 	Waited    time.Duration
 	RoundTrip time.Duration // duration of the last round trip
-	Ahead     time.Duration // time between the front and the start of this wait; zero or negative if the waiter is overdue
+	Ahead     time.Duration // time from the front to the start of this wait; zero or negative if the waiter is overdue
 	Moved     time.Duration // time by which the front has moved since the waiter first saw it
 	Seen      time.Duration // time since the waiter first saw the front; 0 after one read
 	Last      time.Duration // duration of the last pause
 }
 
-// Front returns the time before which half of the waiters in a queue began to wait. began
-// has the times when they began; zero times are unknown. Front returns the zero time if all
-// are unknown. A waiter outside the queue is overdue if it began to wait before the front.
+// Front returns the median of the times when the waiters in a queue began to wait. began
+// contains these times; a zero time is unknown and ignored. Front returns the zero time if
+// all are unknown. A waiter outside the queue is overdue if it began to wait before the
+// front.
 //
-// A later time than the median would leave more to chance. At three quarters instead of one
-// half, with 64 clients, a section costs three more reads, and waits are longer.
+// With a later time than the median, more would depend on chance. If the front is at three
+// quarters instead of one half, with 64 clients, a section costs three more reads, and
+// waits are longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {
@@ -46,12 +48,12 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time until the next read of a grant of the given age: half of the
-// estimated time until the front of the queue reaches the waiter. The front is assumed to
-// move as fast as it did recently. After one read it is assumed to move one second per
-// second, as in a queue of constant length where all waiters wait equally long. A waiter
-// that has waited for a long time, or is far from the front, reads rarely, because there
-// may be thousands of such waiters.
+// pause returns the time until the next read of a grant of the given age. It is half of the
+// estimated time until the front of the queue reaches the waiter. The estimate assumes that
+// the front moves as fast as it did recently. After only one read, no speed is known. The
+// estimate then assumes one second per second, as in a queue of constant length where all
+// waiters wait equally long. A waiter reads rarely if it has waited for a long time or is
+// far from the front, because there may be thousands of such waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

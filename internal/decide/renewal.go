@@ -20,10 +20,10 @@ func RenewalDeadline(left time.Duration) time.Duration {
 	return min(d, left)
 }
 
-// FirstRenewal returns the pause between a grant and its first renewal; u is
-// uniform in [0,1). The pause is a random time in the second half of the period,
-// so that locks granted together are not renewed together. It is at most a third
-// of the trust left, since a slow grant leaves less trust.
+// FirstRenewal returns the pause between a grant and its first renewal; u is uniform in
+// [0,1). The pause is a random time in the second half of the period, so that locks granted
+// together are not renewed together. The pause is also at most a third of the time for
+// which the lock is still trusted. That time is shorter if the grant was slow.
 func FirstRenewal(every, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(every, max(left, 0)/3), 0.5+0.5*u)
 }
@@ -31,8 +31,8 @@ func FirstRenewal(every, left time.Duration, u float64) time.Duration {
 // FirstRenewalOfHandOver returns the pause before the first renewal of a key that was
 // handed over with the given lease. The pause counts from the read that shows the
 // hand-over. It is a tenth of the lease, and at most a third of the trust left. A section
-// shorter than the pause needs no renewal. For a longer section, almost the whole hand-over
-// lease is left if the renewal is throttled.
+// shorter than the pause needs no renewal. In a longer section, the renewal is early: if it
+// is throttled, almost the whole hand-over lease is left.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }
@@ -52,7 +52,8 @@ func NextRenewal(every, took, left time.Duration, displaced bool, u float64) tim
 
 // RenewalRetry returns the pause after the nth failed renewal in a row, n from 0. The pause
 // is at most half of the trust left, so that it ends before the trust does. If left is 0 or
-// less, the lock is kept through an outage (layout.AWSLabs) and this bound does not apply.
+// less, the trust has ended, but the lock is kept through an outage (layout.AWSLabs). In
+// that case this bound does not apply.
 func RenewalRetry(n int, every, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
 	most := min(every/4, 5*time.Second)

@@ -23,7 +23,7 @@ type Reason struct {
 // cancelled transaction has written nothing.
 func ClassifyTransaction(err error) Transaction {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		t := Transaction{Effect: NotApplied, Cause: Busy} // without reasons in the answer, the transaction may succeed later
+		t := Transaction{Effect: NotApplied, Cause: Busy} // if the answer has no reasons, the transaction may succeed later
 		for i, r := range cancelled.CancellationReasons {
 			reason := classifyReason(r)
 			t.Reasons = append(t.Reasons, reason)
@@ -37,7 +37,8 @@ func ClassifyTransaction(err error) Transaction {
 		return t
 	}
 	if _, ok := as[*types.TransactionInProgressException](err); ok {
-		// No other request has this token, so the same request is in flight.
+		// No other request has this token, so the request in progress is an earlier copy of
+		// this one.
 		return Transaction{Effect: Unknown, Cause: Unreachable}
 	}
 	r := Classify(err)

@@ -112,8 +112,8 @@ func (j *Joins) Take(now time.Duration) bool {
 
 // queuesAtOnce is the number of queues that a call for one of several keys joins at first.
 // The call joins one more after a wait of queuesMore, and then whenever its wait has
-// doubled. If the call is handed a key that it no longer needs, it must hand the key back,
-// which delays others.
+// doubled. The number is small because several queues may hand a key to the call. The call
+// must hand back a key that it no longer needs, which delays other waiters.
 const (
 	queuesAtOnce = 2
 	queuesMore   = time.Second
@@ -208,8 +208,9 @@ func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
 
-// headPause is the longest pause of the head of a queue, however old the grant is. Only one
-// waiter of a queue reads this often, and the key is idle for half of the pause on average.
+// headPause is the longest pause of the head of a queue, however old the grant is. It can
+// be short, because only one waiter of a queue reads this often. A key that is released
+// during the pause is idle for half of the pause on average.
 const headPause = 250 * time.Millisecond
 
 // pause returns the time between two reads of a grant of the given age. The head pauses for

@@ -219,8 +219,8 @@ func TestHandOverLeaseIsHalfOfReleasersLeaseWithinLimits(t *testing.T) {
 	}
 }
 
-// Any waiter may become the head during its pause, before it reads this in the record.
-// After the pause, most of the lease that the waiter trusts must be left.
+// A waiter may become the head while it pauses, and learns this only from its next read. At
+// that time, most of the lease that the waiter trusts must be left.
 func TestPauseInQueueIsAtMostQuarterOfTrust(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ own, held, want time.Duration }{

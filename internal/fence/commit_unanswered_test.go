@@ -188,7 +188,7 @@ func TestCommitRetriesConflictsAndThrottlingWithSameToken(t *testing.T) {
 	})
 }
 
-// The first request arrives before the guards alone use up its token.
+// The first request arrives before the request with only the guards can use up the token.
 func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{
 		"answered":           {nil},

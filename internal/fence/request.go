@@ -66,10 +66,11 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	}
 }
 
-// tokenUse is how long requests may be signed under one token. DynamoDB keeps a token for
-// ten minutes after the completion of the first request that used it (API reference,
-// TransactWriteItems). It accepts no request that was signed more than five minutes before
-// it arrives.
+// tokenUse is how long requests may be signed under one token. DynamoDB accepts no request
+// that was signed more than five minutes before it arrives. It keeps a token for ten
+// minutes after the completion of the first request that used it (API reference,
+// TransactWriteItems). So DynamoDB accepts no request of a commit after it has forgotten
+// the token.
 const tokenUse = 5 * time.Minute
 
 // errTokenOld is the error of a request that was not sent because it was signed too late.

@@ -54,8 +54,8 @@ func In(text string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// Passes reports whether the fault may end without a change to leasehold or its machine, as
-// when another program frees space.
+// Passes reports whether the fault may end without a change to leasehold or its machine,
+// for example when another program frees space.
 func (f Fault) Passes() bool { return f.passes }
 
 func (f Fault) String() string { return f.is + ": " + f.do }

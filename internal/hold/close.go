@@ -164,8 +164,8 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// Prefer the error of an answered request, as it shows the cause. The other requests
-	// were in flight when Close gave up.
+	// Prefer the error of an answered request, as it shows the cause. The other errors are
+	// of requests that were still in flight when Close gave up.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {

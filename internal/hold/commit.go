@@ -153,7 +153,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 			inParallel(len(left), func(i int) { left[i].free() })
 		})
 	})
-	for _, r := range rs { // drop the handles now: a later release of another handle must not wait for this release
+	for _, r := range rs { // drop the handles now, so that a later release of another handle does not wait for this release
 		r.drop(limit)
 	}
 	if unknown != nil {
@@ -245,9 +245,9 @@ func notSent(h *Lock, cause error) error {
 	return h.c.Errorf("commit", h.key, "nothing was sent: %w", cause)
 }
 
-// Each commit or release of a lock locks the mutex h.committing, so only one runs at a
-// time. They do not conflict, and none finds that another has changed the record. Renewals
-// wait for commits if there is time.
+// Each commit or release of a lock locks the mutex h.committing, so only one of them runs
+// at a time. They do not conflict with each other, and none fails because another has just
+// changed the record. A renewal waits for a commit in progress if there is time.
 
 // takeTurns sorts holds, and locks the committing mutex of each in the sorted order. All
 // callers use this order. The caller must call leave. If limit ends first, late is the lock

@@ -53,7 +53,8 @@ func TestCommitsOfSameLockRunOneAtATime(t *testing.T) {
 	})
 }
 
-// Each group waits for the lock that it names first, and then locks both locks at once.
+// A commit of a group waits for the lock that the group names first, and then locks both
+// locks at once.
 func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())

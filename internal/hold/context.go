@@ -134,12 +134,13 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 }
 
 // besides returns a context that ends with ctx, unless ctx ends because one of holds is
-// released. ctx may be bound to that lock, and the release must still be sent.
+// released. The caller of a release may pass a ctx that is bound to the lock. The release
+// ends that ctx, but its requests must still be sent.
 func besides(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
-		bound := heldKeysOf(ctx).has(holds) // if false, a release that ends ctx must be the release of another lock
+		bound := heldKeysOf(ctx).has(holds) // if false, ctx does not belong to holds, so only the release of another lock can end it
 		stop := context.AfterFunc(ctx, func() {
 			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, core.ErrReleased) {
 				cancel(cause)
@@ -148,8 +149,9 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// A release may have ended ctx. The contexts that were bound to the released locks, and
-	// the deadline of ctx, still count.
+	// ctx may have ended because one of holds was released. Then two things still end the
+	// new context: the deadline of ctx, and the end of a context that was bound to a
+	// released lock.
 	for held := heldKeysOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)

@@ -69,7 +69,7 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Re
 	ctx, stop := c.UntilClosing(ctx)
 	defer stop()
 	end, ok := c.resuming.begin(ctx, d.Grant)
-	if !ok { // an attempt of an earlier call still has no answer
+	if !ok { // ctx has ended while another Resume, whose attempt has no answer yet, was in progress
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
 	}
 	var h *Lock

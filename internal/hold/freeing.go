@@ -50,7 +50,7 @@ type freeing struct {
 // left says how far a grant may have passed out of this client's control.
 type left int
 
-// Values of left, in the order in which they come.
+// Values of left, in the order in which a grant reaches them.
 const (
 	stands     left = iota // every write that was sent names the grant
 	takeable               // a release has failed, so another client may have acquired the key
@@ -58,10 +58,10 @@ const (
 	handedOn               // a hand-over was applied: the lock has ended even if the grant continues
 )
 
-// freeing returns the freeing of the lock, for this release to use now. The lease may have
-// expired before the first write that may have been applied, if the lock was held through
-// an outage or waited for a commit. Then a record without the grant does not prove that the
-// write freed the key: another client may have taken it over.
+// freeing returns the freeing of the lock, for this release to use now. If the lock was
+// held through an outage or waited for a commit, its lease may have expired before the
+// first write that may have been applied. Another client may then have taken the key over.
+// So a record without the grant does not prove that the write freed the key.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -191,9 +191,9 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	return r
 }
 
-// errOfNoUse is the error of a release that sends no more repetitions. Either the lease has
-// freed the key, or the lease is shared and is still renewed. In the second case the
-// release is repeated later, under that lease.
+// errOfNoUse is the error of a release whose repetitions have ended without an answer.
+// Either the lease has freed the key, or the lease is a shared one that is still renewed.
+// In the second case, another release follows later, under that lease.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
 // longestPause returns the longest pause between attempts of a release that may take the
@@ -223,9 +223,9 @@ func (f *freeing) passTurn() {
 }
 
 // repeat arranges that a failed release is repeated if the record may still show the grant.
-// It reports whether it does so. This client no longer treats the grant as held, and may
-// take the key over at once. But other clients respect the grant's lease, and a session's
-// lease does not end. So the release is repeated.
+// It reports whether it does so. This client itself needs no repetition: it no longer
+// treats the grant as held, and may take the key over at once. But other clients respect
+// the grant's lease, and a session's lease does not end.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {

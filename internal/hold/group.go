@@ -10,7 +10,7 @@ import (
 // and for several uses a Group.
 type Group struct {
 	c       *Holds
-	handles []*Handle // in the order in which callers named the keys
+	handles []*Handle // handles in the order in which callers named the keys
 	ctx     *lockContext
 }
 

@@ -41,7 +41,8 @@ func (l *Handle) Lock() *Lock { return l.h }
 // client closes.
 func (l *Handle) Context() context.Context { return l.ctx }
 
-// Err returns nil while the lock is trusted, and the error that ended it afterwards.
+// Err returns nil while the lock is trusted. Afterwards it returns the error that ended the
+// trust.
 func (l *Handle) Err() error { return l.h.naming(l.ctx.ended()) }
 
 // ended returns the error with which the grant has ended for this handle. It returns
@@ -62,8 +63,8 @@ func (l *Handle) TrustedUntil() time.Time {
 	return l.h.c.Wall().Add(left).Round(0)
 }
 
-// add adds l to the handles of the grant. The context of l has the values of the context
-// values, which must never be cancelled.
+// add adds l to the handles of the grant. The context of l has the values of the argument
+// values, a context that must never be cancelled.
 func (h *Lock) add(values context.Context, l *Handle) {
 	l.h = h
 	l.ctx, l.cancel = newLockContext(values, h)
@@ -99,8 +100,8 @@ func (h *Lock) dropHandle(l *Handle) {
 	h.handles = slices.DeleteFunc(h.handles, func(o *Handle) bool { return o == l })
 }
 
-// warn starts the given warnings. The calling function must hold h.mu, or no other
-// goroutine may have the handle yet.
+// warn starts the given warnings. The calling function must hold h.mu, unless no other
+// goroutine has the handle yet.
 func (l *Handle) warn(asked []Warning) {
 	for _, w := range asked {
 		l.warnings = append(l.warnings, l.h.lease.Warn(w.Left, w.Call))

@@ -25,7 +25,7 @@ const mostHeads = 3
 // another goroutine, or released.
 //
 // The head may trust its grant as soon as it reads the record. So an attempt without an
-// answer may not be replaced by a later attempt of the release, or by any other write of
+// answer must not be replaced by a later attempt of the release, or by any other write of
 // this client.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
@@ -97,7 +97,7 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 // way.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
-	if h.token >= protocol.MaxToken { // release the key instead: the next grant fails, and returns the error
+	if h.token >= protocol.MaxToken { // a hand-over needs a higher token, and there is none: release the key, so that the next call to acquire it returns the error
 		return false
 	}
 	// A resumed lock has no session. If this client's locks share a session, a resumed lock
@@ -138,8 +138,8 @@ func (f *freeing) handOver() (ended bool) {
 }
 
 // grantTo sends the hand-over until it is answered. It returns the applied attempt and its
-// record. It returns neither if the key is free or held by another client, as after an
-// earlier release that was applied.
+// record. It returns neither if the key is free or held by another client, for example
+// because an earlier release was applied.
 func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	h := f.h
 	stores := !want.Changes.None()

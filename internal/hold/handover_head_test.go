@@ -68,8 +68,8 @@ func TestTryAcquireReturnsHeldWhileWaitersTakeTurns(t *testing.T) {
 	}
 }
 
-// There is always a goroutine waiting. The reply to each hand-over shows who has joined the
-// queue in the meantime.
+// At least one goroutine of the first process is always waiting. The reply to each
+// hand-over shows who has joined the queue in the meantime.
 func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// The other client must join the queue within one section. It may happen
-				// that the reply arrives only after that time.
+				// The other client must join the queue within one section. The reply to its
+				// request may still arrive after that time.
 				limit, cancel := context.WithTimeout(t.Context(), 2*section+10*roundTrip+time.Second/4)
 				defer cancel()
 				if lock, err := theJob(limit, other); err != nil {
@@ -177,7 +177,7 @@ func TestAcquireAllLeavesQueueWhenItGivesUp(t *testing.T) {
 	})
 }
 
-// Both keys may be handed to the call at once. Then it gives one back.
+// If both keys are handed to the call at once, the call gives one back.
 func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

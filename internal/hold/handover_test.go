@@ -94,10 +94,11 @@ type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
-// crowded returns a client that holds job and other locks, and a function that acquires one
-// more lock. After a call of that function, a hand-over of job logs a warning about the
-// number of held locks. The log handler blocks the hand-over there, between the grant and
-// the check of who is in the queue. It does so until the channel until is closed.
+// crowded returns a client that holds job and other locks. The function another acquires
+// one more lock. After a call of another, a hand-over of job logs a warning about the
+// number of held locks. The log handler blocks the hand-over at that moment, after the
+// grant and before the check of who is in the queue. It blocks until the channel named
+// until is closed.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -288,8 +289,9 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 	}
 }
 
-// The hand-over stored no mark, and a record that shows another grant has no mark either.
-// In that case the release does not report a loss. It returns an error because its mark is
+// The hand-over is applied and stores no mark. The goroutine has left, but the release of
+// its grant is refused. Then the record changes, so that it shows neither that grant nor a
+// mark. The next release does not report a loss. It returns an error because its mark is
 // not stored.
 func TestMarkIsNotReportedStoredAfterFailedHandOver(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){

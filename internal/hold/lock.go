@@ -39,7 +39,7 @@ type Lock struct {
 	idle         chan struct{} // closed when no function in Do is left; Close waits for it
 	lasted       time.Duration // how long the lock was trusted, set when the trust has ended
 	heldReported bool          // an event has already reported how long the lock was held
-	givenUp      bool          // true if a release has ended the trust, and not a loss, Detach or a Close that releases nothing
+	givenUp      bool          // true if a release has ended the trust; false after a loss, a Detach, or a Close that releases nothing
 	release      *release      // the last release that has begun
 	freeing      *freeing      // state that is used by one release at a time
 }

@@ -46,8 +46,8 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 }
 
 // unmarked returns the error of a release that may not have stored its mark, though the key
-// may be free. It returns nil if the lock was lost. A later write of another client can
-// have replaced the mark only if one of our writes had no reply.
+// may be free. It returns nil if the lock was lost. If all our writes were answered, no
+// other client can have replaced the mark by a later write.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)

@@ -315,7 +315,7 @@ func TestBackgroundReleaseDoesNotEndGrantOfNextHolder(t *testing.T) {
 	}
 }
 
-// refuseOf returns a fault that throttles the requests that satisfy fits.
+// refuseOf returns a fault that throttles the requests that satisfy the predicate fits.
 func refuseOf(fits func(lab.Call) bool) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if fits(r.Call) {

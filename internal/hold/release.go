@@ -81,9 +81,9 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 
 // release ends the trust in all the locks and frees their keys. Even if ctx ends at once,
 // the call may take as long as ReleaseGrace. A release that stores a mark may take until
-// the lease has ended, or until Close gives up. No other client can do the work before
-// that, and the caller must know whether another client will do it. The errors are in the
-// order of rs.
+// the lease has ended, or until Close gives up. The caller must know whether another client
+// will do the work, and until then no other client can do it. The errors are in the order
+// of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -150,8 +150,8 @@ type release struct {
 	ctx   context.Context    // context of the requests
 	cut   context.CancelFunc // function that ends ctx, which cancels requests without an answer
 	done  chan struct{}
-	err   error // valid once done is closed
-	freed bool  // valid once done is closed: the record no longer shows the grant
+	err   error // error of the release; valid once done is closed
+	freed bool  // true if the record no longer shows the grant; valid once done is closed
 
 	// Fields of a release that has sent requests:
 	started decide.Instant

@@ -86,10 +86,12 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 }
 
 func (r *row) guard() types.TransactWriteItem {
-	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // the guard holds for every version of the grant
+	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // the condition of the guard is true for every version of the grant
 }
 
-// isIn reports whether item, which may be a key, is the row. It takes two spellings of one number for different keys. In that case DynamoDB itself refuses the transaction, as it has two operations on one item.
+// isIn reports whether item, which may be a key, is the row. It treats two spellings of one
+// number as different keys. If such an item is the row after all, DynamoDB itself refuses
+// the transaction, as it has two operations on one item.
 func (r *row) isIn(table *string, item protocol.Item) bool {
 	if !sameTable(aws.ToString(table), r.c.Table) {
 		return false

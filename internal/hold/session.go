@@ -16,13 +16,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockLease is the lease in the record of a lock under a session, for libraries that know
-// no sessions. touchEvery is how often that record is renewed. The lease is long, so that
-// renewals cost little. It is renewed before it expires, so that such a library waits and
-// does not take the key. (A lease that never expires would overflow in the Java client.)
-// This client does not use that lease to decide about trust: renewing the record does not
-// extend trust, and failing to renew it does not end trust. A renewal only finds out that
-// the record was broken or deleted.
+// lockLease is the lease in the record of a lock under a session. It is meant for libraries
+// that do not support sessions. touchEvery is how often that record is renewed. The lease
+// is long, so that renewals cost little. It is renewed before it expires, so that such a
+// library waits and does not take the key. (A lease that never expires would overflow in
+// the Java client.) This client does not use that lease to decide about trust: renewing the
+// record does not extend trust, and failing to renew it does not end trust. A renewal only
+// finds out that the record was broken or deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
@@ -99,7 +99,7 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	})
 	failure := r.Failure()
 	switch {
-	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // if rejected, this was the reply to a second copy of the request
+	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // a rejection is the reply to a second copy of the request, as the first copy has created the row
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Outcome != attempts.Applied:
 		return nil, failure
@@ -167,13 +167,14 @@ func (s *session) Locks() []*Lock {
 }
 
 // turnAtMost is the longest time for which a transaction delays the transactions of other
-// locks. So a transaction that hangs does not block the others. After that time they may
-// conflict, and conflicts are retried.
+// locks. So a transaction that hangs does not block the others. After that time, the next
+// one is sent all the same. It may conflict with the first, and conflicts are retried.
 const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client names the session's row,
 // and blocks others until leave is called. All but one of the waiting transactions wait in
-// the queue, so at most two come before a renewal of the row.
+// the queue. A renewal of the row does not wait in the queue, so at most two transactions
+// come before it.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	for _, mutex := range []ctxmutex.Mutex{s.queue, s.naming} {
 		select {

@@ -339,7 +339,7 @@ func TestAbandonedCommitDoesNotDelaySession(t *testing.T) {
 		brief, leave := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer leave()
 		wg.Go(func() { _ = leaver.Commit(brief, lab.Writes(lab.Note("left", "1"))) })
-		lab.Elapse(time.Second) // after that, neither commit is first in the queue
+		lab.Elapse(time.Second) // after this second, neither commit is first in the queue
 		began := time.Now()
 		if err := other.Commit(ctx, lab.Writes(lab.Note("a", "1"))); err != nil || time.Since(began) != 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)

@@ -25,7 +25,8 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	if busy {
-		// Locks in use keep their lease until it expires. All others have been freed one by one.
+		// Locks in use are not freed: their lease runs on until it expires. All others have
+		// been freed one by one.
 		s.end(core.ErrClosed)
 		return nil
 	}

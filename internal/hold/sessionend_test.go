@@ -173,7 +173,7 @@ func TestCloseReportsVanishedSessionRow(t *testing.T) {
 		want    error
 	}{
 		"before Close":                       {false, leasehold.ErrLost},
-		"behind Close's write, not answered": {true, nil}, // no request before Close could end the session
+		"behind Close's write, not answered": {true, nil}, // no error, as the request of Close is the first that could end the session
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

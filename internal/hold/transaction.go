@@ -29,7 +29,8 @@ type transaction struct {
 }
 
 // newTransaction prepares a commit. ends are the releases that replace the guards of holds;
-// nil if no lock is released. The transaction's field ended describes the argument ended.
+// nil if no lock is released. The argument ended is stored in the field of the same name,
+// whose comment describes it.
 func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.TransactWriteItem, ended func(*Lock) error) *transaction {
 	rows := rowsOf(holds)
 	guards := guardsOf(rows)

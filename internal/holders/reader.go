@@ -66,8 +66,8 @@ func (r *Reader) MayList(listed Scope, requests int, units float64) {
 // lists reports whether n items are read by a listing, and not by key.
 func (r *Reader) lists(n int) bool { return r.units > 0 && r.units < float64(n) }
 
-// cost returns the number of requests for so many keys and sessions, and the least number
-// of read units.
+// cost returns the cost of reading the given numbers of keys and sessions: the number of
+// requests, and the least number of read units.
 func (r *Reader) cost(keys, sessions int) (requests int, units float64) {
 	switch n := keys + sessions; {
 	case !r.lists(n):
@@ -101,7 +101,7 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, err
 }
 
-// hides reports whether the listing omits k, because it is the key of a session.
+// hides reports whether the listing omits k because k is the key of a session.
 func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }

@@ -103,8 +103,8 @@ func TestCancelledWaitDoesNotTakeSlot(t *testing.T) {
 	})
 }
 
-// If such a waiter freed a slot, requests that were never sent would get a slot, and that
-// slot would never be freed.
+// A waiter that leaves the queue has no slot. If it freed one all the same, a request that
+// is never sent would get a slot, and that slot would never be freed.
 func TestWaiterThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)

@@ -54,10 +54,10 @@ func (c Call) Parts() []Call {
 	return parts
 }
 
-// HandsOver reports whether the request is a grant that ends the sender's own grant. Its
-// condition names that grant and has no alternative. The condition of any other grant
-// contains an OR, or requires an existing record. For a session's row the condition names
-// no grant.
+// HandsOver reports whether the request is a hand-over: a grant that ends the sender's own
+// grant. The condition of a hand-over names that grant and has no alternative. The
+// condition of any other grant of a key contains an OR, or requires an existing record. The
+// condition for a session's row names no grant.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }
@@ -167,7 +167,7 @@ func (c Call) Keys() []string {
 	return keys
 }
 
-// Count returns the number of calls that satisfy the predicate is.
+// Count returns the number of calls that satisfy is, a predicate.
 func Count(calls []Call, is func(Call) bool) int {
 	n := 0
 	for _, c := range calls {

@@ -48,8 +48,8 @@ func LoseReply(r *Request) (*http.Response, error) {
 	return nil, ErrReset
 }
 
-// Once returns a fault that applies the given fault to the first request that satisfies
-// fits, and passes all other requests on.
+// Once returns a fault that applies the given fault to the first request that satisfies the
+// predicate fits. It passes all other requests on.
 func Once(fits func(Call) bool, fault Fault) Fault {
 	var mu sync.Mutex
 	done := false
@@ -123,7 +123,7 @@ func Delayed(d time.Duration) Fault {
 }
 
 // Respond returns a fault that answers, in DynamoDB's place, every request that satisfies
-// fits.
+// the predicate fits.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return func(r *Request) (*http.Response, error) {
 		if fits(r.Call) {

@@ -34,7 +34,7 @@ func (w *World) Scan() []map[string]types.AttributeValue {
 	return out.Items
 }
 
-// Put writes an item without changing it.
+// Put stores the given item as it is.
 func (w *World) Put(item map[string]types.AttributeValue) {
 	w.T.Helper()
 	if _, err := w.DB.PutItem(w.T.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {

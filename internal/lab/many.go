@@ -26,7 +26,8 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 	return locks
 }
 
-// LeavesHeld makes a process acquire keys and die, and then lets the duration ago pass.
+// LeavesHeld makes a process acquire keys and die. It then waits until the duration ago has
+// passed since the process died.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

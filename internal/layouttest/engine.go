@@ -22,7 +22,7 @@ import (
 // Item is an item in the SDK's form.
 type Item = map[string]types.AttributeValue
 
-// Connect makes an SDK client of an engine.
+// Connect returns an SDK client that is connected to an engine.
 type Connect func(...func(*dynamodb.Options)) *dynamodb.Client
 
 // Engine is a DynamoDB server on which layouts are tested.
@@ -71,7 +71,8 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 		Edit:   func(*machine.Machine) {},
 	}
 	if e.on.Virtual {
-		// Requests must take time, because tokens that restart from the clock rely on that.
+		// Requests must take time. After a record is deleted, its next token comes from the
+		// clock. That token must be higher than the last one.
 		w.latency = 100 * time.Microsecond
 		db.Edit = func(m *machine.Machine) { m.Now = machine.BootedAt(e.began) }
 	}

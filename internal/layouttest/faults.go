@@ -22,10 +22,11 @@ func faultChecks() []check {
 	}
 }
 
-// dynamolock, awslabs: a caller's attribute isReleased lets a second holder in.
+// A fault of dynamolock and awslabs: if a caller has an attribute isReleased, a second
+// client can acquire the held key.
 func reservedNames(e *env) {
 	if !e.caps().Attributes {
-		return // the layout has no attributes
+		return // skipped, as this layout does not store attributes of callers
 	}
 	c, w := e.client()
 	lock := e.acquire(c)
@@ -61,11 +62,11 @@ func reservedNames(e *env) {
 // their grants remove it. Any other layout must keep a user's attribute of that name.
 func ownNames(e *env) {
 	if !e.caps().Attributes {
-		return // the layout has no attributes
+		return // skipped, as this layout does not store attributes of callers
 	}
 	const name = "expiresAt"
 	if name == e.partition || name == e.sort || name == e.ttl && e.Layout.Name() != "native" {
-		return // the user has given this name to another attribute
+		return // skipped, as this table uses the name for another attribute
 	}
 	used := e.Layout.Name() != "python-dynamodb-lock"
 	c, _ := e.client()
@@ -87,7 +88,7 @@ func ownNames(e *env) {
 	}
 }
 
-// dyndb-mutex: throttling, a 500 reply and denied access all count as acquired.
+// A fault of dyndb-mutex: it treats throttling, a 500 reply and denied access as a grant.
 func errorsAreNoGrants(e *env) {
 	a, _ := e.client()
 	lock := e.acquire(a, leasehold.WithLease(10*patience), leasehold.WithoutRenewal())
@@ -110,7 +111,7 @@ func errorsAreNoGrants(e *env) {
 	e.release(lock)
 }
 
-// python_dynamodb_lock: a with statement swallows exceptions.
+// A fault of python_dynamodb_lock: its with statement swallows exceptions.
 func passThrough(e *env) {
 	c, _ := e.client()
 	mine := errors.New("mine")
@@ -130,7 +131,7 @@ func passThrough(e *env) {
 	}
 }
 
-// dynamo-dlm: a lock object cannot be used again after a failed try.
+// A fault of dynamo-dlm: a lock object cannot be used again after a failed try.
 func triedAgain(e *env) {
 	a, _ := e.client()
 	b, w := e.client()
@@ -150,8 +151,8 @@ func triedAgain(e *env) {
 	e.release(lock)
 }
 
-// awslabs: the keys ("a","bc") and ("ab","c") count as equal; dynamolock leaves out the
-// sort key.
+// A fault of awslabs: it treats the keys ("a","bc") and ("ab","c") as equal. A fault of
+// dynamolock: it leaves out the sort key.
 func identity(e *env) {
 	if !e.caps().SortKey {
 		return // skipped, as keys of this layout have no sort key
@@ -174,7 +175,7 @@ func identity(e *env) {
 	}
 }
 
-// dyndb-mutex: it sends DescribeTable before every call.
+// A fault of dyndb-mutex: it sends DescribeTable before every call.
 func onlyTheRecord(e *env) {
 	a, _ := e.client()
 	c, w := e.client()

@@ -152,7 +152,7 @@ func commitsIn(t *testing.T, l layout.Layout) {
 		if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
 			t.Error("a guard holds beyond its grant")
 		}
-		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // the commit arrives when another client holds the key
+		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // the commit arrives a minute late, when another client holds the key
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {

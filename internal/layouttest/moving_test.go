@@ -101,7 +101,7 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 					return s.work(ctx, held)
 				})
 				if dies {
-					return // skipped, as a process does not learn of its own death
+					return // a process that dies checks no error and closes no client
 				}
 				if err != nil {
 					t.Error(err)
@@ -178,7 +178,8 @@ func TestMovingFromDynamolockToNativeNeverHasTwoHolders(t *testing.T) {
 	})
 }
 
-// others are the libraries whose tables have other keys than native's.
+// others returns the layouts of the libraries whose tables have a different key from
+// native's.
 func others() []layout.Layout {
 	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 }
@@ -234,8 +235,8 @@ func ttlOn(t *testing.T, w *lab.World) {
 }
 
 // A native release leaves an expiry on the record. Layouts that share native's table remove
-// the expiry with each grant. So TTL never deletes a held record, and may be on while
-// clients of both layouts run.
+// the expiry with each grant. So TTL never deletes a held record. It is safe to have TTL on
+// while clients of both layouts run.
 func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -261,15 +262,15 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 	}
 }
 
-// Features that only native has must wait for the last stage. The other layouts of its
-// table know neither sessions nor marks.
+// A fleet must not use features that only native has before the last stage. The other
+// layouts of native's table know neither sessions nor marks.
 func TestMovingSharedLeaseExcludesOldClientForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true
 		native, _ := w.Client(cfg)
 		w.Acquire(native, "job")
-		if err := native.Close(t.Context()); err != nil { // closing the client frees the key for clients of native
+		if err := native.Close(t.Context()); err != nil { // frees the key for native clients only; an awslabs client still sees it held
 			t.Fatal(err)
 		}
 		before, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))

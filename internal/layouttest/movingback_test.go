@@ -112,11 +112,13 @@ func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
 	})
 }
 
-// Other libraries do not know leasehold's expiry. In its default mode, the Java client
-// writes whole items and so drops the expiry. dynamolock carries it forward, and so does
-// the Java client when it updates the record in place. dynamolock cannot read a record that
-// native released. But native also breaks locks that dynamolock held, so TTL stays off
-// until no such record is left.
+// Other libraries do not know the expiry that native leaves on a freed record. In its
+// default mode, the Java client writes whole items and so drops the expiry. dynamolock
+// carries the expiry forward, and so does the Java client when it updates the record in
+// place. TTL then deletes a held record. With dynamolock this cannot follow a native
+// release, because dynamolock cannot read a record that native released. But native also
+// breaks locks that dynamolock held, and dynamolock can acquire such a record. So TTL stays
+// off until no such record is left.
 func TestTTLOfNativeBreakDeletesRecordHeldByDynamolock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

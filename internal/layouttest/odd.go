@@ -22,14 +22,14 @@ func oddChecks() []check {
 type odd struct {
 	what   string
 	change Item
-	dies   time.Duration // time after which the holder is dead if it does not renew; zero means its lease, negative means never
+	dies   time.Duration // how long the holder lives without a renewal; zero means its lease, negative means forever
 }
 
 const (
 	never = -1
 	soon  = time.Millisecond // a holder with this lease is dead when the record is read a second time
 
-	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // a peer's name of the same form as our owners
+	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // owner of a peer that has the form of leasehold's owners
 	aUUID     = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 	another   = "16fd2706-8baf-433b-82eb-8c7fada847da"
 )

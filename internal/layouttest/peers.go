@@ -22,8 +22,9 @@ type peer struct {
 	// release deletes the item.
 	freed func(holder string) Item
 
-	// until returns when the peer considers a holder dead, if the record was written or first seen
-	// at written. It returns zero if the peer cannot read the record.
+	// until returns the time from which the peer considers the holder of item dead. written
+	// is when the record was written or first seen. until returns zero if the peer cannot
+	// read the record.
 	until func(item Item, written time.Time) time.Time
 
 	// owner returns the Record.Owner that leasehold reads from a grant to holder.

@@ -66,7 +66,7 @@ func lossyTakeover(e *env) {
 			if op == "UpdateItem" {
 				writes++
 			}
-			if op == "UpdateItem" && writes == 2 { // the first write fails because a peer holds the key
+			if op == "UpdateItem" && writes == 2 { // the second write is the takeover; the first fails because a peer holds the key
 				return what
 			}
 			return deliver
@@ -163,7 +163,7 @@ func inDoubt(e *env) {
 	if _, err := c.Acquire(e.within(time.Second), e.key); err == nil {
 		e.Fatal("granted without a reply")
 	}
-	time.Sleep(10 * time.Second) // the write that should undo the grant is lost, too
+	time.Sleep(10 * time.Second) // time to undo the grant; the write that should do so is lost, too
 	if item := e.item(); e.isFree(item) {
 		e.Fatal("no grant in doubt is there")
 	}

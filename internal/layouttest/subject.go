@@ -14,7 +14,7 @@ type Subject struct {
 	Layout layout.Layout
 
 	partition, sort string // names of the key attributes; sort is empty if there is none
-	sortValue       string // default sort key of calls
+	sortValue       string // sort key of calls that name none
 	ttl             string // TTL attribute; empty if there is none
 	skew            time.Duration
 	peer            peer
@@ -40,7 +40,7 @@ func Subjects() []Subject {
 		},
 		Subject{
 			Name:      "dynamolock with a sort key",
-			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // in other tables of this layout, a grant removes the attribute expiresAt
+			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // here expiresAt is the sort key; in other tables of this layout, a grant removes the attribute of that name
 			partition: "key", sort: "expiresAt", sortValue: "all", peer: dynamolock,
 		},
 		Subject{
@@ -85,7 +85,7 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns the shortest lease, in whole units, that is trusted for some time.
+// short returns the shortest lease in whole units that leaves some time of trust.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second
@@ -128,6 +128,6 @@ func (s Subject) hasSlots() bool {
 	return ok && !dlm.NoSlots
 }
 
-// step returns the unit of expiry times. Rounding to it may delay the time when a holder is
-// dead by up to one step.
+// step returns the unit of expiry times. Expiry times are rounded to whole units, so a
+// holder may be dead up to one step later.
 func (s Subject) step() time.Duration { return cmp.Or(s.caps().LeaseStep, time.Millisecond) }

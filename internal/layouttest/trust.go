@@ -14,8 +14,9 @@ func trustChecks() []check {
 	}
 }
 
-// trusted checks that trust ends before the time at which, according to the record, others
-// may take over. The request was sent between before and after.
+// trusted checks that trust in lock ends before the record allows other clients to take
+// over. lease is the lease that the holder requested. The request was sent between the
+// times before and after.
 func (e *env) trusted(lock *leasehold.Lock, lease time.Duration, before, after time.Time) {
 	e.Helper()
 	keep := lease/10 + e.skew
@@ -47,7 +48,7 @@ func trustOfGrant(e *env) {
 	e.release(lock)
 }
 
-func leaseAsAsked(e *env) { // dynamo-dlm cuts leases down to whole seconds
+func leaseAsAsked(e *env) { // a fault of dynamo-dlm: it cuts leases down to whole seconds
 	c, _ := e.client()
 	for _, lease := range []time.Duration{e.short() + time.Nanosecond, e.short() + 500*time.Millisecond, 7*time.Second + 999_999_999} {
 		before := time.Now()

@@ -23,7 +23,7 @@ type wire struct {
 	fault func(op string) fault // nil for no faults
 }
 
-// fault is the network's treatment of a request.
+// fault says how the network treats a request.
 type fault int
 
 const (

@@ -20,7 +20,7 @@ import (
 type Leases struct {
 	*core.Env
 	Scheduler     *renewals.Scheduler // schedules renewals in the background
-	ThroughOutage bool                // trust continues after the lease while DynamoDB answers that it is unavailable
+	ThroughOutage bool                // leases stay trusted beyond their end while DynamoDB answers that it is unavailable
 
 	sending atomic.Int64
 }
@@ -32,7 +32,7 @@ func (c *Leases) Sending() int { return int(c.sending.Load()) }
 type Terms struct {
 	Timing Timing
 	Manual bool            // the lease is renewed only by calls of Renew
-	Handed bool            // another client has handed the key over; the attempt has the short lease of that hand-over
+	Handed bool            // another client has handed the key over, so the lease begins with the short lease of that hand-over
 	Parent *Lease          // the lease is trusted only while its parent is; nil if it has none
 	Key    protocol.Key    // the key of the record
 	Values context.Context // context values for renewals in the background
@@ -42,7 +42,8 @@ type Terms struct {
 // Holder owns a lease. It makes the writes, decodes the records, and is notified of
 // renewals and of the end. No mutex is held during its calls.
 type Holder interface {
-	// Renewal returns the write of attempt a. Its condition names versions.
+	// Renewal returns the write of attempt a. The write's condition accepts a record at any
+	// of the given versions.
 	Renewal(a Attempt, versions []string, ch protocol.Changes) *protocol.Write
 
 	// Decode reads an item as the record of the grant.
@@ -52,8 +53,8 @@ type Holder interface {
 	// no record.
 	Stands(item protocol.Item) bool
 
-	// Lost is called when the lease is lost. It must call Lease.End with the
-	// error.
+	// Lost is called when the lease is lost. It must call Lease.End with an error that
+	// describes the loss.
 	Lost(why Loss)
 
 	// Extended is called after an attempt was applied, before another renewal can begin.
@@ -68,7 +69,7 @@ type Holder interface {
 // Loss describes how a lease was lost.
 type Loss struct {
 	Reason Reason
-	Item   protocol.Item // for Gone, the record; nil if it is missing
+	Item   protocol.Item // the record, set only for Gone; nil if there is no record
 	Err    error         // error of the last renewal (Expired, Paused), of the decoder (Unreadable) or of the parent (WithParent)
 }
 
@@ -78,10 +79,10 @@ type Reason int
 // Values of Reason.
 const (
 	Expired    Reason = iota // the lease has run out
-	Paused                   // the lease has run out before any renewal had started: the process did not run
+	Paused                   // the lease ran out before any renewal had started: the process did not run
 	Gone                     // the record shows another grant, or a version that is not ours
 	Unreadable               // the record that a renewal wrote cannot be decoded
-	WithParent               // its parent has ended
+	WithParent               // the parent lease has ended
 )
 
 // Report is the result of one attempt to renew.
@@ -115,12 +116,13 @@ type Lease struct {
 	lastErr  error           // error of the last renewal
 	outage   *decide.Instant // time of the last reply if it said that DynamoDB is unavailable; nil otherwise
 	expiry   *time.Timer
-	renewal  *renewals.Lease // nil if the lease is renewed manually, and before Start
+	renewal  *renewals.Lease // the lease in the Scheduler; nil before Start, and if the lease is renewed manually
 	warnings []*Warning
 }
 
 // New returns the lease of the grant that attempt a made and record shows. The lease is
-// trusted at once. It expires, and is renewed in the background, only after Start.
+// trusted at once. Before Start, the lease neither expires nor is renewed in the
+// background.
 func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
@@ -162,9 +164,9 @@ func (l *Lease) RestsOnHandOver() bool {
 	return l.handed > 0
 }
 
-// trustedFrom returns when the trust in the lease alone ends if a was applied. With a
-// parent it returns Never, because the lease in the record is then only for clients that do
-// not know sessions.
+// trustedFrom returns when the trust from attempt a ends if a was applied. It does not
+// consider the trust in a parent. With a parent it returns Never: the trust then depends on
+// the parent. The lease in the record is then only for clients that do not know sessions.
 func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	if l.terms.Parent != nil {
 		return decide.Never
@@ -180,7 +182,8 @@ func (l *Lease) trustEnds() decide.Instant {
 	return l.until.Earlier(l.terms.Parent.TrustedUntil()) // no deadlock: a parent never locks the mutex of a child
 }
 
-// TrustedUntil returns when the trust ends, or would have ended, without another renewal.
+// TrustedUntil returns when the trust ends without another renewal. If the lease has ended,
+// it returns when the trust would have ended.
 func (l *Lease) TrustedUntil() decide.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,7 +194,7 @@ func (l *Lease) TrustedUntil() decide.Instant {
 func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.TrustedUntil()) }
 
 // Look reads the clocks, and ends the trust if its time has run out. Every method that asks
-// whether the lease is trusted calls it, and so does the expiry timer.
+// whether the lease is trusted calls Look, and so does the expiry timer.
 func (l *Lease) Look() {
 	if parent := l.terms.Parent; parent != nil {
 		parent.Look()
@@ -207,7 +210,8 @@ func (l *Lease) Look() {
 	}
 	now := l.c.Now()
 	if remaining := now.Remaining(l.until); remaining > 0 {
-		// If the machine was suspended, the timer would fire too late.
+		// After a suspend of the machine, the timer would fire too late if it were not set
+		// again.
 		l.expiry.Reset(remaining)
 		l.mu.Unlock()
 		return
@@ -227,10 +231,10 @@ func (l *Lease) Look() {
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease is still trusted after its time because DynamoDB
-// answers that it is unavailable. DynamoDB is then unavailable to all clients, so no other
-// client can acquire the key. Each such answer extends the trust by one lease. The caller
-// must hold l.mu.
+// throughOutage reports whether the lease stays trusted after its time has run out, because
+// DynamoDB answers that it is unavailable. DynamoDB is then unavailable to all clients, so
+// no other client can acquire the key. Each such answer extends the trust by one lease. The
+// caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
@@ -289,8 +293,8 @@ func (l *Lease) IsOver() bool {
 // Orphaned reports whether the lease has a parent whose trust has ended.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived returns how a lease that was given up would have been lost in the meantime. It
-// returns false if the lease would still be trusted.
+// Outlived is for a lease that was given up. It returns how the lease would have been lost
+// since then. It returns false if the lease would still be trusted.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true

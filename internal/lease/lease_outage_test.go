@@ -27,7 +27,7 @@ func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	return lock, wire
 }
 
-func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // awslabs has this option: hold the lock on service unavailable
+func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // awslabs has the same option: hold the lock on service unavailable
 	for name, hold := range map[string]bool{"on request": true, "by default": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -209,7 +209,7 @@ func TestManyLocksSurviveOutage(t *testing.T) {
 					t.Errorf("%d of %d locks lost", n, len(locks))
 				}
 				wire.SetFault(nil)
-				lab.Elapse(20 * time.Second) // time for the pace to recover
+				lab.Elapse(20 * time.Second) // time for the pace of renewals to recover
 				if s := c.Stats(); s.Held != len(locks) || s.MinRemaining < 10*time.Second {
 					t.Errorf("after the outage: %+v", s)
 				}
@@ -245,8 +245,8 @@ func renewalsOut(r *lab.Request) (*http.Response, error) {
 	return r.Send()
 }
 
-// Another client, without an outage, may be granted the key. This client must not be: it
-// knows that it holds the lock.
+// A client that the outage does not affect may be granted the key. The holder's own client
+// must not be granted the key, because it knows that it holds the lock.
 func TestClientDoesNotTakeOverOwnLockDuringOutage(t *testing.T) {
 	type wait = func(context.Context) (*leasehold.Lock, error)
 	for name, hold := range map[string]func(t *testing.T, c *leasehold.Client, outage func()) (held *leasehold.Lock, next wait){

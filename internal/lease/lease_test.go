@@ -42,19 +42,20 @@ type world struct {
 	named     []string      // versions that the renewal in flight names
 	next      string        // version that the renewal in flight writes
 	spelled   func()        // called for each renewal before it is sent; may be nil
-	fate      fate          // outcome of renewals; nil to apply and answer them
+	fate      fate          // decides the outcome of renewals; if nil, renewals are applied and answered
 	sent      int
 	losses    []Loss
 	extended  int
 	renewed   int
 }
 
-// fate decides the outcome of a renewal; apply applies it.
+// fate decides the outcome of a renewal. Its argument apply applies the renewal.
 type fate func(apply func() (protocol.Item, error)) (protocol.Item, error)
 
 var errLost = errors.New("lost")
 
-// newWorld creates a record by a grant that begins now.
+// newWorld returns a world whose grant begins now. If change is not nil, it edits the
+// settings of the lease first.
 func newWorld(change func(*Leases, *Terms)) *world {
 	w := &world{began: time.Now(), version: "granted"}
 	w.client = &Leases{Env: &core.Env{
@@ -71,7 +72,7 @@ func newWorld(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-// manual makes a lease that is renewed only by calls of renew.
+// manual is an argument for newWorld: the lease is then renewed only by calls of renew.
 func manual(_ *Leases, t *Terms) { t.Manual = true }
 
 func (w *world) now() decide.Instant {
@@ -247,7 +248,7 @@ func TestTrustCountsFromWhenRenewalIsSent(t *testing.T) {
 func TestFirstReadAfterSuspendShowsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
-		w.suspend(18 * time.Second) // no timer has fired: for timers, no time has passed
+		w.suspend(18 * time.Second) // no timer fires, as the clock of timers stands still during a suspend
 		if err := w.lease.Ended(); err == nil {
 			t.Error("trusted by the clock that stands still")
 		}
@@ -347,7 +348,7 @@ func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 				time.Sleep(4 * time.Second) // the lease was renewed a moment before
 				ctx, leave := context.WithCancel(context.Background())
 				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-					leave() // only the background renewal sends an attempt; Renew sends none, as its context ends here
+					leave() // Renew sends no further attempt, as its context ends here; later renewals come from the background
 					w.will(nil)
 					return f(apply)
 				})
@@ -540,7 +541,7 @@ func TestRenewalWaitsOnlyBrieflyForTransaction(t *testing.T) {
 		if w.requests() != 0 {
 			t.Error("sent beside a transaction")
 		}
-		time.Sleep(5 * time.Second) // longer than a quarter of the remaining trust
+		time.Sleep(5 * time.Second) // longer than the renewal waits: a quarter of the remaining trust
 		synctest.Wait()
 		if w.requests() == 0 {
 			t.Error("not sent")
@@ -612,7 +613,7 @@ func TestLossDuringRenewalIsNotReportedAsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
-		turn <- struct{}{} // the renewal has begun, and waits for a transaction
+		turn <- struct{}{} // a transaction, for which the renewal waits after it has begun
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		w.suspend(time.Hour)
@@ -630,7 +631,7 @@ func TestByHandStopsBackgroundRenewal(t *testing.T) {
 		if w.requests() != 0 {
 			t.Errorf("%d renewals", w.requests())
 		}
-		w.lostBy(t, Expired) // the reason must not be Paused
+		w.lostBy(t, Expired) // not Paused, as ByHand has stopped the renewals in the background
 	})
 }
 

@@ -22,7 +22,7 @@ type Attempt struct {
 // ID returns the attempt's version.
 func (a Attempt) ID() string { return a.Version }
 
-// Changes are the changes of a renewal besides the version.
+// Changes are the values that a renewal changes besides the version.
 type Changes struct {
 	Lease  time.Duration // zero keeps the lease unchanged
 	Record protocol.Changes
@@ -230,8 +230,9 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 	return r
 }
 
-// next adds the next attempt and returns its write. It returns false, and adds no attempt,
-// if the lease has ended: a release must name every attempt.
+// next adds the next attempt and returns its write. If the lease has ended, it returns
+// false and adds no attempt. A release must name every attempt, so none may be added after
+// the lease has ended.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -248,8 +249,8 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
-		// The shorter lease may be applied without our knowing, even if the answer is a
-		// refusal. The refusal may answer a second copy of the request.
+		// The record may get the shorter lease without our knowing, even if the request is
+		// rejected. The rejection may answer a second copy of the request.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		if l.renewal != nil {

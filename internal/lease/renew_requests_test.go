@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // dynamolock keeps the version, and extends only its own trust
+func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // a fault of dynamolock: its retry keeps the version, so it extends only the holder's own trust
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -80,7 +80,7 @@ func TestRenewalIsNotSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 				renewed++
 				return lab.ErrReset
 			},
-			get: func() { // resolves the unanswered attempt
+			get: func() { // called when the client reads the record to resolve the unanswered attempt
 				paused = true
 				k.Boot.Store(int64(2 * time.Hour)) // the machine was suspended, so no timer has fired
 			},

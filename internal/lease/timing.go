@@ -27,9 +27,9 @@ func Usual(lease, skew time.Duration) Timing {
 	return t
 }
 
-// Shortest returns the shortest lease that is advisable where clocks may differ by skew. A
-// tenth of the skew, but at most two seconds, remains as trust: with less, a machine that
-// is busy for a moment would lose the lock.
+// Shortest returns the shortest lease that is advisable where clocks may differ by skew.
+// The trust that remains is a tenth of the skew, but at least ShortestTrust and at most two
+// seconds. With less trust, a machine that is busy for a moment would lose the lock.
 func Shortest(skew time.Duration) time.Duration {
 	const step = 500 * time.Millisecond // the result is rounded, so that people can type it
 	trust := min(max(skew/10, ShortestTrust), 2*time.Second)

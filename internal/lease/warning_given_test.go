@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // dynamolock gives no warning if it wakes up after the expiry
+func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // a fault of dynamolock: it gives no warning if it wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

@@ -48,9 +48,10 @@ func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Inst
 }
 
 // LooksDead reports whether the holder of r, or the session with the row r, appears dead
-// when the wall clock shows wall: see decide.LooksDead. The version of a record says when
-// it was written. In layouts with an expiry time, LooksDead returns false: there the expiry time alone shows that a holder is dead. For a missing session row it returns true, because such a row
-// is never renewed.
+// when the wall clock shows wall: see decide.LooksDead. It relies on the version of a
+// record, which says when it was written. In layouts with an expiry time, LooksDead returns
+// false, because there only the expiry time shows that a holder is dead. For a missing
+// session row it returns true, because such a row is never renewed.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }

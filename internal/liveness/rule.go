@@ -37,10 +37,11 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 	return dead
 }
 
-// GrantOf returns a string that distinguishes one grant of a key from the next. Grants of
-// other libraries have no id. Their owner, which may be empty, stays the same while the
-// holder renews. In layouts with an expiry time, those holders never renew, so the version
-// stays the same.
+// GrantOf returns a string that distinguishes one grant of a key from the next. If the
+// grant has an id, it returns the id. Grants of other libraries have none. For them it
+// returns the owner, which may be empty, and which stays the same while the holder renews.
+// In layouts with an expiry time it returns the version instead. There the holders of other
+// libraries never renew, so their version stays the same.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)

@@ -114,7 +114,7 @@ func (s *Session) observe(item protocol.Item) error {
 	s.known, s.readAt = true, now.Mono
 	row, err := SessionRow(s.proto, item, s.o.Lease)
 	if err != nil {
-		s.known = false // so that the next caller reads the row again, and gets the error, too
+		s.known = false // not known, so that the next caller reads the row again, and gets the error, too
 		return s.o.Errors.Unreadable(s.key, item, err)
 	}
 	s.record = row
@@ -125,7 +125,7 @@ func (s *Session) observe(item protocol.Item) error {
 	}
 	v := s.o.Records.Note(s.key, versionOf(s.record, now))
 	if watched && s.record.Version == before {
-		return nil // deadAt stays: Records may have forgotten the version to make room for other keys
+		return nil // deadAt stays; a new one could be too late, as Records may have forgotten the version to make room for other keys
 	}
 	s.deadAt = s.o.DeadAt(s.record, v, now, wall)
 	return nil

@@ -209,7 +209,7 @@ func TestUnreadableSessionRowIsNotDead(t *testing.T) {
 				w.now += lease
 			}
 			w.db.odd = true
-			for range 2 { // the second time, the row has just been read
+			for range 2 { // the second Look comes just after a read of the row that failed to decode it
 				if _, at, err := o.SessionOf(under("s")).Look(t.Context(), time.Second); !errors.Is(err, errDamaged) {
 					t.Errorf("dead in %v: %v", at-w.now, err)
 				}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// handOn hands the key to w by a grant of the given age.
+// handOn hands the key from the grant called from to w. It returns the grant of w, which
+// has the given age.
 func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
 	if got := l.Successor(at("key"), from, false); got != w {
@@ -46,14 +47,14 @@ func TestHandOverLimitLetsOtherProcessesAcquireNext(t *testing.T) {
 		t.Fatalf("handed over a fourth time, to %s", next.Caller)
 	}
 	l.Pass(at("key"), held)
-	// One and a half times the age of the longest grant is the longest pause of a process
-	// that observed those grants.
+	// The longest grant lasted 200 ms. A process that observed those grants pauses for at
+	// most one and a half times as long.
 	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 300*time.Millisecond {
 		t.Fatalf("the turn after three hand-overs: %+v", given)
 	}
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)
-	for _, w := range ws[4:7] { // hand-overs are counted anew
+	for _, w := range ws[4:7] { // the count of hand-overs has started again from zero
 		held = handOn(t, l, held, w, time.Hour)
 	}
 	l.Pass(at("key"), held)
@@ -96,7 +97,7 @@ func TestTurnIsNotDelayedIfQueueInRecordIsEmpty(t *testing.T) {
 func TestTurnIsNotDelayedIfHolderEndsWithoutHandOver(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
-	l.Pass(at("key"), held) // for example because the lock was lost
+	l.Pass(at("key"), held) // the turn is passed without a hand-over, for example because the lock was lost
 	if given := hasTurn(t, ws[1]); given.Delay != 0 {
 		t.Errorf("the turn after one of three hand-overs: %+v", given)
 	}
@@ -132,7 +133,8 @@ func TestTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 	}
 }
 
-// A lock that is released for deletion, or lost, does not look for a successor.
+// If a lock is lost, or released by deleting its record, its holder does not look for a
+// successor.
 func TestTurnDelayFollowsLongestHold(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
@@ -185,8 +187,9 @@ func TestTurnIsPassedOnIfHandedOverGrantHasEnded(t *testing.T) {
 	}
 }
 
-// A goroutine that has its turn may end its grant at once, on another processor. If the
-// queue learned of the grant only afterwards, it would hand the key to no goroutine.
+// A goroutine that has its turn may end its grant at once, on another processor. So the
+// queue must know the grant before it gives the turn. Otherwise it would hand the key to no
+// goroutine.
 func TestSuccessorGetsTurnAfterGrantIsKnown(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {

@@ -14,7 +14,7 @@ import (
 //
 // C is the caller's type for the data that a hand-over to a waiter needs.
 type Queues[C any, G grantType] struct {
-	handOvers        int           // the most hand-overs of a key in a row
+	handOvers        int           // maximum number of hand-overs of a key in a row
 	pollMin, pollMax time.Duration // shortest and longest pause of other processes between reads
 
 	mu    sync.Mutex
@@ -25,12 +25,12 @@ type Queues[C any, G grantType] struct {
 // Queues held, so they must not call the Queues.
 type Grant interface {
 	Age() time.Duration      // time since the key was granted
-	IsOver() bool            // the grant has ended
+	IsOver() bool            // reports whether the grant has ended
 	Record() protocol.Record // the holder's record, to show to waiters
 }
 
 type grantType interface {
-	comparable // makes it possible to compare with the zero value, which means no grant
+	comparable // allows a comparison with the zero value, which means no grant
 	Grant
 }
 
@@ -38,10 +38,10 @@ type grantType interface {
 type queue[C any, G grantType] struct {
 	waiting   []*Waiter[C, G]
 	grant     G                // the grant of the goroutine that has the turn; zero before that goroutine has a grant
-	reported  *protocol.Record // the holder that was last reported, until the key is granted here or the turn is passed on
-	before    *protocol.Record // the holder that the last turn knew, if that turn ended without a grant
-	known     bool             // a holder or a grant was reported: DynamoDB has answered a request for the key
-	handOvers int              // hand-overs in a row
+	reported  *protocol.Record // last reported holder; nil once the key is granted here or the turn is passed on
+	before    *protocol.Record // holder that was known in the previous turn, if that turn ended without a grant
+	known     bool             // a holder or a grant was reported, so DynamoDB has answered a request for the key
+	handOvers int              // number of hand-overs in a row
 	longest   time.Duration    // age of the longest grant among these hand-overs
 }
 
@@ -65,7 +65,7 @@ func (l *Queues[C, G]) Join(w *Waiter[C, G]) {
 	l.tellHolder(q)
 }
 
-// Take takes the turn of a key. It returns false if the turn is taken.
+// Take takes the turn of a key. It returns false if the turn is already taken.
 func (l *Queues[C, G]) Take(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,8 +193,8 @@ func (l *Queues[C, G]) holder(q *queue[C, G]) *protocol.Record {
 	return &holder
 }
 
-// tellHolder reports the holder, if it is known, to the waiters with NoWait. The caller
-// must hold l.mu.
+// tellHolder reports the holder, if it is known, to the waiters that have set NoWait. The
+// caller must hold l.mu.
 func (l *Queues[C, G]) tellHolder(q *queue[C, G]) {
 	if len(q.waiting) == 0 {
 		return
@@ -221,10 +221,10 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 	}
 }
 
-// pass gives the turn to the next waiter. A waiter for one of several keys is not handed a
-// key. If the key was just released, such a waiter acquires it before any other process
-// reads the record. So the turn of that waiter counts as a hand-over. The caller must hold
-// l.mu.
+// pass gives the turn to the next waiter. A waiter for one of several keys is never handed
+// a key: it acquires the key itself. If the key was just released, it does so before any
+// other process reads the record. So the turn of such a waiter counts as a hand-over. The
+// caller must hold l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
 	several := len(q.waiting) > 0 && q.waiting[0].SeeksItself

@@ -20,7 +20,7 @@ type Waiter[C any, G grantType] struct {
 // Wishes say how a waiter wants its turn. With the zero Wishes, a waiter waits for its turn
 // and accepts a hand-over.
 type Wishes struct {
-	NoWait      bool // the holder is reported to the waiter once the holder is known
+	NoWait      bool // once the holder is known, it is reported to the waiter, and the waiter leaves the queue
 	SeeksItself bool // the waiter is never handed the key: it must hold no key while it waits for another, or may be unable to use the grant
 }
 
@@ -44,5 +44,6 @@ func (l *Queues[C, G]) NewWaiter(key protocol.Key, caller C, wishes Wishes, turn
 // Turn returns the channel that receives the waiter's turn, once.
 func (w *Waiter[C, G]) Turn() <-chan Turn[C, G] { return w.turns }
 
-// Held returns the channel that receives the holder of the key, for a waiter with NoWait.
+// Held returns the channel that receives the holder of the key if the waiter has set
+// NoWait.
 func (w *Waiter[C, G]) Held() <-chan *protocol.Record { return w.held }

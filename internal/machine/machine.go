@@ -45,7 +45,7 @@ type Provider interface {
 	Machine(real Machine) Machine
 }
 
-// DB is an SDK client with a machine for its clients.
+// DB is an SDK client that provides a machine for the leasehold clients made with it.
 type DB struct {
 	*dynamodb.Client
 	Edit func(*Machine)
@@ -61,9 +61,9 @@ func (db DB) Machine(m Machine) Machine {
 // since a Time.
 var started = time.Now()
 
-// atStart is the reading of the monotonic clock at started: some 73 years. In a synctest
-// bubble, which begins in the year 2000, the reading must be above 0 too, as 0 may mean an
-// unset time.
+// atStart is the reading of the monotonic clock at started: some 73 years. A synctest
+// bubble begins in the year 2000, long before started. The reading must be above 0 there,
+// too, because 0 may mean an unset time.
 const atStart = time.Duration(math.MaxInt64 / 4)
 
 // Now reads the clocks of the machine that this process runs on.
@@ -71,9 +71,9 @@ func Now() decide.Instant {
 	return decide.Instant{Mono: durations.Sum(atStart, time.Since(started)), Boot: boottime.Now()}
 }
 
-// BootedAt returns a function that reads two clocks. Both follow package time, so a test
-// that takes long does not make a lease expire in a synctest bubble. The machine was booted
-// a moment before origin: nothing may depend on its uptime.
+// BootedAt returns a function that reads two clocks. Both follow package time. So no lease
+// expires in a synctest bubble because the test takes long in real time. The machine seems
+// to have booted a moment before origin, because no code may depend on its uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
 		up := durations.Sum(time.Millisecond, time.Since(origin))

@@ -47,8 +47,8 @@ func TestVersionAndGrantAgesCountFromFirstObservation(t *testing.T) {
 		{"1", "g", 2, 1, 1},  // the same version is shown again
 		{"2", "g", 3, 3, 1},  // the grant is renewed
 		{"3", "h", 4, 4, 4},  // the key is granted to another holder
-		{"3", "", 5, 4, 4},   // the same version, with any grant id
-		{"1", "g", 6, 6, 6},  // the replaced version is unknown
+		{"3", "", 5, 4, 4},   // the same version; the grant id does not matter
+		{"1", "g", 6, 6, 6},  // a version that was replaced counts as new
 		{"4", "g", 7, 7, 6},  // the grant is renewed
 		{"4", "g", 99, 7, 6}, // the same version is shown again much later
 	} {
@@ -86,7 +86,7 @@ func TestVersionsWithoutPinAreForgottenOldestFirst(t *testing.T) {
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("one of its two pins is gone, and it is forgotten")
 	}
-	v.Unpin(key("pinned")) // from now on it is the newest entry without a pin
+	v.Unpin(key("pinned")) // the key's last pin is gone, so it is now the newest entry without a pin
 	v.Note(key("c"), shown("1", "g", 8))
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("it is forgotten before an older one")

@@ -2,6 +2,6 @@
 
 package plainfile
 
-// renameNew returns false: on this system, only creating a link never replaces an existing
-// file.
+// renameNew always returns false. On this system, creating a link is the only operation
+// that never replaces an existing file.
 func renameNew(string, string) (done bool, err error) { return false, nil }

@@ -51,13 +51,13 @@ const (
 // Error is the refusal of a file.
 type Error struct {
 	Path, Why string
-	passes    bool // the refusal may pass, as another process may be replacing the file now
+	passes    bool // a new attempt may succeed, as another process may be replacing the file now
 }
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
-// If a path changes while it is resolved, it is resolved again, up to tries times. Other
-// processes replace files, too.
+// Another process may replace a file while a path is resolved. If the path changes in this
+// way, it is resolved again, up to tries times.
 const (
 	tries = 50
 	pause = time.Millisecond
@@ -287,7 +287,7 @@ func step(dir, next string) (to string, err error) {
 		return "", &Error{Path: next, Why: "is a directory of " + ownerName(info) + ", in one that others may write to: name a file in a directory of your own"}
 	case !link:
 		return "", nil
-	case names(info) == 0: // another file has just replaced it
+	case names(info) == 0: // the link has no name left, as another file has just replaced it
 		return "", changed(next)
 	case !mayLead(info, in):
 		return "", &Error{Path: next, Why: "is a symbolic link of " + ownerName(info) + ", in a directory that others may write to: name what it points to, if that is meant"}

@@ -38,9 +38,9 @@ type Native interface {
 	Leave(k Key, w QueueEntry) *Write
 
 	// HandToHead is HandOver to the head of the queue. It also removes the head's entry. g
-	// contains the head's owner and grant id. The version is new, as in every attempt: a
-	// late copy of the head's join may bring the entry back, but a version must never come
-	// back.
+	// contains the head's owner and grant id. A late copy of the head's join may bring the
+	// entry back, and with it the grant id. A version must never come back, so the version
+	// is a new one, as in every attempt.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask asks the holder to step down, if the record still shows the grant of h.
@@ -59,7 +59,10 @@ const DefaultLease = 20 * time.Second
 // noRow is the version of a row that does not exist.
 const noRow = "none"
 
-// NoRow returns the record of a session whose row does not exist. TTL deletes a row long after the session has died. An operator may delete it earlier, and then the session's locks may still be trusted for one lease. The row is gone, so the lease is the observer's own.
+// NoRow returns the record of a session whose row does not exist. TTL deletes a row long
+// after the session has died. An operator may delete it earlier, and then the session's
+// locks may still be trusted for one lease. The session's own lease is gone with the row,
+// so the caller passes the observer's lease.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
 // IsNoRow reports whether v is the version of a NoRow record.

@@ -76,7 +76,7 @@ func ReasonProblem(reason string) string {
 type Break struct {
 	Version string    // new in each attempt
 	Expires time.Time // when TTL may delete the record; zero for never
-	By      string    // owner of the client that breaks the grant, noted in a record that is kept; empty omits the note
+	By      string    // owner of the client that breaks the grant; stored if the record is kept; if empty, no description of the break is stored
 	At      time.Time
 	Reason  string
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// defaultSkew is the default of MaxSkew. It is not zero, because then a client
-// whose clock is one second fast would take over every lock one second early.
+// defaultSkew is the default of MaxSkew. Zero would be unsafe: a client whose clock is one
+// second fast would take over every lock one second early.
 const defaultSkew = 2 * time.Second
 
 // clocked is shared by the layouts whose records have an expiry time. The client that wrote

@@ -223,9 +223,9 @@ func (d *decoder) expiry(name string, required bool) time.Time {
 // isOurs reports whether a held record is a grant by leasehold. The form of the owner does
 // not prove it, because a peer may have been given such a name. Leasehold's attributes do
 // not prove it either: dynamolock, and the Java client when it updates, keep the attributes
-// of an earlier grant. But dynamolock never writes a version of leasehold's form, and the
-// other peers write none of leasehold's attributes. One case remains undetected: a Java
-// client with an owner of leasehold's form updates a record.
+// of an earlier grant. So the version must have leasehold's form, too. dynamolock never
+// writes such a version, and the other peers write none of leasehold's attributes. One case
+// remains undetected: a Java client with an owner of leasehold's form updates a record.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }

@@ -37,7 +37,7 @@ func TestTakeoverIsRejectedUntilLeaseExpiredByEveryClock(t *testing.T) {
 		// The clocks of writer and reader differ by the skew, in both directions. No
 		// takeover may succeed before the lease has expired by both clocks.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // the writer's clock shows the time granted when the request is sent
+			b.hold() // the request is sent when the writer's clock shows the value of granted
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {
@@ -66,7 +66,7 @@ func TestTakeoverOfDeadPeerRequiresObservedVersion(t *testing.T) {
 			peer = of("a", old)
 			next = map[string]protocol.Item{"another holder": of("b", old), "another grant": of("a", old.Add(time.Millisecond)), "not dead": of("a", granted)}
 		default:
-			return // another test checks which states a record may have
+			return // skipped, as another test checks the states that a record of this layout may have
 		}
 		b.put(peer)
 		r := b.record()
@@ -147,9 +147,10 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 	})
 }
 
-// TTL uses DynamoDB's clock. Only the layouts that rely on the wall clock have a declared
-// skew. The SDK corrects the time of its signatures, so DynamoDB does not refuse a machine
-// with a wrong clock.
+// TTL uses DynamoDB's clock, but a client computes the expiry in a record from its own
+// clock. Only the layouts that rely on the wall clock have a declared skew. In the others,
+// the clock may be days behind. DynamoDB does not refuse such a client, because the SDK
+// corrects the time of its signatures.
 func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
@@ -189,7 +190,7 @@ func TestGrantRemovesTTLOfEarlierNativeRelease(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {
-			return // native clients do not read this layout's records
+			return // skipped, as native clients do not read this layout's records
 		}
 		if !b.lands(b.Release(h, protocol.Release{Version: v3, Expires: granted})) {
 			t.Fatal("not released")

@@ -238,7 +238,7 @@ var ourItems = map[int][]string{
 	7: {`{"lockname":{"S":"job"},"holder":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz/b0000000-0000-4000-8000-000000000001"},"expire_ts":{"N":"1764230420000"},"ttl":{"N":"1764403220"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"}}`},
 }
 
-// maxToken is the highest token of a record that can be granted again.
+// maxToken is the highest token that a record may have.
 const maxToken = 1<<53 - 2
 
 // marked reports whether an item is marked as free, in its layout's way.
@@ -252,9 +252,9 @@ func (b *bench) marked(item protocol.Item) bool {
 	return spelt(item["isReleased"]) == "S 1"
 }
 
-// FuzzRecord checks the decoder of every layout. A damaged record is an error with a
-// reason, and never free. DynamoDB, by the conditions that are sent to it, never treats an
-// item as free that the decoder treats as held or damaged.
+// FuzzRecord checks the decoder of every layout. For a damaged record, the decoder returns
+// an error with a reason, and never a free record. If the decoder treats an item as held or
+// damaged, the conditions of a grant must not treat the item as free.
 func FuzzRecord(f *testing.F) {
 	for _, items := range []map[int][]string{goldenItems(f), ourItems} {
 		for n, list := range items {
@@ -346,7 +346,7 @@ func (b *bench) agrees(r protocol.Record, err error) {
 			// and stays a fraction. The client reads the token before it trusts its grant.
 		case lands && !free:
 			b.Errorf("the decoder says released %v, error %v, and it was granted", r.Released, err)
-		case !lands && free && spelt(stored["grantId"]) != "S "+g9: // the item was written by a late copy of this grant
+		case !lands && free && spelt(stored["grantId"]) != "S "+g9: // an item with grant id g9 counts as written by a late copy of this grant, which must be rejected
 			b.Error("a free record is not granted")
 		case lands:
 			if now := b.record(); now.Released || now.Grant != g9 || b.Owned() && now.Owner != owner {
@@ -385,7 +385,7 @@ func FuzzWrites(f *testing.F) {
 		b.key.Partition = key
 		at := time.UnixMilli(now)
 		if _, err := b.Key(b.lockKey()); err != nil || lease <= 0 || !utf8.ValidString(host) || len(data)+len(host) > 1<<16 || at.Before(time.Unix(0, 0)) || at.Year() > 9999 {
-			return // the client refuses such a lease, or no clock shows such a time
+			return // skipped, as the client refuses such a request, or no clock shows such a time
 		}
 		g := protocol.Grant{Key: b.lockKey(), Owner: host + "/abcdefghijklmnopqrstuvwxyz", Version: g1, Lease: time.Duration(lease), Now: at}
 		if b.Capabilities().Data && len(data) > 0 {

@@ -155,7 +155,8 @@ func (r goldenRecord) clocked() time.Time {
 	return time.Time{}
 }
 
-// written is an attribute in a peer's spelling: the letter of its type and the value.
+// written contains attributes by name, each in a peer's spelling: the letter of its type
+// and the value.
 type written map[string]string
 
 // peerWrites has the attributes that each peer writes and requires, by its golden folder.

@@ -199,7 +199,7 @@ func TestPartitionAndSortKeyJoinUnambiguously(t *testing.T) { // awslabs: ("a","
 	}
 }
 
-func TestAttributesOfTheRecordAreReserved(t *testing.T) { // in dynamolock and awslabs a caller's isReleased frees the lock
+func TestAttributesOfTheRecordAreReserved(t *testing.T) { // a fault of dynamolock and awslabs: a caller's attribute isReleased frees the lock
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {

@@ -13,8 +13,8 @@ import (
 
 // pythonCollect is how long after the end of its lease DynamoDB's TTL may delete a record.
 // python_dynamodb_lock uses one hour: if a holder's clock is slow by more than that, TTL
-// may delete a record that the holder still renews. leasehold uses a week, because an
-// update cannot write the later of two times.
+// may delete a record that the holder still renews. An update cannot write the later of two
+// times, so leasehold allows for slow clocks with a week instead.
 const pythonCollect = 7 * 24 * time.Hour
 
 // The attributes of a python_dynamodb_lock record.

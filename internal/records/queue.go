@@ -20,11 +20,11 @@ import (
 const attrWaiters = "waiters"
 
 // attrHanded marks a grant by which a release handed the key to a waiter of another client.
-// The mark stays until that waiter sends a write of its own. attrNoQueueUntil is the time
-// before which no client should join the queue or hand the key over. It is in epoch
-// milliseconds by the clock of the client that wrote it. That client took the key over from
-// such a waiter, which had died. Both attributes are advice: right or wrong, they only cost
-// time.
+// The mark stays until that waiter sends a write of its own. If the waiter dies first, the
+// client that takes the key over from it sets attrNoQueueUntil. This is the time before
+// which no client should join the queue or hand the key over. It is in epoch milliseconds
+// by the clock of the client that wrote it. Both attributes are advice: if they are wrong,
+// they only cost time.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -126,8 +126,8 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 }
 
 // HandToHead gives the key to the head, and marks it as handed over. The write does not
-// store when the lease ends. The head trusts the lease from the time of its own read, which
-// may be later than this write.
+// store when the lease ends, because only the head can know that. The head trusts the lease
+// from the time of its own read, which may be later than this write.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record

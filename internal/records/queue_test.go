@@ -156,7 +156,7 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 		if got := b.line(); got != nil {
 			t.Errorf("%v", got)
 		}
-		_ = b.lands(p.Join(b.lockKey(), nth(1))) // the request itself must not fail
+		_ = b.lands(p.Join(b.lockKey(), nth(1))) // the condition may fail, but not the request itself
 	}
 }
 
@@ -276,7 +276,7 @@ func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 	}
 }
 
-// The table may have belonged to native before, or may belong to it later.
+// The table may have been one of layout native before, or may become one later.
 func TestQueueAdviceIsIgnoredInOtherLayouts(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {

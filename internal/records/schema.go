@@ -19,7 +19,7 @@ const (
 // schema is the key of a layout's table. It encodes keys for requests.
 type schema struct {
 	protocol.Schema
-	sortValue string // default sort key of calls
+	sortValue string // sort key of calls that name none
 }
 
 func (s schema) Complete(k protocol.Key) protocol.Key {

@@ -50,8 +50,8 @@ const attrDead = "dead"
 
 // attrBrokenGrants is a map in a session's row. It has one entry for each notice: the id of
 // the notice, and the broken grant under the session. If the session's client reads
-// notices, the row has the map from its creation. No grant is granted again, so a late copy
-// of a notice is harmless.
+// notices, the row has the map from its creation. A broken grant is never granted again, so
+// a late copy of a notice is harmless.
 const attrBrokenGrants = "brokenGrants"
 
 // TellBroken adds a notice to the brokenGrants map.

@@ -95,7 +95,8 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the states, and adds more if the list layouts contains this layout.
+// where returns the states. If layouts, a list of layout names, contains this layout, where
+// adds the states in more.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -116,8 +117,8 @@ func TestHolderWriteIsAppliedOnlyToCurrentGrant(t *testing.T) {
 		unresolved := h
 		unresolved.Token = 0 // a hand-over may have been applied, so the token is not known
 		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
-		// A renewal does not break the guard. In dyndb-mutex the owner may differ: a peer's
-		// grant erases the grant id.
+		// A guard still holds after a renewal. In dyndb-mutex the guard holds for any
+		// owner, because a peer's grant erases the grant id.
 		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
 	})
 }
@@ -190,7 +191,7 @@ func TestNullGrantIDDoesNotFreeHeldRecord(t *testing.T) {
 	})
 }
 
-func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) { // in dynamolock and awslabs any isReleased attribute frees the record
+func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) { // a fault of dynamolock and awslabs: any isReleased attribute frees the record
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		for _, v := range []types.AttributeValue{text("0"), text("true"), decimal("1"), null} {

@@ -13,13 +13,13 @@ type Scheduler struct {
 	most   int            // number of places for attempts in flight
 	run    func(func())   // starts a goroutine
 	chance func() float64 // random, in [0,1)
-	origin time.Time      // origin of the pace's clock
+	origin time.Time      // time from which the pace counts
 
 	mu       sync.Mutex       // guards the following fields
 	later    line             // leases that are not due yet
 	sure     line             // leases that are due and not doubtful
 	doubtful line             // leases that are due and doubtful
-	others   int              // attempts sent since the last doubtful one
+	others   int              // number of attempts sent since the last one of a doubtful lease
 	taken    [hanging + 1]int // attempts in flight, by place
 	added    int
 	demand   decide.Demand
@@ -28,11 +28,11 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst is the longest delay behind its pace that a Scheduler may make up.
+// burst limits how far a Scheduler that has fallen behind its pace may catch up.
 const burst = 50 * time.Millisecond
 
-// late is the divisor of the period that decides when an attempt is displaced: if it is
-// late by more than period/late.
+// late says when an attempt is late: it is sent more than period/late after it was due. The
+// next attempt of the lease is then displaced.
 const late = 50
 
 // othersFirst is how many other leases are sent before a doubtful one, if there is
@@ -49,8 +49,8 @@ func New(most int, run func(func()), chance func() float64) *Scheduler {
 }
 
 // Add begins to renew a lease that is trusted for the time left. Each attempt is one call
-// of send. The first attempt is sent after soon or, if soon is zero, at a random time of
-// the period.
+// of send. The first attempt is sent after the time soon. If soon is zero, the first
+// attempt is sent at a random time of the period.
 func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -102,7 +102,8 @@ func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	})
 }
 
-// change calls change, and then puts the lease into the right line again.
+// change sets the times and the trust of l, and calls its argument change. It then puts l
+// into the right line again.
 func (q *Scheduler) change(l *Lease, t Times, left time.Duration, change func(now time.Time)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -130,11 +130,11 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// The delayed leases are spread at random over a period, in addition to the others,
-	// which share the rest of the period. If few leases have a place in a stall, each of
-	// these windows has 70 renewals. By chance, a window exceeds the limit once in some
-	// million runs. Without the displacement, a window has 100 renewals or more, and over
-	// 300 if few have a place.
+	// The renewals of the delayed leases are spread at random over a period. The other
+	// leases are renewed in the rest of that period, where the two kinds add up. If few
+	// leases have a place in a stall, each of these windows has 70 renewals. The limits are
+	// higher: by chance, a window exceeds its limit once in some million runs. Without the
+	// displacement, a window has 100 renewals or more, and over 300 if few have a place.
 	for name, tc := range map[string]struct {
 		places int
 		most   int
@@ -172,7 +172,7 @@ func TestFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.AcquireMany(c, "job", 500)
-		if n := bunched(wire, 5*time.Second, 100*time.Millisecond); n > 70 { // 20 if they are spread evenly over the second half of the period
+		if n := bunched(wire, 5*time.Second, 100*time.Millisecond); n > 70 { // an even spread over the second half of the period would give 20
 			t.Errorf("%d of 500 renewals within 100 ms", n)
 		}
 		_ = c.Close(t.Context())
@@ -303,7 +303,7 @@ func TestFailingRenewalWithDataDoesNotDelayOtherRenewals(t *testing.T) {
 	})
 }
 
-func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock renews one after the other, and half of them expire
+func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // a fault of dynamolock: it renews locks one after another, and half of them expire
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		n := 2 * lab.Crowd()
 		c, wire := w.Client(lab.Config())

@@ -37,10 +37,10 @@ func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	})
 }
 
-// lease adds a lease that is due after three quarters of every. Each of its attempts lasts
-// as long as takes, and has the outcome out.
+// lease adds a lease that is due after three quarters of every. takes is how long each of
+// its attempts lasts, and out is their outcome.
 func (b *table) lease(name string, every, left, takes time.Duration, out Outcome) *Lease {
-	b.mu.Lock() // held because a lease that is due at once reads l
+	b.mu.Lock() // held until l is set, as the attempt of a lease that is due at once reads l
 	defer b.mu.Unlock()
 	var l *Lease
 	l = b.q.Add(Times{Every: every, Trust: trust}, left, 0, func() Outcome {
@@ -291,8 +291,8 @@ func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// If the lease counted as having waited, a later pause of the process would be reported as
-// queued renewals.
+// If Waited stayed true after a renewal, a later pause of the process would be reported as
+// renewals that had to queue.
 func TestWaitedIsFalseAfterRenewal(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // first sent at 3 s

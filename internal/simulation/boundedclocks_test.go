@@ -120,9 +120,10 @@ func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
-// notesEnds records until when each version that r has written is trusted. It skips
-// versions without the end of their lease. If a grant is handed to the head of a queue,
-// only the head knows when its lease ends. The caller must hold c.mu.
+// notesEnds records until when the version that r has written is trusted. It skips a
+// version if the item does not store when the version's lease ends. It also skips a
+// hand-over to the head of a queue, because only the head knows when its lease ends. The
+// caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return

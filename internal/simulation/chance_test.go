@@ -75,17 +75,17 @@ func (c *process) chance() float64 {
 	return drawn(c.seed, "chance", c.id, c.drewAt, why, c.draws[why]).Float64()
 }
 
-// oneAfterTheOther makes goroutines that were woken by the same event continue at different
-// instants. For example, one event may pass the turns of several keys. A call asks for a
-// random number before it checks its turns, so the order in which the scheduler runs the
-// calls does not matter. The function returns the worker on whose behalf this goroutine
-// works.
+// oneAfterTheOther makes goroutines that one event has woken continue at different
+// instants. For example, one event may pass on the turns of several keys. Each call asks
+// for a random number, and sleeps here, before it checks its turns. So the order in which
+// the scheduler runs the calls does not matter. The function returns the worker on whose
+// behalf this goroutine works.
 func (c *process) oneAfterTheOther(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
-	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // distinguishes goroutines of one worker, for example when one call sends several releases after its deadline
+	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // the last request distinguishes goroutines of one worker, for example when one call sends several releases after its deadline
 		who += ", which has asked for " + asked
 	}
 	c.mu.Unlock()
@@ -112,9 +112,9 @@ func (c *process) asksFor(asks string) {
 // the same instant, in an order that the scheduler decides. So the random number depends
 // only on requests at earlier instants.
 type asking struct {
-	latest  string // greatest, by its text, of the requests at the time in at
+	latest  string // request at the time in field at; if there are several, the one with the greatest text
 	at      time.Time
-	earlier string // latest request before the time in at
+	earlier string // latest request before the time in field at
 }
 
 func (a asking) before(now time.Time) string {

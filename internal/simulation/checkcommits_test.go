@@ -42,13 +42,13 @@ func (c *process) end(call *commitCall, err error) {
 	call.done, call.err = true, err
 }
 
-// commit appends a value to the log of the lock's key. The append is unconditional,
-// requires that the log has not changed since it was read, or has a condition that no
-// longer holds. The call waits for patience at most.
+// commit appends a value to the log of the lock's key. The append has no condition, a
+// condition that the log is unchanged since it was read, or a condition that no longer
+// holds. patience is the longest time that the call waits.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
-	defer c.rest(r, 5) // the pause ensures that in every run a renewal that has waited for the commit comes before the worker's next call
+	defer c.rest(r, 5) // a renewal may have waited for the commit; the pause ensures that in every run this renewal comes before the worker's next call
 	call, value := c.begin(lock)
 	write := lab.Note(call.key, value)
 	if how := r.IntN(4); how < 2 {

@@ -34,19 +34,19 @@ type checker struct {
 	longest time.Duration                   // the longest lease of any client
 	holdsOn bool                            // clients may trust a lock for longer than its lease during an outage
 	broken  map[string]bool                 // grants that an operator broke: trust in them is not checked
-	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of the grant may bring it back, and commits that its guard refused may be applied
+	deleted map[string]bool                 // grants with a record that was deleted by hand; a late copy of the grant may bring the record back, so that a commit that was refused may be applied after all
 	toldOf  map[string]time.Time            // time when a Break of the grant returned nil, by grant
 	hears   time.Duration                   // time within which each holder must learn of a break; 0 if no time is promised
 	spoils  map[string]types.AttributeValue // the original lease of each row that was damaged by hand
 
 	table    *lab.World               // the engine's table
 	records  map[string]*state        // records by key, as they are in the table
-	versions map[string]bool          // versions that were ever applied
-	pairs    map[[2]string]bool       // pairs of grant id and token that were ever applied
+	versions map[string]bool          // all versions that have been applied
+	pairs    map[[2]string]bool       // all pairs of grant id and token that have been applied
 	terms    map[[2]string]int        // id of the process that was granted a lock, by the owner and token of the grant
-	trusts   map[string]time.Time     // latest instant until which an applied attempt supports trust in a grant, by grant
+	trusts   map[string]time.Time     // latest time until which a process may trust a grant because of an applied attempt, by grant
 	handed   map[string]handed        // grants that were handed to the head of a queue, by grant
-	joined   map[string]*process      // process that sent a join of a queue, by the version of its entry in the queue
+	joined   map[string]*process      // process that asked to join a queue, by the version of its entry in the queue
 	seen     map[seenBy]time.Time     // time of the first reply that showed a version to a process
 	ends     map[string]time.Time     // time until which a version is trusted, by version; only for versions that contain the end of their lease
 	arrived  map[string]time.Time     // time of the last write to a record by a process other than the final client, by record
@@ -134,7 +134,7 @@ func (c *checker) sent(r *request) {
 	c.mu.Lock()
 	c.wrote(r)
 	about := c.believed(r)
-	over := map[*belief]bool{} // true for beliefs that ended before the request was sent; an end at the same instant does not count, because the two may cross
+	over := map[*belief]bool{} // true for beliefs that ended before the request was sent; a belief that ended at that very instant does not count, because its end and the request may cross
 	for _, b := range about {
 		over[b] = !b.end.IsZero() && b.end.Before(r.at)
 	}
@@ -269,14 +269,15 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 }
 
 // supports returns the time until which an applied request supports a belief in its grant.
-// The belief may last for trust after the request was sent. A timer ends the belief. The
-// timer is set by the clock of the process but runs by the world's clock, so it fires late
-// if the clock of the process runs fast.
+// trust is how long the belief may last after the request was sent. A timer ends the
+// belief. The process sets the timer by its own clock, but the timer runs by the world's
+// clock. So the timer fires late if the clock of the process runs fast.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // plus a bit for rounding
 }
 
-// finish checks the beliefs against each other. By then all beliefs must have ended.
+// finish checks the beliefs against each other. All beliefs must have ended before finish
+// is called.
 func (c *checker) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -62,9 +62,9 @@ func (c *checker) applies(r *request, key, what string) {
 func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
 	if c.versions[now.version] && !now.released && !c.deletes {
-		// If a late copy of a grant finds a released record, it writes the version of the
-		// grant again, with a higher token. No client treats such an attempt in doubt as
-		// held.
+		// A late copy of a grant that finds a released record writes the version of the
+		// grant again, with a higher token. This is allowed, because no client treats such
+		// an attempt in doubt as held.
 		if now.version != now.grant || c.pairs[pair] {
 			c.note("2: version %s of %s came back", now.version, key)
 		}
@@ -99,8 +99,9 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		return // the change is a renewal or a release, so there is no new grant to check
 	}
 
-	// The change is a grant. A hand-over to the head of the queue has a version that
-	// differs from its grant, whichever client is the head.
+	// The change is a grant. A hand-over to the head of the queue is recognised by a
+	// version that differs from its grant. The versions differ whichever client is the
+	// head.
 	if before != nil && r.manner == handsOver && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}

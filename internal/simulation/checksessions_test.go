@@ -9,7 +9,7 @@ import (
 type sessionState struct {
 	by      *process // the process that has the session
 	version string
-	trust   time.Time // latest instant until which an applied renewal supports trust in the session
+	trust   time.Time // latest time until which the session may be trusted because of an applied renewal
 	dead    bool
 }
 

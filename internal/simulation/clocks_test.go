@@ -6,9 +6,10 @@ import (
 )
 
 // clocks are the three clocks of one process. Two of them run at the rate of the process.
-// One of these two almost stops while the machine is suspended. That clock never stops
-// entirely, because the timers of a bubble continue, and a timer that fires too early by
-// that clock is set again. The third clock is the wall clock, which is set at random.
+// One of these two almost stops while the machine is suspended. It does not stop entirely,
+// because the timers of a bubble continue to run during the suspend. A timer that fires too
+// early by that clock is set again. The third clock is the wall clock, which is set at
+// random.
 type clocks struct {
 	rate  float64
 	began time.Time

@@ -32,7 +32,7 @@ func (c *process) sectionBeforeClose(r *worker) {
 		over()
 		if err == nil {
 			c.believes(c, lock)
-			c.commit(r, lock, time.Second) // the commit may be left in flight
+			c.commit(r, lock, time.Second) // the commit may still be in flight after this call
 		}
 	}
 	began, most := time.Now(), 4*time.Second+100*time.Millisecond // most is the longest time that a release and its grace period may take

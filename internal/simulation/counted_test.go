@@ -24,8 +24,9 @@ func TestOperationWithSeveralFaultsCountsOnce(t *testing.T) {
 	// These requests belong to two operations that the client itself starts: a renewal that
 	// is repeated until it succeeds, and the next renewal.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
-	// A crash of the process faults the operation in progress once, even if several of its
-	// requests fail. A request that fails in a crash outside any operation is not counted.
+	// A crash of the process counts as one fault of the operation in progress, even if
+	// several of its requests fail. A request that fails in a crash outside any operation
+	// is not counted.
 	sends(c.asks(t.Context(), "commit"), "GetItem", none, inCrash, inCrash)
 	sends(t.Context(), "GetItem", inCrash)
 

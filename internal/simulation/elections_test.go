@@ -183,7 +183,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		p := r.IntN(100)
 		select {
 		case <-v.quit:
-			p = 100 // the faults have stopped: only commit
+			p = 100 // the faults have stopped, so the leader only commits
 		default:
 		}
 		switch {
@@ -224,13 +224,14 @@ func (v *voter) asks(ctx context.Context) {
 	for v.goesOn() {
 		v.rest(r, 6000)
 		within, cancel := context.WithTimeout(ctx, 2*time.Second)
-		_ = v.e.StepDown(within) // checkAsked finds out which leader was asked, and by which process
+		_ = v.e.StepDown(within) // result ignored: a leader that steps down calls checkAsked, which checks that the leader was asked
 		cancel()
 	}
 }
 
 // checkAsked checks in the record that the leader was asked to step down from this term. It
-// does so only while the term lasts: until then, no later leader can have been asked.
+// skips the check if the term has ended, because the record may then contain a request to a
+// later leader.
 func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
 		return
@@ -242,8 +243,8 @@ func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	}
 }
 
-// mustStepDown asks the leader to step down, and checks that the leader does so. The leader
-// ends its work before it does so.
+// mustStepDown asks the leader to step down, and checks that the leader does so. Before the
+// leader steps down, it ends its work.
 func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
 	defer cancel()

@@ -37,7 +37,7 @@ func everything(seed uint64) world {
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
 			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
 			moves := seed%3 == 0
-			cfg.SharedLease = shared && !moves // clients of the old layout know no sessions, so they would wait for an hour
+			cfg.SharedLease = shared && !moves // no shared lease during the move: clients of the old layout know no sessions, and would wait for the one-hour lease in the record
 			cfg.Retention = time.Second
 			if old && moves {
 				cfg.Layout, cfg.Retention = layout.AWSLabs{}, 0
@@ -223,8 +223,8 @@ func (c *process) campaigns(r *worker) {
 }
 
 // pause pauses the process for up to d. As the other processes see it, the paused process
-// sends nothing, receives nothing and takes no step. Requests in flight are sent after the
-// pause.
+// sends nothing, receives nothing and takes no step. A request that it has begun to send is
+// sent after the pause.
 func (c *process) pause(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(pause, r.trouble()) {

@@ -77,8 +77,9 @@ func (c *process) allOf(r *worker) {
 		call.beside = locks[1:]
 		c.end(call, g.Commit(c.asks(limited, "commit under several"), lab.Writes(lab.Note(call.key, value))))
 		cancel()
-		// A renewal that waited for the commit continues at the same instant: the scheduler
-		// must not decide whether it precedes the release that follows.
+		// A renewal that waited for the commit continues at the same instant. Without this
+		// pause, the scheduler would decide whether the renewal or the following release
+		// comes first.
 		time.Sleep(time.Microsecond)
 	}
 	if r.IntN(3) == 0 { // releases one of the locks early: a later CommitAndRelease must not be applied without it
@@ -150,7 +151,7 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 		call.beside = beside
 		err = both(again, c.asks(ctx, "commit and release"), lab.Writes(lab.Note(key, value)))
 		c.end(call, err)
-		time.Sleep(time.Microsecond) // for the same reason as in allOf
+		time.Sleep(time.Microsecond) // pause for the same reason as in allOf
 	} else {
 		err = again.Release(c.asks(ctx, "release of several"))
 	}

@@ -19,9 +19,9 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns the time at which a fault last affected a key. It returns from, or a
-// later time at which a late copy of a request changed the key's record or renewed a
-// session.
+// lastArrival returns the time at which a fault last affected a key. This is the last time
+// at which a late copy of a request changed the key's record or renewed a session. If there
+// was no such time after from, lastArrival returns from.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

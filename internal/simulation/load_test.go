@@ -26,7 +26,8 @@ const (
 	loadLocks  = 300
 	loadLease  = 12 * time.Second
 	loadPeriod = loadLease / 4
-	// The period before the trouble is the standard of comparison.
+	// The requests after the beginning of the trouble are compared with those in the period
+	// before it.
 	loadTrouble = 2 * loadPeriod
 	loadMended  = loadTrouble + 30*time.Second
 	loadSpread  = loadMended + 2*loadPeriod
@@ -59,7 +60,7 @@ func simulateLoad(t *testing.T, seed uint64, _ world) {
 			kind:  []string{"throttled", "standing still", "hung for some keys"}[seed%3],
 			stall: time.Second + upTo(rng, time.Second),
 			// A lock stays trusted if it is renewed once in the time for which it is
-			// trusted.
+			// trusted. The table accepts enough writes for that.
 			perSec: loadLocks/10 + 25 + rng.IntN(30),
 			hung:   func(key string) bool { return drawn(seed, "hung", key).IntN(3) == 0 },
 		}

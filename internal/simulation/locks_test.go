@@ -79,7 +79,7 @@ func (c *process) section(r *worker) {
 		return
 	}
 	if r.IntN(3) == 0 {
-		c.commit(r, lock, time.Second) // the commit may be left in flight
+		c.commit(r, lock, time.Second) // the commit may still be in flight after this call
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()

@@ -129,7 +129,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 		return expired
 	case net.refusals && !mended && f.odd < 50:
 		return denied
-	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // commits are never denied after they were applied
+	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // a commit that was applied is never answered with a denial
 		return deniedAfter
 	case mended || p < 60:
 		return none
@@ -161,7 +161,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 // meets applies the fault of a request on the network.
 func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	if sent.manner == commits {
-		f.late *= 3 // late copies arrive later still, so that a copy of the commit sometimes outlives its grant
+		f.late *= 3 // late copies of commits arrive even later, so that some arrive after the commit's grant has ended
 	}
 	what, more := c.faultOf(sent, f), none
 	if !slices.Contains([]fault{inCrash, inSuspend, inPartition, inOutage}, what) && c.goesOn() {
@@ -333,7 +333,7 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	case <-ctx.Done():
 		r.res, r.err = f.hang(ctx)
 	}
-	for d := c.isPaused(); d > 0; d = c.isPaused() { // a paused process does not receive the reply yet
+	for d := c.isPaused(); d > 0; d = c.isPaused() { // the process receives the reply only after its pause
 		time.Sleep(d + back)
 	}
 	return r.res, r.err

@@ -19,7 +19,8 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns the world w with the hooks and the choice of faults of the world by.
+// watchedAs returns a copy of w that has the hooks and the choice of faults of the other
+// world, by.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -28,8 +29,8 @@ func (w world) watchedAs(by world) world {
 
 // Clients of one table have different configurations. Their network repeats requests
 // minutes later, and denies some requests, even some that were applied. The engine may omit
-// the item of a failed condition. Some clients have a full memory: it has room only for
-// watched keys. All promises hold.
+// the item of a failed condition. Some clients have a full memory, with room only for the
+// keys that they are observing. All promises hold.
 func TestSimulationOfUnusualNetworkFaults(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(oddNetworks))
 }

@@ -35,7 +35,7 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 }
 
 // Clients are closed while their other goroutines do work once. Close releases their locks.
-// A later release returns whether the mark is stored.
+// A later call of Release returns whether the mark is stored.
 func TestSimulationOfClientCloseDuringWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
@@ -56,7 +56,7 @@ func onceBeforeClose(seed uint64) world {
 // task is work that is to be done once under a key.
 type task struct {
 	key, label string
-	period     time.Duration // 0 if the task has a label
+	period     time.Duration // length of a period; 0 if the task has a label
 	asked      int64         // start of the current period in milliseconds, by the wall clock of the process
 }
 
@@ -150,8 +150,9 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone checks that a task was not already done when its lock was granted. While the
-// grant is current, the record still has the mark that the condition of the grant checked.
+// isUndone checks that a task was not already done when its lock was granted. It reads the
+// mark in the record. While the grant is current, this is still the mark that the condition
+// of the grant checked.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item := c.table.Item(what.key)
 	mark, _ := item["lastDone"].(*types.AttributeValueMemberM)
@@ -182,8 +183,8 @@ func (c *checker) markedForGood(lock *leasehold.Lock) {
 	}
 }
 
-// unmarkedForGood checks that the record does not have the mark of a release that returned
-// a loss.
+// unmarkedForGood checks that the record does not have the lock's mark, because the release
+// reported that the lock was lost.
 func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
 	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
 	if mark != nil && lab.Number(mark.Value, "fencingToken") == fmt.Sprint(lock.Token()) {

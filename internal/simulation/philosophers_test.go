@@ -44,7 +44,7 @@ func acquireAll(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, 
 type philosopher struct {
 	*process
 	take  manners
-	alone bool // no other philosopher uses its client
+	alone bool // true if no other philosopher uses this philosopher's client
 }
 
 func dine(t *testing.T, seed uint64, plan world, take manners) {
@@ -135,7 +135,7 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	locks, release, err := p.take(asked, p.client, keys, opts...)
 	over()
 	if err != nil {
-		time.Sleep(time.Nanosecond) // gives the client time to release a grant that came too late for an earlier call: it does so at the instant at which this call returns
+		time.Sleep(time.Nanosecond) // pause for the client: if a grant came too late for an earlier call, the client releases it at the instant at which this call returns
 		if held := p.client.Held(); p.alone && len(held) > 0 {
 			p.violated("13: process %d was refused %v and still holds %v: %v", p.id, keys, held[0].Key(), err)
 		}

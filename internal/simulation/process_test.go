@@ -59,7 +59,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.ReleaseGrace = time.Second
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
-		cfg.PollMax = 2 * usualLease // with such long polls, a client may mark a session dead because of a reading that is as old as possible
+		cfg.PollMax = 2 * usualLease // polls so long that a client may mark a session dead because of a reading of the greatest possible age
 	}
 	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
 		s.mu.Lock()
@@ -134,8 +134,8 @@ func (c *process) work(r *worker, section func(*worker)) {
 }
 
 // try returns the option with which the process tries to acquire a lock. Half of the
-// processes use NoWait, which observes a holder that appears dead. The others do not wait
-// even then.
+// processes use NoWait, which observes a holder that appears dead. The others use
+// NoWaitEvenIfDead, which does not wait even then.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
 		return leasehold.NoWait()

@@ -22,9 +22,9 @@ import (
 // docs/guarantees.md: if the client was accepted before, a refusal does not end its wait.
 
 const (
-	refusalWindow = 5 * time.Second // in each window, at most one refusal of a process and one of all processes begin
+	refusalWindow = 5 * time.Second // length of a window; in each, at most one refusal of each process and one refusal of all processes begin
 	briefRefusal  = time.Second / 3
-	longRefusal   = 5 * time.Second // longer than the usual lease
+	longRefusal   = 5 * time.Second // length of a long refusal, longer than the usual lease
 )
 
 // refusal returns how AWS refuses the process at the given instant, and the name of the
@@ -84,13 +84,13 @@ func isRefusal(err error) (refusal, denied bool) {
 	return false, false
 }
 
-// wait is a call that may wait. A denial may end the wait until DynamoDB has answered a
-// request that the wait has sent for the key.
+// wait is a call that may wait. A denial may end the wait only if DynamoDB has not yet
+// answered a request that the wait has sent for the key.
 type wait struct { // checker.mu guards it
 	answered map[string]bool
 
-	// These fields hold the state at the last refusal. They are needed because DynamoDB
-	// also answers the requests with which a wait undoes something before it ends.
+	// These fields hold the state at the last refusal. Later answers must not count. A wait
+	// may undo something before it ends, and DynamoDB answers those requests, too.
 	answeredBefore map[string]bool
 	acceptedBefore bool // DynamoDB had accepted the process before the refusal
 }

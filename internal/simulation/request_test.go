@@ -44,8 +44,8 @@ func newRequest(by *process, call lab.Call) *request {
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
 		// Requests for a session's row, and requests for a record that must exist, also get
-		// the manner handsOver. Faults are drawn from the manner, so a correct manner for
-		// these requests would change all seeds.
+		// the manner handsOver. Faults are drawn from the manner. A correct manner for
+		// these requests would therefore change the runs of all seeds.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants

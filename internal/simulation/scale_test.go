@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// worlds lists all simulations by the names of their tests. If every is n,
+// worlds lists all simulations by the names of their tests. The field every is n if
 // TestSimulationAtScale runs the simulation in one of n rounds. The field seeds is the
 // number of seeds in such a round.
 var worlds = []struct {

@@ -94,8 +94,8 @@ func (t *tally) of(o *operation, f fault) {
 	}
 }
 
-// alone counts a request that the client itself starts. A request that repeats a faulted
-// request belongs to the same operation.
+// alone counts a request of an operation that the client itself starts. A request that
+// repeats a faulted request belongs to the same operation.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")
 	o := open[about]

@@ -125,8 +125,8 @@ func handedToAnybody(r *http.Request, body []byte) []byte {
 	})
 }
 
-// respelled changes the condition of an update. It leaves a request unchanged if the
-// function is returns false for the request.
+// respelled applies the function change to the condition of an update. It leaves the
+// request unchanged if the function is, applied to the request, returns false.
 func respelled(r *http.Request, body []byte, is func(lab.Call) bool, change func(condition string) string) []byte {
 	var in map[string]any
 	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !is(lab.Call{Op: "UpdateItem", Body: body}) || json.Unmarshal(body, &in) != nil {

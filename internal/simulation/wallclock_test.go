@@ -112,8 +112,8 @@ func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	return upTo(rng, skew).Truncate(time.Millisecond) - skew/2
 }
 
-// setWall sets the wall clock of the process right. In layouts without an expiry time it
-// may instead set it wrong, by up to ten seconds or a day.
+// setWall sets the wall clock of the process to a time within the declared skew. In layouts
+// without an expiry time it may instead set the clock wrong, by up to ten seconds or a day.
 func (c *process) setWall(r *worker) {
 	ahead := c.rightWall(r.Rand)
 	if !c.clocked && c.plan.wall == nil && r.IntN(2) == 0 {

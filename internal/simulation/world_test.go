@@ -24,21 +24,21 @@ type world struct {
 	leases        []time.Duration                          // leases of the clients by id; empty for usualLease
 	net           troubles                                 // faults in addition to the faults of every network
 	skew          time.Duration                            // greatest difference between two wall clocks
-	wall          func(*process, *rand.Rand) time.Duration // returns how far ahead a wall clock is; nil to use skew or a small default
+	wall          func(*process, *rand.Rand) time.Duration // function that returns how far ahead a wall clock is; nil to use skew or a small default
 	refusalsAlone bool                                     // temporary refusals are the only faults
 	believes      bool                                     // clients may trust a lock for longer than its lease during an outage
 	hears         time.Duration                            // time within which holders learn of a break once faults have stopped; 0 if some holders may not learn of it
 	forgets       bool                                     // clients remember only keys that they are observing
 	config        func(*leasehold.Config, *rand.Rand)
-	work          func(*process, *worker)               // the work of each goroutine; nil for section
+	work          func(*process, *worker)               // function that does the work of each goroutine; nil for section
 	beside        func(t *testing.T, s *run, r *worker) // function that runs beside the clients, until the network is mended
-	tamper        func(*http.Request, []byte) []byte    // changes requests in flight
+	tamper        func(*http.Request, []byte) []byte    // function that changes requests in flight
 	yields        bool                                  // goroutines yield at random, so that they run in any order
-	misread       func([]byte) []byte                   // changes replies in flight
+	misread       func([]byte) []byte                   // function that changes replies in flight
 	report        func(problem string)                  // function that is called instead of failing the test
-	told          func(history []string)                // receives the history
-	wrote         func(key string, lines []string)      // receives the writes of each key, for the models
-	injected      func([]injected)                      // receives the faults
+	told          func(history []string)                // function that receives the history
+	wrote         func(key string, lines []string)      // function that receives the writes of each key, for the models
+	injected      func([]injected)                      // function that receives the faults
 	only          []string                              // ids of the faults that happen; nil for all
 	kinds         []fault                               // kinds of faults that happen; nil for all
 }
@@ -111,9 +111,9 @@ func simulate(t *testing.T, seed uint64, plan world) {
 			}
 		}
 		if plan.shared {
-			// A late grant under a live session blocks other clients for one hour, as its
-			// record says. Once the session's client is closed, the grant does not block
-			// them.
+			// A late copy of a grant under a live session blocks other clients for one
+			// hour, the lease in its record. Once the session's client is closed, the grant
+			// does not block them.
 			closeAll()
 		}
 		s.checkLiveness(t, seed)

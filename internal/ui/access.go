@@ -66,8 +66,8 @@ func (g *guard) knows(hostPort string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return g.remote || ip.IsLoopback()
 	}
-	// Browsers do not look up these names in DNS. A page may still use the name of the
-	// previous server.
+	// Browsers do not look up the localhost names in DNS. Any of these names is allowed,
+	// because a page may still use the name of the previous server.
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 

@@ -15,7 +15,7 @@ const (
 	here   = "127.0.0.1:4711"
 )
 
-// token gives a page access.
+// token is the token that gives a page access in these tests.
 var token = tokenFor(secret, named)
 
 // door returns a guard. Requests that it lets in are answered "inside".

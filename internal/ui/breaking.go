@@ -51,8 +51,8 @@ func (b breakRequest) check() string {
 	return ""
 }
 
-// isIn reports whether a record contains the grant that was shown. If the grant was shown
-// as dead, isIn returns false if the grant was renewed since.
+// isIn reports whether a record contains the grant that was shown. If the holder was shown
+// as dead, isIn returns true only if the grant has not been renewed since.
 func (g shownGrant) isIn(r leasehold.Record) bool {
 	return !r.Released && holders.GrantOf(r) == g.Grant && (!g.Dead || r.Version == g.Version)
 }

@@ -280,8 +280,8 @@ func TestWaiterCommandAndPageAgreeWhetherHolderIsDead(t *testing.T) {
 	every := clocked.Capabilities().LeaseStep
 	for name, course := range map[string]struct {
 		layout layout.Layout
-		play   func(s *stage) (then func()) // plays records before the observers begin; the returned function plays records after that
-		want   []verdict                    // expected verdicts on the holders; at is the earliest time allowed, and the latest is two trips later; zero allows any time
+		play   func(s *stage) (then func()) // plays the records before the observers begin, and returns a function that plays the later records
+		want   []verdict                    // expected verdicts on the holders; an observed time may be up to two trips later than at, or any time if at is zero
 	}{
 		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return func() {} }, []verdict{{"dead", trip + lease}}},
 		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() {

@@ -20,9 +20,9 @@ type Holder struct {
 // Lock is a key as it was at the last read.
 type Lock struct {
 	holders.Found
-	Holder *Holder // nil if the key is free
+	Holder *Holder // observed holder; nil if the key is free
 	Look   liveness.Reading
-	Gone   bool // there is no record
+	Gone   bool // true if there is no record
 }
 
 // EventKind is a kind of event of a key.
@@ -30,11 +30,11 @@ type EventKind string
 
 // Values of EventKind.
 const (
-	EventSeen     EventKind = "seen"     // held when it was first read
+	EventSeen     EventKind = "seen"     // the key was held when it was first read
 	EventGrant    EventKind = "grant"    // a grant on a key that was free, or whose previous holder was not seen
 	EventHandOver EventKind = "handover" // the holder passed the grant to another goroutine or command of the same owner
 	EventTakeover EventKind = "takeover" // a grant that replaced a holder whose lease had expired
-	EventDeath    EventKind = "death"    // the holder's lease has expired
+	EventDeath    EventKind = "death"    // the lease of the observed holder has expired
 	EventBack     EventKind = "back"     // the holder appeared dead but has renewed
 	EventRelease  EventKind = "release"
 	EventGone     EventKind = "gone"  // the grant ended between two reads that were far apart, so it is not known how
@@ -54,7 +54,7 @@ type Event struct {
 	Owner  string
 	Token  int64
 	From   *Holder   // the previous holder of a takeover or hand-over
-	Died   time.Time // time at which the dead holder's lease ended, for a death or a takeover
+	Died   time.Time // time at which the lease of the dead holder ended; set for a death or a takeover
 	By     string    // operator who broke the grant, if known
 	Reason string    // the reason of a break, or the problem of a damaged record
 }
@@ -198,10 +198,10 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when next was granted, as far as reads
-// show. The times in the two versions decide, each by its holder's clock, because the next
-// holder saw the last renewal before this page did. Without such times, the observed end of
-// the lease decides. After a long pause between two reads lapsed returns false, because h
-// may have renewed and released unseen.
+// show. A version may contain its time, by its holder's clock. If both versions do, these
+// two times decide, because the next holder saw the last renewal before this page did.
+// Otherwise the observed end of the lease decides. After a long pause between two reads
+// lapsed returns false, because h may have renewed and released unseen.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The page loads nothing from other servers.
+// The page loads nothing from other servers, so its own files are all that a browser loads.
 func TestPageSizeIsWithinDocumentedLimit(t *testing.T) {
 	total := 0
 	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)

@@ -57,8 +57,8 @@ func TestServerProvesThatItKnowsSecret(t *testing.T) {
 		if _, said := ask(two); said["proof"] == proofFor(secret, one, named) {
 			t.Error("the proof for one nonce is good for another")
 		}
-		// If a nonce could contain the name of a server, it would produce the proof of that
-		// server.
+		// A nonce must not be able to contain the name of a server. Otherwise the answer to
+		// that nonce could be the proof of that server.
 		for _, nonce := range []string{"", "01", one + "01", one[2:] + "zz", one + "%0Aevil.localhost:1"} {
 			if status, said := ask(nonce); status != http.StatusBadRequest || said["proof"] != "" {
 				t.Errorf("nonce %q: %d %v", nonce, status, said)

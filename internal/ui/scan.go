@@ -18,8 +18,8 @@ const (
 	silence      = 3 * time.Second  // time without an answer that counts as trouble
 )
 
-// unanswered is the trouble of a request that gets no answer. The text is constant, because
-// a page announces each change.
+// unanswered is the text that describes the trouble while a request gets no answer. The
+// text is constant, because a page announces each change of it.
 const unanswered = "it does not answer"
 
 // scanner reads the table repeatedly, once for all pages, and sends the changes to them.
@@ -37,7 +37,7 @@ type scanner struct {
 	pages   map[*listener]bool
 	began   time.Time // start of the last pass
 	read    int       // items read in the current pass
-	under   bool      // a pass is in progress
+	under   bool      // true while a pass is in progress
 	last    passView  // the last complete pass
 	asked   time.Time // time at which the request in flight was sent; zero if there is none
 	heard   time.Time // time when the last answer came

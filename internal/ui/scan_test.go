@@ -137,7 +137,7 @@ func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 			lab.Elapse(dead)
 			b := serve(t, w, l)
 			lab.Elapse(time.Second)
-			credited(t, b.row("job"), lease+2*time.Second) // held until the clock has certainly passed the lock's expiry
+			credited(t, b.row("job"), lease+2*time.Second) // longest time for which the lock may appear held: until the clock has certainly passed the lock's expiry
 		})
 	})
 }
@@ -446,7 +446,7 @@ func TestLateReplyShowsHolderAtTimeOfRequest(t *testing.T) {
 			want State
 		}{
 			{at(0, 0), Held},
-			{at(time.Second, 18*time.Second), Held}, // the holder may have renewed since the request
+			{at(time.Second, 18*time.Second), Held}, // still held, because the holder may have renewed since the request was sent
 			{at(18*time.Second, 18*time.Second), Expiring},
 		} {
 			board.see(item, c.look)

@@ -188,8 +188,8 @@ type shownRecord struct {
 	beatView
 }
 
-// shownNow returns a record as the break dialog shows it. Whether the holder is dead, and
-// when it renewed, is taken from the scanner.
+// shownNow returns a record as the break dialog shows it. The scanner knows whether the
+// holder is dead and when it renewed.
 func (s *Server) shownNow(r leasehold.Record) shownRecord {
 	grant := holders.GrantOf(r)
 	h := s.scan.holder(r.Key, grant)

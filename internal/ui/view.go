@@ -67,7 +67,7 @@ func (b *board) row(e *entry, c clock) rowView {
 	if l.Kind == holders.KindSession {
 		v.Session, v.Owner = sessionOf(l.Key), r.Owner
 	} else if _, missing := b.missing[r.Session]; r.Session != "" && !missing {
-		return v // no beat here, because the session's own row has it
+		return v // the beat is in the session's own row
 	}
 	v.beatView = beatOf(h.Beat, c)
 	return v

@@ -108,7 +108,7 @@ type file struct {
 	closed   atomic.Bool
 	owner    plainfile.Owner
 	patience time.Duration // the longest wait of a transaction whose context has no deadline
-	looked   atomic.Bool   // the structure of the file was checked
+	looked   atomic.Bool   // true once the structure of the file has been checked
 }
 
 // store is a localdynamo.Store. Its transactions stop waiting when ctx ends.

@@ -169,7 +169,7 @@ func TestAcknowledgedWritesSurviveKill(t *testing.T) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for lines.Scan() { // read the output that it wrote before it died
+		for lines.Scan() { // reads the output that the writer wrote before it died
 			acknowledged = max(acknowledged, atoi(t, lines.Text()))
 		}
 		_ = cmd.Wait() // the error only says that the process was killed

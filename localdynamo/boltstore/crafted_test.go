@@ -156,7 +156,7 @@ func (c crafted) setBucket(id uint64) {
 }
 
 // swap exchanges the first two elements of a page. The position that an element stores at
-// placeAt is relative to the element.
+// placeAt is relative to the element, so swap changes both positions.
 func swap(elements []byte, placeAt int) {
 	const size = 16
 	first := bytes.Clone(elements[:size])

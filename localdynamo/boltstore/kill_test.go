@@ -92,8 +92,8 @@ func writeKind(path, first, _ string) error {
 	}
 }
 
-// done returns how many writes of that kind the file has. It fails the test if one is incomplete
-// or out of order.
+// done returns how many writes of that kind the file has. It fails the test if a write is
+// incomplete or out of order.
 func done(t *testing.T, client *dynamodb.Client, kind string) int {
 	t.Helper()
 	switch kind {
@@ -172,7 +172,7 @@ func TestKillDuringWriteLeavesNoPartialWrite(t *testing.T) {
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
-				for lines.Scan() { // read the output that it wrote before it died
+				for lines.Scan() { // reads the output that the writer wrote before it died
 					acknowledged = atoi(t, lines.Text())
 				}
 				_ = cmd.Wait() // the error only says that the process was killed

@@ -12,8 +12,9 @@ import (
 // order is not found, so its key looks free. bbolt's own check (Tx.Check) trusts the pages
 // just as much. So the pages are checked before bbolt reads them.
 //
-// A user who may write to the file can also change it while it is read, or remove every
-// lock. The checks prevent a stored file from harming all processes that open it.
+// The checks do not stop a user who may write to the file. That user can also change the
+// file while it is read, or remove every lock. The checks prevent a stored file from
+// harming all processes that open it.
 
 // The parts of a file, as bbolt's internal/common declares them. Numbers are in the byte
 // order of the machine. A position is relative to the element that stores it.
@@ -66,7 +67,7 @@ func metaAt(b []byte, at uint64) (meta, bool) {
 }
 
 // newestMeta returns the meta page that bbolt uses. It returns false if there is no valid
-// meta page, a problem that bbolt itself reports.
+// meta page. bbolt itself reports that problem.
 func newestMeta(b []byte) (meta, bool) {
 	first, ok := metaAt(b, 0)
 	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // a kill may have left the first meta page half written
@@ -230,8 +231,7 @@ func leaves(p []byte, count int, in interval, each item) error {
 	return nil
 }
 
-// part returns the bytes that an element places at the given distance from its own
-// beginning.
+// part returns the bytes that begin at the given distance from the beginning of an element.
 func part(element []byte, at, size uint64) ([]byte, error) {
 	if at+size > uint64(len(element)) || size > maxValue {
 		return nil, damagef("an item is not where it should be")
@@ -271,7 +271,8 @@ func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	return leaves(inline, count, interval{}, storeItem)
 }
 
-// storeItem refuses a bucket inside our bucket, because its key would look free.
+// storeItem refuses a bucket inside our bucket, because the key of that bucket would look
+// free.
 func storeItem(flags uint32, _, _ []byte) error {
 	if flags != 0 {
 		return damagef("an item is not one of a store")

@@ -81,15 +81,15 @@ func (s *store) isCurrent(f *os.File) (bool, error) {
 }
 
 // place is a place in the kernel's queue for the lock of the file. If a request ends while
-// it waits, it leaves its place to the next request. There are two reasons: nothing can end
-// a wait in flock(2), and the next request need not wait from the end of the queue.
+// it waits, it leaves its place to the next request. There are two reasons. Nothing can end
+// a wait in flock(2), and the next request does not have to start at the end of the queue.
 type place struct {
 	file    *os.File
 	granted chan struct{} // closed once the kernel has granted the lock or flock has failed
 	err     error         // set before granted is closed
 
 	mu     sync.Mutex // guards the fields below; not held while the kernel waits
-	wanted bool       // a transaction waits for the lock
+	wanted bool       // true if a transaction still wants the lock
 	over   bool       // granted is closed
 }
 

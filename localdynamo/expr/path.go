@@ -65,8 +65,9 @@ func (p Path) Equal(other Path) bool {
 	return true
 }
 
-// CheckOverlap refuses two paths if one contains the other, or if they use the
-// same attribute as a map and as a list. Names must have been resolved.
+// CheckOverlap refuses two paths if one contains the other, or if they use the same
+// attribute as a map and as a list. The caller must have replaced the placeholders in the
+// paths by names.
 func CheckOverlap(paths []Path) error {
 	for i, one := range paths {
 		for _, two := range paths[i+1:] {

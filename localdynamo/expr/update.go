@@ -33,7 +33,7 @@ type Sum struct {
 	Left, Right Term
 }
 
-// IfNotExists is the value at Path, or Default if there is none.
+// IfNotExists is the value at Path, or Default if the item has no value there.
 type IfNotExists struct {
 	Path    Path
 	Default Term

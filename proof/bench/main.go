@@ -77,8 +77,8 @@ func do(ctx context.Context, args []string) error {
 	return errors.Join(err, failed(results))
 }
 
-// failed prints the errors of failed runs, and returns an error if there are any. The
-// results lack only the figures of these runs.
+// failed prints the errors of failed runs, and returns an error if there are any. Only the
+// figures of these runs are missing from the results.
 func failed(results *contest.Results) error {
 	n := 0
 	for _, run := range results.Runs {

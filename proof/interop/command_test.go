@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-// TestCommandWorksOnRealEngines runs, on tables of real servers, the command's own tests
-// that need only a table.
+// TestCommandWorksOnRealEngines runs the command's own tests on tables of real servers. It
+// runs only the tests that need nothing but a table.
 func TestCommandWorksOnRealEngines(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {

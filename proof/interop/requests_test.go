@@ -222,7 +222,7 @@ func update() *rapid.Generator[conformance.Update] {
 		r := conformance.Update{Key: key().Draw(t, "key"), Do: actions(t, &v), If: maybe(t, &v)}
 		// ALL_OLD is left out: if the item did not exist, dynoxide returns its key.
 		returns := []types.ReturnValue{"", types.ReturnValueAllNew}
-		if !strings.Contains(r.Do, "l[0]") { // left out otherwise: for a nested element, dynoxide returns the whole list
+		if !strings.Contains(r.Do, "l[0]") { // UPDATED_OLD and UPDATED_NEW are left out for l[0], because dynoxide would return the whole list
 			returns = append(returns, types.ReturnValueUpdatedOld, types.ReturnValueUpdatedNew)
 		}
 		r.Return = rapid.SampledFrom(returns).Draw(t, "return")

@@ -162,7 +162,8 @@ func TestReleaseAndImageAreBuiltWithSameGoVersion(t *testing.T) {
 		if s.With["go-version-file"] != "proof/release/go-version" || s.With["go-version"] != nil {
 			t.Errorf("a release installs Go by %v", s.With)
 		}
-		// Any workflow run of the repository can write to the cache.
+		// A release must not use the cache, because any workflow run of the repository can
+		// write to it.
 		if s.With["cache"] != false {
 			t.Errorf("a release uses a cache: %v", s.With)
 		}

@@ -57,8 +57,8 @@ func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histor
 	return ReadHistories(file)
 }
 
-// Refusal is a history that the model does not allow: no execution of the model continues
-// with the event at index At after the events before it.
+// Refusal is a history that the model does not allow. Some execution of the model shows the
+// events before index At, but none continues with the event at At.
 type Refusal struct {
 	History
 	At int
@@ -72,7 +72,7 @@ func (r Refusal) String() string {
 
 // Refused returns the histories that the model does not allow.
 func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, error) {
-	const atOnce = 2000 // 2000 histories take several hundred megabytes
+	const atOnce = 2000 // limits the memory: 2000 histories take several hundred megabytes
 	var refused []Refusal
 	for some := range slices.Chunk(histories, atOnce) {
 		theirs, err := a.ask(ctx, some)
@@ -94,7 +94,8 @@ func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error)
 	if err := writeEvents(filepath.Join(a.dir, "events"), histories); err != nil {
 		return nil, err
 	}
-	// A refused history ends where no process can continue. With -E this is not an error.
+	// For a refused history, the verifier ends in a state in which no process can continue.
+	// With -E, the verifier does not report this as an error.
 	out, ran := run(ctx, a.dir, filepath.Join(a.dir, "pan"), fmt.Sprintf("-m%d", deepest), "-w22", "-E")
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%d histories took longer than %s", len(histories), patience)

@@ -93,7 +93,7 @@ func readStep(line string) (step, error) {
 // event mentions its attempt.
 type numbered struct {
 	steps   []step
-	sent    map[string]step // sending step of each attempt
+	sent    map[string]step // event that sent each attempt
 	last    map[string]int  // last event that mentions each name
 	numbers map[string]int
 	used    [mostAttempts + 1]string
@@ -120,8 +120,9 @@ func numbersOf(h History) ([][]int, error) {
 	return events, nil
 }
 
-// mention finds the last use of each attempt: a mention, a record that shows it, or a belief
-// that may rest on it.
+// mention finds the last event that uses each attempt. An event uses an attempt if it
+// mentions the attempt, if the record then shows the attempt, or if a belief may rest on
+// the attempt.
 func (n *numbered) mention() {
 	var record step
 	rests := map[[2]string]string{} // the attempt on which a belief rests, by client and grant

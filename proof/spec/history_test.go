@@ -94,8 +94,9 @@ func eventsOf(histories []History) map[string]int {
 	return done
 }
 
-// The release has ended a hand-over whose reply was lost. When the grant arrives late, the
-// record therefore shows a different grant.
+// The network delivers grant #1 a second time, after the release. The release has ended a
+// hand-over whose reply was lost, so the record shows the grant of the hand-over instead of
+// #1. The model must allow grant #1 to be applied again.
 func TestModelAllowsGrantAppliedAgainAfterHandOver(t *testing.T) {
 	histories, err := ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
@@ -116,7 +117,8 @@ meets #1 applied #1 #1 held
 	}
 }
 
-// The comparison cannot check a rule that the model does not need.
+// For each rule that the code omits, the model must reject a history. If the model did not
+// need the rule, comparing it with the code would not check the rule.
 func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
@@ -130,7 +132,7 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 		"a hand-over to whoever stands in line",
 	} {
 		t.Run(broken, func(t *testing.T) {
-			for _, seeds := range []int{20, 100, 500} { // one of these seeds does what the rule forbids
+			for _, seeds := range []int{20, 100, 500} { // number of seeds; it grows until one of them does what the rule forbids
 				histories, err := asker.Histories(t.Context(), seeds, broken)
 				if err != nil {
 					t.Fatal(err)
@@ -149,9 +151,9 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 	}
 }
 
-// lawful is a handwritten history. Client 0 holds the key, renews it but loses the reply,
-// and hands it to client 1, which is in the queue before client 2. Then client 1 dies, and
-// client 2 takes the key over.
+// lawful is a handwritten history. Client 0 holds the key, renews it without receiving the
+// reply, and hands it to client 1, which is in the queue before client 2. Then client 1
+// dies, and client 2 takes the key over.
 const lawful = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held
@@ -191,7 +193,8 @@ sends 2 r2 release - - - g2
 meets r2 applied r2 g2 free`
 
 // inherited is a second history. Client 2 takes over from client 0, and hands the key to
-// client 1. Client 1 has read meanwhile that it had not been granted the key.
+// client 1. In the meantime, client 1 has read a record that showed that it had not been
+// granted the key.
 const inherited = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held

@@ -80,7 +80,7 @@ func Of(e leasehold.Event) []Sample {
 		add(RenewErrors, 1, "")
 	case leasehold.EventRegion:
 		add(Moves, 1, "")
-	case leasehold.EventThrottled: // returns only this sample: the event that ends the call counts the request
+	case leasehold.EventThrottled: // returns only this sample, as the event that ends the call counts the request
 		return []Sample{{Of: Throttled, Value: 1}}
 	case leasehold.EventCommitted:
 		add(Commits, 1, outcomeOf(e.Err))
@@ -99,10 +99,11 @@ func Of(e leasehold.Event) []Sample {
 	return samples
 }
 
-// LossIn returns the reason that a lock was lost. It returns false if the event shows no
-// loss or a loss that was counted before. A release may be the first to find the loss. Only
-// the first event that ends a grant has Held above zero. A released event with Held zero
-// follows a loss, or a release that had no answer.
+// LossIn returns the reason why a lock was lost. It returns false if the event shows no
+// loss, or a loss that was counted before. A release may be the first request that finds
+// the loss, so a released event can report a loss. Only the first event that ends a grant
+// has Held above zero. A released event in which Held is zero follows an earlier event of a
+// loss, or a release that had no answer.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {
@@ -133,7 +134,7 @@ func How(e leasehold.Event) string {
 const (
 	landed  = "landed"
 	failed  = "failed"  // a write's own condition failed
-	lost    = "lost"    // the grant had ended
+	lost    = "lost"    // the grant had ended before the commit
 	unknown = "unknown" // the writes may have landed
 	refused = "refused" // DynamoDB rejected the writes, or they were never sent
 )
@@ -144,7 +145,7 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return landed
-	case errors.Is(err, leasehold.ErrUnknownOutcome): // checked first: an unknown outcome takes precedence over the outcomes below
+	case errors.Is(err, leasehold.ErrUnknownOutcome): // checked first, as an unknown outcome takes precedence over the outcomes below
 		return unknown
 	case errors.Is(err, leasehold.ErrLost):
 		return lost

@@ -1,7 +1,7 @@
 // Package arguments parses the arguments and the flags that several commands have. It
 // refuses mistakes in the same words for all commands. Text and Duration record whether
-// their flag was given. Package store checks this before it reads the variable that
-// replaces the flag.
+// their flag was given. A flag may have an environment variable that replaces it; package
+// store reads the variable only if the flag was not given.
 //
 // The package opens nothing and prints nothing.
 package arguments
@@ -52,7 +52,8 @@ func OnePrefix(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Subcommand runs a command with subcommands if the arguments name no subcommand.
+// Subcommand runs a command that has subcommands, if the arguments do not name one of
+// these.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -70,8 +71,8 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// The annotation RunsCMD states when a command runs a CMD: always, only if a CMD follows
-// --, or unless --watch or --step-down is given.
+// The annotation RunsCMD states when a command runs a CMD. The values mean: always, only if
+// a CMD follows --, or always unless --watch or --step-down is given.
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"
@@ -81,13 +82,13 @@ const (
 
 // Text holds the value of a text flag, and whether the flag was given.
 type Text struct {
-	Value string // the default unless Given is set
+	Value string // the default, unless Given is true
 	Given bool
 }
 
 func (t *Text) String() string { return t.Value }
 
-// Type returns the type of other flags with a text.
+// Type returns the type name that other text flags also have.
 func (*Text) Type() string { return "string" }
 
 // Set is called if the flag is given.
@@ -104,7 +105,8 @@ func (d *Data) Flag(fl *pflag.FlagSet) {
 	fl.Var(d, "data", "store `TEXT` in the record; @FILE: from FILE")
 }
 
-// Option returns the option that --data stands for, or nil if the flag was not given.
+// Option returns the record option for the value of --data. It returns nil if the flag was
+// not given.
 func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if !d.Given {
 		return nil, nil
@@ -127,8 +129,8 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 }
 
 // Duration holds the value of a duration flag, and whether the flag was given. It accepts
-// the format of time.ParseDuration, and a bare number of seconds as timeout(1) and flock(1)
-// do.
+// the format of time.ParseDuration. Like timeout(1) and flock(1), it also accepts a bare
+// number of seconds.
 type Duration struct {
 	time.Duration               // the default, unless Given is set
 	Min           time.Duration // the least value that is accepted
@@ -145,7 +147,8 @@ func (f *Duration) String() string {
 	return wording.Duration(f.Duration)
 }
 
-// Type returns a name that the help uses to explain durations once.
+// Type returns a name that marks durations in the help, so that the help explains their
+// format only once.
 func (*Duration) Type() string { return "duration" }
 
 // Set parses the value.
@@ -162,8 +165,8 @@ func (f *Duration) Set(s string) error {
 }
 
 // Check adds --check, or --check=DURATION, where DURATION limits how long the records are
-// observed. The default is three default leases, so that a holder with a lease of hours
-// does not make the user wait.
+// observed. The default is three times the default lease. So the user does not have to wait
+// for hours if a holder has a lease of hours.
 func Check(fl *pflag.FlagSet, d *Duration) {
 	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)
@@ -185,7 +188,7 @@ func StoreArgs(cmd *cobra.Command) []string {
 	return args
 }
 
-// StoreFlags returns StoreArgs, quoted for a shell. Messages use them in commands.
+// StoreFlags returns StoreArgs, quoted for a shell, for commands that messages suggest.
 func StoreFlags(cmd *cobra.Command) string {
 	var words strings.Builder
 	for _, arg := range StoreArgs(cmd) {

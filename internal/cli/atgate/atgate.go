@@ -2,9 +2,9 @@
 
 // Package atgate implements the process that leasehold run starts, which waits at the gate
 // and then becomes CMD (see type gate in package process). Its code runs while the
-// program's packages are initialized, and imports next to nothing: the initialization of
-// the SDK and other packages costs several times as much as everything that this process
-// does.
+// program's packages are initialized, and imports next to nothing. The initialization of
+// the SDK and other packages would cost several times as much as everything that this
+// process does.
 package atgate
 
 import (
@@ -13,11 +13,11 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/leasehold-go/leasehold/internal/cli/ownrights" // initialized before any code here reads the arguments
+	"github.com/leasehold-go/leasehold/internal/cli/ownrights" // imported so that its check runs before any code here reads the arguments
 )
 
-// Args returns the arguments of a process that waits at the gate, the file descriptor fd,
-// to become the program at path with the arguments args.
+// Args returns the arguments for a process that waits at the gate, the file descriptor fd.
+// That process then becomes the program at path, with the arguments args.
 func Args(fd int, path string, args []string) []string {
 	return append([]string{"leasehold", "gate", "--", strconv.Itoa(fd), path}, args...)
 }
@@ -37,8 +37,8 @@ func init() {
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
 	// The death signal belongs to one thread, and execve(2) keeps the calling thread's
-	// signal. The signal must be set before the gate is read. If the parent died before the
-	// signal was set, the gate is closed.
+	// signal. The signal must be set before the gate is read: if the parent died before the
+	// signal was set, the gate is closed, and the read shows that.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()

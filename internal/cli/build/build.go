@@ -67,10 +67,12 @@ func (b Info) String() string {
 }
 
 // A trial is leasehold run from its own source, as in README: go run ./cmd/leasehold. It is
-// not a production job. So it may use a default store although AWS settings are present:
-// the settings belong to the user's other work. An installed leasehold may not use a
-// default store then: if a cron job has lost the variable that names its store, AWS
-// settings may be the only hint left.
+// not a production job.
+//
+// A trial may use a default store although AWS settings are present: these settings belong
+// to the user's other work. An installed leasehold may not use a default store if AWS
+// settings are present. A cron job may have lost the variable that names its store, and AWS
+// settings may then be the only hint left.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {
@@ -83,8 +85,9 @@ func OnTrial() bool {
 }
 
 // isTrial reports whether a program with this build information that runs in dir is a
-// trial. Go records no version and no commit for go run, and both for go install. A program
-// built without them (-buildvcs=false) also counts as a trial while it runs in the source.
+// trial. Go records no version and no commit for go run, but both for go install. A program
+// that was built without both (-buildvcs=false) also counts as a trial while it runs in its
+// source.
 func isTrial(info *debug.BuildInfo, dir string) bool {
 	b := of(info)
 	return info.Path == info.Main.Path+"/cmd/leasehold" && b.Version == noVersion && b.Commit == "" &&

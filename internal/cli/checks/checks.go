@@ -1,11 +1,12 @@
 // Package checks implements the checks of doctor and table check. Each check examines one
 // thing and returns a Finding: the result in words and figures, with advice. A Report
-// prints the findings. The package knows no flag; its callers choose the checks.
+// prints the findings. The package knows no flags; its callers choose the checks.
 //
 // After a finding that is not ok, the checks continue, so that one run shows all problems.
-// There are two exceptions. If the keys or the status of the table do not fit, all later
-// requests would fail for that reason (Last). If a request gets no answer, nothing can be
-// checked (Failed); a lost or throttled request is first sent three times.
+// There are two exceptions. If the keys or the status of the table do not fit, the checks
+// end: all later requests would fail for that reason (Last). If a request gets no answer,
+// the checks also end: nothing can be checked (Failed). But a lost or throttled request is
+// first sent three times.
 //
 // The checks write one key (store.Unused) and always delete it. A failed clean-up is a
 // finding of its own.
@@ -38,7 +39,7 @@ const (
 	OK      State = "ok"
 	Warning State = "warning"
 	Fatal   State = "fatal"   // locks would fail or be unsafe
-	Unknown State = "unknown" // the result cannot be determined, which may be intended
+	Unknown State = "unknown" // the check cannot determine the result, which may be intended
 )
 
 // cleanUp is the check that reports an item left in the table.
@@ -78,7 +79,7 @@ type Report struct {
 
 	worst  State // "", Warning or Fatal
 	failed bool  // true if a check could not be completed
-	err    error // error of a failed check or of the output
+	err    error // error of a failed check, or of a write to the output
 }
 
 // Run runs the checks in order, until no further check is possible.
@@ -98,8 +99,8 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 	}
 }
 
-// Found prints a finding as soon as it is known. After a signal, requests fail, so Found
-// prints nothing.
+// Found prints a finding as soon as it is known. After a signal Found prints nothing,
+// because the signal makes requests fail.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return
@@ -171,9 +172,9 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// On these file systems, a file lock may fail to exclude other processes. The first group
-// is served by other machines. The second group is served by a program, or by the host of a
-// virtual machine, with unknown behaviour.
+// On these file systems, a file lock may not exclude other processes. Those in the first
+// group are served by other machines. Those in the second group are served by a program, or
+// by the host of a virtual machine, and their behaviour is unknown.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}
@@ -182,7 +183,7 @@ var (
 // Disk reports on the file system of a local store's file. kindOf is FileSystem except in
 // tests.
 func Disk(path string, kindOf func(path string) (string, error)) Finding {
-	for { // the file and its directory may not exist yet
+	for { // the loop looks for an existing directory, because the file and its directory may not exist yet
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
 			break
 		}

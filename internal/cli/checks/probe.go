@@ -38,8 +38,8 @@ type sightings struct {
 	took  []time.Duration // times of answered requests
 }
 
-// watch returns a client whose requests p observes. The client does not retry, so that each
-// request is timed alone.
+// watch returns a client with requests that p observes. The client does not retry, so that
+// each request is timed separately.
 func (p *probe) watch(db *dynamodb.Client) *dynamodb.Client {
 	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 	return dynamodb.New(db.Options(), once, requests.Watch{Each: p.see}.Client)
@@ -60,7 +60,8 @@ func (p *probe) see(r requests.Request) {
 }
 
 // timed sends requests one after another, for a few seconds at most. It returns the sorted
-// times of the answered requests, and the error that ended the series early.
+// times of the answered requests. If an error ended the series early, timed returns this
+// error, too.
 func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	var err error
 	before := len(p.seen().took)
@@ -81,11 +82,11 @@ func (p *probe) seen() sightings {
 }
 
 // leastTries is the number of renewal attempts that a lease should leave time for. The
-// default lease leaves time for four after the first.
+// default lease leaves time for four attempts after the first.
 const leastTries = 4
 
-// roundTrip compares the round trip with the lease: how many renewal attempts fit between
-// the time that a renewal is due and the end of trust. took is sorted.
+// roundTrip compares the round trip with the lease. It computes how many renewal attempts
+// fit between the time when a renewal is due and the end of trust. took is sorted.
 func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	if len(took) == 0 {
 		return nil
@@ -118,9 +119,10 @@ func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests of duration took leave too few attempts, or take a large
-// part of the time between two renewals. In the second case each wait for a grant is long
-// as well, and a slightly slower reply comes too late.
+// isSlow reports whether requests of duration took are too slow for the lease. They are if
+// they leave too few attempts, or take a large part of the time between two renewals. In
+// the second case each wait for a grant is long as well. Also, a reply that is only
+// slightly slower comes too late.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
@@ -160,9 +162,9 @@ func percentile(values []time.Duration, p float64) time.Duration {
 // displayed times.
 const clockTolerance = 30 * time.Second
 
-// narrow sends reads at the times when the server's clock is expected to begin a second.
-// Each reply at such a time halves the uncertainty. A nearby table answers all these reads
-// within one second.
+// narrow sends reads at the times when a new second is expected to begin on the server's
+// clock. Each reply at such a time halves the uncertainty. A nearby table answers all these
+// reads within one second.
 func (t *Subject) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
@@ -170,7 +172,7 @@ func (t *Subject) narrow(ctx context.Context) {
 		if !clock.known || durations.Less(clock.to, clock.from) <= enough || !attempts.Wait(ctx, clock.untilSecond(time.Now())) {
 			return
 		}
-		_ = t.get(ctx) // even a refusal has a Date
+		_ = t.get(ctx) // the error does not matter, because even a refusal has a Date
 	}
 }
 
@@ -210,8 +212,9 @@ func (t *Subject) clock(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
-// honestSkew returns a safe MaxSkew for the measured difference: twice the largest error that
-// the clock may have now, to allow for later errors, in half seconds.
+// honestSkew returns a safe MaxSkew for the measured difference between the clocks. It is
+// twice the largest error that the clock may have now, to allow for later errors. It is
+// rounded to half seconds.
 func honestSkew(c clockRange) time.Duration {
 	const step = 500 * time.Millisecond
 	return max(durations.Sum(durations.Times(c.most(), 2), step-1).Truncate(step), step)
@@ -228,9 +231,9 @@ func clockText(c clockRange) string {
 	return fmt.Sprintf("%s ahead of the server's (give or take %s)", wording.Duration((-middle).Round(time.Millisecond)), wording.Duration(off.Round(time.Millisecond)))
 }
 
-// clockRange limits how far a server's clock is ahead of this machine's. The header Date has
-// whole seconds, so one reply limits the difference to a second plus the time of the request.
-// Each further reply may narrow it.
+// clockRange is the range of how far a server's clock may be ahead of this machine's. The
+// header Date has whole seconds. So the range after one reply is as wide as a second plus
+// the time of the request. Each further reply may narrow the range.
 type clockRange struct {
 	known    bool
 	from, to time.Duration
@@ -242,21 +245,22 @@ func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {
 		from, to = max(from, c.from), min(to, c.to)
-		if from > to { // several servers replied, or a clock was set between the replies
+		if from > to { // the ranges do not overlap: several servers replied, or a clock was set between the replies
 			from, to = to, from
 		}
 	}
 	c.known, c.from, c.to = true, from, to
 }
 
-// untilSecond returns how long after now the server's clock begins a second. It assumes
-// that the difference between the clocks is at the middle of the range.
+// untilSecond returns the time from now until the next second begins on the server's clock.
+// It assumes that the difference between the clocks is at the middle of the range.
 func (c clockRange) untilSecond(now time.Time) time.Duration {
 	there := now.Add(c.middle())
 	return there.Truncate(time.Second).Add(time.Second).Sub(there)
 }
 
-// least returns the smallest possible difference of the clocks, and most the largest.
+// least returns the smallest possible difference between the clocks, and most returns the
+// largest.
 func (c clockRange) least() time.Duration {
 	switch {
 	case c.from > 0:

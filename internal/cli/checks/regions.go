@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// regions reports which Regions serve requests. Only a strongly consistent read or a write
-// shows that: a Region that is cut off from the others may still answer all other requests.
+// regions reports which Regions serve requests. It sends strongly consistent reads, because
+// a Region that is cut off from the others may still answer other requests. Besides such a
+// read, only a write would show that a Region is cut off.
 func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	for _, client := range t.Regions() {
 		name := client.Options().Region
@@ -31,9 +32,9 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	return found
 }
 
-// replicas reports in which Regions a table is strongly consistent, and which Regions of
-// --failover are not among these. table.Check has already reported all other problems of
-// replicas.
+// replicas reports in which Regions a table is strongly consistent. It also reports the
+// Regions of --failover in which the table is not. table.Check has already reported all
+// other problems of replicas.
 func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 	states, others := map[string]any{}, []string(nil)
 	active := []string{t.Home.Options().Region}

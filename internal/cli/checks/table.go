@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// described is a client whose DescribeTable returns the given table, for table.Check.
+// described is a client for table.Check. Its DescribeTable returns the given table.
 type described struct {
 	table.DB
 	table *types.TableDescription // nil if the table could not be described
@@ -109,10 +109,10 @@ func untold(check, action string) Finding {
 	}
 }
 
-// right is an IAM action that commands need. For a transaction IAM checks the actions of its
-// items; the action of a condition check is ConditionCheckItem.
+// right is an IAM action that commands need. For a transaction, IAM checks the action of
+// each item. The action of a condition check is ConditionCheckItem.
 type right struct {
-	action string // without the prefix dynamodb:
+	action string // name of the action, without the prefix dynamodb:
 	uses   string // the commands that need it
 	try    func(context.Context) error
 }
@@ -123,12 +123,12 @@ func (r right) neededFor(access table.Access) bool {
 	return err == nil && strings.Contains(policy, `"dynamodb:`+r.action+`"`)
 }
 
-// never is a condition that does not hold. A write with it changes nothing, but IAM still
-// checks it.
+// never is a condition that is always false. A write with this condition changes nothing,
+// but IAM still checks the write.
 const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 
-// rights returns all actions on items that the commands and a lock client use, each with a
-// request that tries it and changes nothing.
+// rights returns all actions on items that the commands and a lock client use. Each has a
+// request that tries the action and changes nothing.
 func (t *Subject) rights() []right {
 	db, name, names, never := t.Requests(), aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
 	return []right{
@@ -163,8 +163,8 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// may tries each action. An action that holding locks does not need may be denied to a
-// service.
+// may tries each action. A service may be denied an action that is not needed to hold
+// locks.
 func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
@@ -212,7 +212,7 @@ func (t *Subject) may(ctx context.Context) []Finding {
 
 // Subject is the table to check and the lease to check it for.
 type Subject struct {
-	*store.Store // its clients do not retry: see New
+	*store.Store // a store with clients that do not retry: see New
 	Lease        time.Duration
 
 	key    leasehold.Key // key of the lock that the checks write
@@ -240,7 +240,7 @@ func (t *Subject) Settings() []Check {
 	if len(t.Regions()) > 1 {
 		list = slices.Insert(list, 0, Check{"asking each Region", t.regions})
 	}
-	if t.File == "" { // a file has no permissions of IAM
+	if t.File == "" { // IAM permissions are checked only for a table in DynamoDB: a file has none
 		list = append(list, Check{"trying what the caller may do", t.may})
 	}
 	return list
@@ -263,8 +263,8 @@ func (t *Subject) get(ctx context.Context) error {
 // cleanTime limits the time to acquire the lock and the time to delete its record.
 const cleanTime = 10 * time.Second
 
-// lock acquires a lock, renews it once for each measurement, releases it and deletes its
-// record.
+// lock acquires a lock and renews it, once for each measurement. Then it releases the lock
+// and deletes its record.
 func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Finding) {
 	for _, action := range []string{"GetItem", "UpdateItem", "DeleteItem"} {
 		if slices.Contains(t.denied, action) {
@@ -300,8 +300,8 @@ func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Fi
 	return append([]Finding{f}, roundTrip(t.Lease, t.Proto.Skew(), took)...)
 }
 
-// credentials reports when the credentials expire. The requests have already shown whether
-// they are valid.
+// credentials reports when the credentials expire. Whether they are valid is known from the
+// earlier requests.
 func (t *Subject) credentials(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
 	defer cancel()

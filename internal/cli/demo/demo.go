@@ -40,7 +40,7 @@ type Demo struct {
 	Out  *say.Output
 	JSON bool
 
-	key, target leasehold.Key // the lock of key guards the item of target
+	key, target leasehold.Key // the lock of key guards the item with the key target
 	item        protocol.Item // the key attributes of target
 	began       time.Time     // the time of the first grant
 	err         error         // first error; after it all later steps do nothing
@@ -65,14 +65,14 @@ func (d *Demo) Play(ctx context.Context) error {
 	d.key, d.target = d.Store.TrialKey(name, "demo"), d.Store.TrialKey(name+"/target", "demo")
 	d.err = d.makeTarget(ctx)
 	err := d.play(ctx)
-	// No other demo uses these keys, so they are deleted whether or not they are held.
+	// Play deletes these keys even if they are still held, because no other demo uses them.
 	within, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer done()
 	return failure.Answer(errors.Join(err, d.Store.Delete(within, d.key, d.target)))
 }
 
-// play kills the first holder, stops the second, and continues it after a third has taken
-// over.
+// play kills the first holder and stops the second. After a third process has taken over,
+// play continues the second.
 func (d *Demo) play(ctx context.Context) error {
 	a, end := d.run(ctx, "a")
 	defer end()
@@ -116,7 +116,7 @@ func (d *Demo) play(ctx context.Context) error {
 	return d.summarize(blocked)
 }
 
-// run starts a process. end kills it.
+// run starts a process. The function end kills that process.
 func (d *Demo) run(ctx context.Context, name string) (r *run, end func()) {
 	if d.err == nil {
 		if r, d.err = d.start(ctx, name); d.err == nil {
@@ -185,7 +185,7 @@ func (d *Demo) say(s Step, format string, args ...any) {
 	case d.err != nil:
 	case d.JSON:
 		s.ElapsedMs = elapsed.Milliseconds()
-		_ = json.NewEncoder(d.Out).Encode(s) // if the reader has gone, SIGPIPE ends the demo
+		_ = json.NewEncoder(d.Out).Encode(s) // the error does not matter: if no process reads the output, SIGPIPE ends the demo
 	default:
 		fmt.Fprintf(d.Out, "%5.1fs  %s  %s\n", elapsed.Seconds(), s.Process, fmt.Sprintf(format, args...))
 	}
@@ -219,8 +219,8 @@ func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	return event{}
 }
 
-// makeTarget creates the item that the lock guards. The item has the form of a lock's
-// record, as it is in the lock table: leasehold ls can read it in any layout.
+// makeTarget creates the item that the lock guards. The item is in the lock table, so it
+// has the form of a lock's record. So leasehold ls can read it in any layout.
 func (d *Demo) makeTarget(ctx context.Context) error {
 	locks, err := d.Store.Client(leasehold.Config{Owner: "demo", Lease: d.Lease})
 	if err != nil {
@@ -232,7 +232,8 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 	return err
 }
 
-// fence is the target's attribute for the highest token that has written to it.
+// fence is the name of the target's attribute for the highest token that has written to the
+// target.
 const fence = "fence"
 
 // write does the fenced work of the run with the given token. The target refuses a write
@@ -256,8 +257,8 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	return refused
 }
 
-// answers reports whether the table can be read. A process that was stopped during a
-// request to a local store blocks the file for all others.
+// answers reports whether the table can be read. If a process was stopped during a request
+// to a local store, it still locks the file, and all others have to wait.
 func (d *Demo) answers(ctx context.Context) bool {
 	_, err := d.Store.Requests().GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: d.item})
 	return err == nil

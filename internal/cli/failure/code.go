@@ -23,12 +23,12 @@ const (
 	CodeNo      = 1 // the answer is no: held, lost, not found, changed, does not fit
 	CodeTrouble = 2 // failure: usage, AWS, network
 
-	CodeNotGranted = 75               // EX_TEMPFAIL of sysexits.h: neither timeout(1), nor env(1), nor a shell exits with it
+	CodeNotGranted = 75               // EX_TEMPFAIL of sysexits.h, chosen because timeout(1), env(1) and shells do not exit with it
 	CodeLost       = 123              // the lock was lost, and leasehold stopped CMD
 	CodeNotRun     = ownrights.NotRun // 125: leasehold failed, CMD was not run
 	CodeNotExec    = 126              // CMD is not executable
 	CodeNoCommand  = 127              // CMD was not found
-	CodeSignal     = 128              // a signal ended the command; the signal's number is added to this code
+	CodeSignal     = 128              // a signal ended the command; the exit code is this code plus the signal's number
 )
 
 // ExitError ends the command with a code. If err is nil, nothing more is
@@ -97,7 +97,7 @@ func Interrupted(err error) error {
 	return nil
 }
 
-// Silent reports whether err is nothing but an exit code.
+// Silent reports whether err contains only an exit code, and no text to print.
 func Silent(err error) bool {
 	var code *ExitError
 	return err == nil || errors.As(err, &code) && code.Err == nil
@@ -111,12 +111,12 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// kinds lists the kinds of error for the user who typed the command. The first kind that
-// fits is used.
+// kinds lists the kinds of error, for the user who typed the command. If several kinds fit
+// an error, the first is used.
 var kinds = []struct {
 	name   string // name in JSON
 	fits   func(error) bool
-	answer bool // the answer is no: nothing has failed
+	answer bool // true if the error is the answer "no" rather than a failure
 }{
 	{"usage", is[*misuse.Error], false},
 	{"held", NotGranted, true},
@@ -137,8 +137,8 @@ var kinds = []struct {
 	{"unknown", func(error) bool { return true }, false},
 }
 
-// Kind returns the value of "error" in an error's JSON, and whether the answer is no: nothing
-// has failed.
+// Kind returns the value of "error" in an error's JSON. answer is true if the error is the
+// answer "no" rather than a failure.
 func Kind(err error) (name string, answer bool) {
 	for _, k := range kinds {
 		if k.fits(err) {
@@ -169,18 +169,19 @@ func didNothing(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) && !errors.Is(err, leasehold.ErrUnknownOutcome) }
 }
 
-// noTable reports whether the table does not exist, according to the library or to
-// DynamoDB. A request that the command itself sent has only DynamoDB's error.
+// noTable reports whether err says that the table does not exist. The error comes from the
+// library or from DynamoDB. If the command itself sent the request, there is only
+// DynamoDB's error.
 func noTable(err error) bool {
 	return errors.Is(err, leasehold.ErrTableNotFound) || is[*types.ResourceNotFoundException](err)
 }
 
 // subject is the subject of a library's error.
 type subject struct {
-	key     leasehold.Key // empty if there is none or there are several
+	key     leasehold.Key // empty if the error has no key or several keys
 	table   string        // the table in the error's text; the user has named it
 	record  *leasehold.Record
-	damaged bool // the record is damaged: the text contains a command for the key
+	damaged bool // true if the record is damaged; then the error's text contains a command for the key
 }
 
 func subjectOf(err error) subject {

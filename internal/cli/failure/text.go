@@ -32,7 +32,8 @@ func Text(err error, where string) string {
 	sdk, sent := as[*smithy.OperationError](err)
 	switch {
 	case isLost && lost.Err != nil:
-		// The lost lock's text contains the last renewal's error, which is shortened here.
+		// The text of a lost lock contains the error of the last renewal. That error is
+		// shortened here.
 		brief := *lost
 		brief.Err = nil
 		return strings.ReplaceAll(visible.OneLine(Brief(err)), visible.OneLine(Brief(lost)), visible.OneLine(Brief(&brief))) + ": " + Reason(lost.Err)
@@ -68,8 +69,8 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit names the flag that makes the layout fit, for the error of a feature that the
-// layout lacks.
+// unfit returns advice if err is the error of a feature that the layout lacks. The advice
+// names the flag to leave out or to add.
 func unfit(err error) string {
 	lacks, is := as[*leasehold.UnsupportedError](err)
 	switch {
@@ -122,7 +123,8 @@ func (e *like) Error() string { return e.text }
 func (e *like) Unwrap() error { return e.err }
 
 // insides lists the parts of errors in which libraries describe themselves, with plain
-// replacements. They are compiled at their first use: most commands need none.
+// replacements. The expressions are compiled at their first use, because most commands need
+// none.
 var insides = sync.OnceValue(func() []inside {
 	return []inside{
 		{regexp.MustCompile(`operation error DynamoDB: \w+, `), ""},
@@ -168,7 +170,7 @@ func reason(err error) string {
 		return said
 	}
 	text := err.Error()
-	_, malformed, isMalformed := strings.Cut(text, "malformed HTTP") // net/http's error has no type
+	_, malformed, isMalformed := strings.Cut(text, "malformed HTTP") // compared as text, because net/http's error has no type of its own
 	var address *net.OpError
 	var link *url.Error
 	switch {
@@ -184,9 +186,9 @@ func reason(err error) string {
 	return visible.Message(text)
 }
 
-// own returns the reason why a request failed that was answered or was never sent. It
-// returns false for any other request. The advice is part of such a reason, and applies
-// even if a wait has ended since.
+// own returns the reason why a request failed, if that request was answered or was never
+// sent. It returns false for any other request. Such a reason contains its advice, which
+// applies even if a wait has ended since.
 func own(err error) (string, bool) {
 	switch {
 	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the metadata service

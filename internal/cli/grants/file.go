@@ -20,7 +20,7 @@ import (
 // Standard means standard input and output.
 const Standard = "-"
 
-// maxGrantSize is a limit in bytes: a longer file contains no grant.
+// maxGrantSize is the limit for a grant file, in bytes. A longer file contains no grant.
 const maxGrantSize = 1 << 20
 
 // File is the store of one grant: a regular file, or the standard streams. A regular file is
@@ -28,8 +28,8 @@ const maxGrantSize = 1 << 20
 type File struct {
 	path   string // the user's path, or Standard
 	file   string // the regular file: path without symbolic links
-	before []byte // its content when it was opened; nil if it did not exist
-	Grant  Grant  // set by Read
+	before []byte // content of the file when it was opened; nil if it did not exist
+	Grant  Grant  // the grant in the file, set by Read
 }
 
 // Open prepares to write a grant to path. It refuses a file with content other than a
@@ -52,8 +52,8 @@ func Open(path string) (*File, error) {
 	return g, g.CheckWritable()
 }
 
-// Read reads the grant to renew or to release, and prepares to replace or remove it there.
-// It is called before any request is sent.
+// Read reads the grant to renew or to release, and prepares to replace or remove the grant
+// in its file. It is called before any request is sent.
 func Read(path string, stdin io.Reader) (*File, error) {
 	g, from := &File{path: path}, path
 	var err error
@@ -98,11 +98,12 @@ func unusable(path string, err error) error {
 	return misuse.Errorf("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// RefuseHeld refuses to replace a grant that may still be held. A grant of the lock that is
-// about to be acquired may be replaced: once the lock is granted again, that grant has ended.
+// RefuseHeld refuses to replace a grant that may still be held. It allows this only for a
+// grant of the lock that is about to be acquired. That grant has ended once the lock is
+// granted again.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
-	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // a table of the same name in another store has another lock
+	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // in another store, a table with the same name has another lock
 		return nil
 	}
 	if end := leaseEnds(in); now.Before(end) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzGrantFile parses files for --grant. A file that is accepted as a grant is written as
-// the same grant, and no prefix of it is accepted.
+// FuzzGrantFile parses files for --grant. If a file is accepted, the grant that is written
+// is the same as the grant that was read. No prefix of such a file is accepted.
 func FuzzGrantFile(f *testing.F) {
 	for _, seed := range []string{
 		`{"table":"locks","key":"job","owner":"web/812","token":42,"grant":"g","versions":["v"],"leaseMs":600000,"trustedUntil":"2026-11-21T12:00:00.000Z","file":"/var/lib/leasehold/locks.db"}`,
@@ -30,7 +30,7 @@ func FuzzGrantFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, ok := parse(written)
-		again.TrustedUntil = g.TrustedUntil // the time is written to the millisecond
+		again.TrustedUntil = g.TrustedUntil // the file has the time only to the millisecond, so the times are made equal
 		if !ok || !reflect.DeepEqual(again, g) {
 			t.Errorf("%q reads as %+v, which was written as %s and read as %+v", b, g, written, again)
 		}

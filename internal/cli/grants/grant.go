@@ -76,8 +76,8 @@ func parse(b []byte) (Grant, bool) {
 	return g, err == nil && g.ID != "" && g.Table != ""
 }
 
-// leaseEnds returns when the lease of a grant expires by this machine's clock: TrustedUntil
-// plus the margin, which is a tenth of the lease.
+// leaseEnds returns the time on this machine's clock at which the lease of a grant expires.
+// This is TrustedUntil plus the margin, which is a tenth of the lease.
 func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
 // PlaceOf returns the place of this store.
@@ -87,16 +87,16 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 	}
 	o := s.Home.Options()
 	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint), Layout: s.Layout.Name()}
-	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // an ARN contains the account
-		if c, err := o.Credentials.Retrieve(ctx); err == nil { // the credentials are cached for the next requests
+	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // not needed for an ARN, which contains the account
+		if c, err := o.Credentials.Retrieve(ctx); err == nil { // this costs the next requests nothing, because the credentials are cached for them
 			at.Account = c.AccountID
 		}
 	}
 	return at
 }
 
-// differs returns the first difference between two places that would make a grant of one
-// seem lost in the other. It returns "" if no difference is known.
+// differs returns the first difference between two places because of which a grant made in
+// one would seem lost in the other. It returns "" if no difference is known.
 func (p Place) differs(from Place) string {
 	switch {
 	case p == Place{} || from == Place{}:
@@ -113,15 +113,15 @@ func (p Place) differs(from Place) string {
 	return ""
 }
 
-// RefuseOther refuses a store other than the grant's own. asked is the endpoint that a flag
-// names, if any.
+// RefuseOther returns an error if the store is not the grant's own. asked is the endpoint
+// that a flag names, if any.
 func (g Grant) RefuseOther(here Place, asked string) error {
 	switch what := g.At.differs(here); what {
 	case "":
 		return nil
 	case "--endpoint-url":
 		if asked != "" && asked != g.At.EndpointURL {
-			return nil // the user asked for this endpoint, as a server can move: see explain
+			return nil // accepted, because the user asked for this endpoint and a server can move: see explain
 		}
 		return misuse.Errorf("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
 			g.Table, g.At, here)
@@ -131,22 +131,23 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 }
 
 // UseStore sets the flags to the table of the grant and its layout. Like all flags, they
-// override the environment. It refuses flags that name another table, because the grant
-// would seem lost there. Only --endpoint-url may differ, as a server can move.
+// override the environment. UseStore refuses flags that name another table, because the
+// grant would seem lost there. Only --endpoint-url may name something else, because a
+// server can move.
 func (g Grant) UseStore(f *store.Settings) error {
 	if f.Table != "" && f.Table != g.Table {
 		return misuse.Errorf("the grant is from table %s, not %s", g.Table, f.Table)
 	}
 	if g.At == (Place{}) {
-		return nil // written by the library, which stores only the table
+		return nil // the library wrote this grant, and the library stores only the table
 	}
 	if _, err := os.Lstat(g.At.File); g.At.File != "" && errors.Is(err, fs.ErrNotExist) {
 		return misuse.Errorf("the grant is from table %s in %s, and that file does not exist", g.Table, g.At.File)
 	}
 	file, err := filepath.Abs(f.File)
 	switch made := g.At.String(); {
-	// Another layout may fit the table and yet write records that the table's library cannot
-	// read.
+	// A layout given by a flag must be the grant's layout. Another layout may fit the
+	// table, but write records that the library which uses the table cannot read.
 	case f.Layout.Given && g.At.Layout != "" && f.Layout.Value != g.At.Layout:
 		return g.refuseFlag("--layout", f.Layout.Value, "layout "+g.At.Layout)
 	case f.File != "" && (err != nil || file != g.At.File):
@@ -157,7 +158,7 @@ func (g Grant) UseStore(f *store.Settings) error {
 	f.Table, f.File, f.Region, f.OfGrant = g.Table, g.At.File, g.At.Region, g.At.File == ""
 	f.Endpoint = cmp.Or(f.Endpoint, g.At.EndpointURL)
 	if g.At.Layout != "" {
-		_ = f.Layout.Set(g.At.Layout) // any text is accepted
+		_ = f.Layout.Set(g.At.Layout) // the error can be ignored, because any text is accepted
 	}
 	return nil
 }
@@ -166,21 +167,21 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return misuse.Errorf("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant in the store here. It refuses a copy of the grant from before
-// another renewal, since otherwise two processes would hold the grant.
+// Resume renews the grant in the store here. It refuses a copy of the grant that was made
+// before another renewal. Otherwise two processes could hold the grant.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
 }
 
-// maxRenewalsFollowed is how often ResumeToRelease repeats if another process renews the
-// grant at the same time.
+// maxRenewalsFollowed limits how often ResumeToRelease tries again if another process
+// renews the grant at the same time.
 const maxRenewalsFollowed = 5
 
-// ResumeToRelease is Resume for a grant that is to be released. A copy of the grant from
-// before a renewal suffices: the output of the renewal may have been lost, and grant, token
-// and owner are the same. ResumeToRelease renews for at least the duration least, since a
-// shorter lease would be refused. The release then ends the lease.
+// ResumeToRelease is Resume for a grant that is to be released. It accepts a copy of the
+// grant that was made before a renewal. The output of that renewal may have been lost;
+// grant, token and owner are the same. ResumeToRelease renews for at least the duration
+// least, because a shorter lease would be refused. The release then ends the lease.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // a zero lease means that the grant is damaged
 		g.Lease = max(g.Lease, least)
@@ -197,7 +198,8 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	return lock, g.explain(here, err)
 }
 
-// explain returns the possible meaning of a grant's loss.
+// explain returns err. If err reports that the grant is lost, explain adds what else this
+// may mean.
 func (g Grant) explain(here Place, err error) error {
 	switch {
 	case !errors.Is(err, leasehold.ErrLost):
@@ -229,8 +231,8 @@ func Ended(err error) bool {
 	return err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, new(*unsureError))
 }
 
-// renewedSince returns the record if the grant could not be resumed because of a renewal
-// after the grant was written to its file. Otherwise it returns nil.
+// renewedSince returns the record if the grant could not be resumed because it was renewed
+// after it was written to its file. Otherwise it returns nil.
 func (g Grant) renewedSince(err error) *leasehold.Record {
 	var lost *leasehold.LostError
 	if !errors.As(err, &lost) || lost.By == nil {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzHeld parses LEASEHOLD_HELD, which a run passes on to its CMD. For any content, the
-// keys of an inner run are added to it, and are found again.
+// FuzzHeld parses values of LEASEHOLD_HELD, which a run passes on to its CMD. Whatever the
+// value is, the keys of an inner run are added to it and are found in it again.
 func FuzzHeld(f *testing.F) {
 	for _, seed := range []string{
 		`[{"key":"job","table":"locks","store":"/f","grant":"g"}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","grant":"h"}]`,
@@ -19,7 +19,7 @@ func FuzzHeld(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value, key, table string) {
 		if !utf8.ValidString(key) || !utf8.ValidString(table) || strings.ContainsRune(value, 0) {
-			return // no key or environment can contain these
+			return // skipped, because no key and no environment can contain these bytes
 		}
 		env := envWith(value)
 		held := outerKeys(env)

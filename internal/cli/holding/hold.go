@@ -23,7 +23,7 @@ type Hold struct {
 	renewals *renewals
 
 	name  string            // the key that the user named, also for a permit
-	locks []*leasehold.Lock // at least one, in the order of their keys
+	locks []*leasehold.Lock // the held locks, at least one, in the order of their keys
 	group *leasehold.Group  // set for several keys; nil otherwise
 
 	running atomic.Bool // true while CMD runs
@@ -31,7 +31,7 @@ type Hold struct {
 
 func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
 
-// Context ends when the first of the locks is lost.
+// Context returns a context that ends when the first of the locks is lost.
 func (h *Hold) Context() context.Context {
 	if h.group != nil {
 		return h.group.Context()
@@ -72,7 +72,7 @@ func (h *Hold) keys() []leasehold.Key {
 	return keys
 }
 
-// Detach turns the hold into a grant, which outlives the command.
+// Detach turns the hold into a grant. The grant remains when the command ends.
 func (h *Hold) Detach() (leasehold.Grant, error) { return h.first().Detach() }
 
 // TakeBack releases a grant that Detach has made and that no other process has. A signal
@@ -87,27 +87,27 @@ func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 	return lock.Release(ctx)
 }
 
-// Run runs CMD under the hold until it has ended. If Run returns an error, CMD did not run,
-// and the hold is released. The error carries the exit code. Otherwise the caller must call
-// Finish.
+// Run runs CMD under the hold until CMD has ended. If Run returns an error, CMD did not
+// run, and the hold is released. That error carries the exit code. If Run returns no error,
+// the caller must call Finish.
 func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	outer := h.outerValue()
-	cmd := *j.Cmd // a copy, as elect runs the command again
+	cmd := *j.Cmd // a copy of the command, because elect runs the command again
 	cmd.Env = h.environ(outer)
 	j.Cmd = &cmd
-	if h.first().Token() != 0 { // a zero token would not be unique to this run
+	if h.first().Token() != 0 { // a zero token means that the value would not be unique to this run
 		j.Held = heldVariable + "=" + outerBegins(outer)
 	}
 	if seat := h.seeker.seat; seat != nil {
 		resign := make(chan struct{})
-		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // the seat accepts each of its own terms
+		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // the error can be ignored, because the seat accepts each of its own terms
 		j.Resign = resign
 	}
 	h.running.Store(true)
 	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, h.say())
 	h.running.Store(false)
 	if err != nil {
-		_ = h.free(context.Background(), ReleaseLimit, false) // if the release fails, the key becomes free when the lease expires
+		_ = h.free(context.Background(), ReleaseLimit, false) // the error can be ignored: if the release fails, the key becomes free when the lease expires
 	}
 	return ended, err
 }
@@ -127,7 +127,8 @@ func (h *Hold) Finish(ended process.Ended) error {
 	lost, why := h.Err(), h.renewals.why()
 	done := ended.Code == 0 && !ended.Stopped && lost == nil && h.seeker.wanted.Once != nil
 	if done && ended.Cut {
-		// Many programs that are asked to end exit with 0 in the middle of their work.
+		// Many programs exit with 0 when they are asked to end, even in the middle of their
+		// work.
 		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
 		done = false
 	}
@@ -162,10 +163,10 @@ func stopped(lost error, isStopped bool) error {
 	return failure.Like(lost, lost.Error()+"; CMD had already ended")
 }
 
-// late returns the error if CMD was stopped, and ended before trust in the lock did. No
-// other client had been granted the lock. A renewal may even have succeeded since, but it
-// counts as a loss that CMD was stopped. why is the reason why the last renewal failed, or
-// empty if it succeeded.
+// late returns the error of a CMD that was stopped and has ended before trust in the lock
+// did. So no other client had been granted the lock. A renewal may even have succeeded
+// since. But because CMD was stopped, this counts as a loss. why is the reason why the last
+// renewal failed, or empty if it succeeded.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -173,18 +174,20 @@ func late(keys, why string) error {
 	return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", keys, why))
 }
 
-// These limit how long this process waits for a release. A release that is not complete when
-// the process ends is abandoned: the key becomes free when its lease expires.
+// These limit how long this process waits for a release. If a release is not complete when
+// the process ends, it is abandoned. Then the key becomes free when its lease expires.
 const (
 	// ReleaseLimit is how long a signal has to wait for the release after CMD has ended, or
 	// for the outcome of a grant that is renewed or taken back.
 	ReleaseLimit = 5 * time.Second
 
-	// lostReleaseLimit applies to a lost lock, whose release can only free the key sooner.
+	// lostReleaseLimit applies to a lost lock. Its release can only make the key free
+	// sooner.
 	lostReleaseLimit = time.Second
 
-	// keyReleaseLimit applies to a key that no other client could acquire otherwise. The user
-	// waits that long for a command whose work is done.
+	// keyReleaseLimit applies to a key that no other client could otherwise acquire before
+	// the lease expires. The user waits up to this long for a command that has done its
+	// work.
 	keyReleaseLimit = 30 * time.Second
 
 	// releaseUnsaid is how long a release may take before it is reported.
@@ -207,9 +210,9 @@ func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Dur
 	return max(min(lease, keyReleaseLimit), ReleaseLimit)
 }
 
-// release releases the hold after CMD has ended, and reports a release that takes long. A
-// signal ends the wait, but not before ReleaseLimit. If done is true, the record stores
-// that the work is done.
+// release releases the hold after CMD has ended. It reports a release that takes long. A
+// signal ends the wait for the release, but not before ReleaseLimit has passed. If done is
+// true, the record stores that the work is done.
 func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	limit := h.releaseLimit(ended, lost, done)
 	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
@@ -218,7 +221,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
 		}
 	}
-	if ended.Stopped && lost == nil { // reported at once, as the release of a lock that could not be renewed may fail as well
+	if ended.Stopped && lost == nil { // reported at once: the lock could not be renewed, so its release may fail as well
 		tell()
 	} else if limit > lostReleaseLimit {
 		defer time.AfterFunc(releaseUnsaid, tell).Stop()
@@ -234,9 +237,9 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	return h.free(ctx, limit, done)
 }
 
-// free releases the locks, and waits until ctx ends or limit has passed. A release that
-// stores a mark continues in the client until the lease ends, whatever its context: ctx ends
-// only the wait, and closing the client ends the release.
+// free releases the locks. It waits until ctx ends or limit has passed. If done is true,
+// the release stores a mark and does not end with ctx. Then ctx ends only the wait, and the
+// client continues the release until the lease ends or the client is closed.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)
@@ -260,11 +263,11 @@ func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 // the renewals of a lock begin to fail, and one when they succeed again.
 type renewals struct {
 	say     *say.Messages
-	where   string        // the store's name in messages
+	where   string        // name of the store in messages
 	renewed chan struct{} // receives a value after each successful renewal
 
 	mu     sync.Mutex
-	failed map[leasehold.Key]failing // keys whose last renewal failed
+	failed map[leasehold.Key]failing // keys with a failed last renewal
 }
 
 // failing describes the failing renewals of a key.
@@ -273,7 +276,7 @@ type failing struct {
 	answer error // last error that was an answer, if later renewals had no answer; otherwise nil
 }
 
-// then returns the state after one more failure.
+// then returns the state after one more failure, with the error err.
 func (f failing) then(err error) failing {
 	switch {
 	case !failure.IsTimeout(err):
@@ -322,9 +325,9 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	return before
 }
 
-// why returns the reason why the last renewal of one of the keys failed, or "" if no last
-// renewal failed. If later renewals had no answer, it includes the last answer, as a
-// timeout says less.
+// why returns the reason why the last renewal of one of the keys failed. It returns "" if
+// no key has a failed last renewal. If renewals timed out after an answer, the reason
+// includes the answer, because a timeout says less.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

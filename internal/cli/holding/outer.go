@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// heldVariable contains the keys of all runs around CMD as JSON. LEASEHOLD_KEY names only
-// the innermost.
+// heldVariable names the variable that contains the keys of all runs around CMD, as JSON.
+// LEASEHOLD_KEY contains only the innermost key.
 const heldVariable = "LEASEHOLD_HELD"
 
 // outerKey is a key held by a leasehold run or elect that this process runs under.
@@ -37,7 +37,7 @@ func outerKeys(lookup func(string) (string, bool)) []outerKey {
 	var held []outerKey
 	value, _ := lookup(heldVariable)
 	if json.Unmarshal([]byte(value), &held) != nil {
-		return nil // leasehold did not write this value
+		return nil // the value cannot be parsed, so leasehold did not write it
 	}
 	return held
 }
@@ -52,12 +52,13 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// refuseNested refuses to wait for a key that an outer run holds: the outer run waits for
-// this process to end. If one of several keys suffices, refuseNested removes the keys that
-// outer runs hold, unless no key would remain.
+// refuseNested refuses to wait for a key that an outer run holds. Such a wait could not
+// succeed, because the outer run waits for this process to end. If one of several keys
+// suffices, refuseNested removes the keys that outer runs hold, unless no key would remain.
 //
 // A process that runs under one permit must not wait for another permit: if all holders
-// waited, no holder would ever get one. The process may try without waiting.
+// waited, no holder would ever get one. But the process may try to acquire one without
+// waiting.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {
@@ -101,8 +102,8 @@ func (s *Seeker) isHere(h outerKey) bool {
 }
 
 // heldByOuter reports whether an outer run still holds key. The run may have ended while
-// this process continues. The record shows whether the run still holds the key, because it
-// contains the id of the run's grant. This works whatever name the table has.
+// this process continues. So heldByOuter reads the record, and compares its grant id with
+// the run's grant id. This works whatever name the table has.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	outer := s.outerRuns(key)
 	if len(outer) == 0 {
@@ -135,16 +136,17 @@ func (h *Hold) outerValue() string {
 	}
 	b, err := json.Marshal(held)
 	if err != nil {
-		panic(err) // cannot happen: only strings
+		panic(err) // cannot happen, because the value contains only strings
 	}
 	return string(b)
 }
 
-// outerBegins returns the prefix of LEASEHOLD_HELD that CMD and all CMDs of inner runs
-// have. It is unique, as it contains the id of the grant.
+// outerBegins returns a prefix of LEASEHOLD_HELD. CMD and the CMDs of all inner runs have
+// this prefix in their environment. The prefix is unique, because it contains the id of the
+// grant.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 
-// setForCMD lists the variables that CMD receives from this run only.
+// setForCMD lists the variables that only this run sets for CMD. CMD does not inherit them.
 var setForCMD = append([]string{
 	"LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
 	"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable,
@@ -158,7 +160,7 @@ func (h *Hold) environ(outer string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(setForCMD, name)
 	})
-	set := func(name, value string, unless ...bool) { // set ignores a variable with an empty value
+	set := func(name, value string, unless ...bool) { // the function set does nothing if value is empty
 		if value != "" && !slices.Contains(unless, true) {
 			env = append(env, name+"="+value)
 		}
@@ -166,7 +168,7 @@ func (h *Hold) environ(outer string) []string {
 	local, one := s.File != "", len(h.locks) == 1
 	set("LEASEHOLD_KEY", h.name) // the key that the user named, also for a permit
 	set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
-	set("LEASEHOLD_OWNER", lock.Record().Owner) // not every layout stores an owner
+	set("LEASEHOLD_OWNER", lock.Record().Owner) // empty in a layout that does not store an owner
 	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
 	set("LEASEHOLD_FILE", s.File)
 	set("LEASEHOLD_TABLE", s.Table, local && s.Table == store.DefaultTable)
@@ -180,7 +182,7 @@ func (h *Hold) environ(outer string) []string {
 	return env
 }
 
-// lines returns one line for each lock.
+// lines returns one line for each lock l: of(l).
 func (h *Hold) lines(of func(*leasehold.Lock) string) string {
 	var all []string
 	for _, l := range h.locks {

@@ -19,30 +19,30 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// User is the user of a hold, with the settings, the output and CMD's environment.
+// User describes the user of a hold: the settings, the output and CMD's environment.
 type User struct {
 	Settings *store.Settings
 	Environ  []string // environment for CMD, as KEY=VALUE
 	Say      *say.Messages
 	Now      func() time.Time
-	Orphaned <-chan struct{} // closed when the process that started this one has ended; nil if this process should continue
+	Orphaned <-chan struct{} // channel that is closed when the process that started this one has ended; nil if this process is to continue after that
 }
 
-// Seeker acquires a hold once, or term after term.
+// Seeker acquires a hold once, or once for each term of an election.
 type Seeker struct {
 	user    User
 	store   *store.Store
 	wanted  Wanted
 	signals *process.Signals
-	locks   *leasehold.Client                     // kept for the next terms; nil before the first
+	locks   *leasehold.Client                     // client that is kept for the next terms; nil before the first term
 	follow  atomic.Pointer[func(leasehold.Event)] // receives the events of locks
-	seat    *election.Election                    // an election with locks; nil unless leadership is wanted
+	seat    *election.Election                    // election that uses locks; nil unless leadership is wanted
 	wait    *wait                                 // wait of the last term; nil before the first
 	former  string                                // the grant of the last term; empty before the first
 }
 
-// Seek returns a Seeker. It catches signals until Close is called: they end the wait or are
-// passed to CMD.
+// Seek returns a Seeker. The Seeker catches signals until Close is called. A signal ends
+// the wait for the hold, or is passed on to CMD.
 func Seek(user User, s *store.Store, w Wanted) *Seeker {
 	signals := process.CatchSignals()
 	signals.Orphaned = user.Orphaned
@@ -62,8 +62,8 @@ func (s *Seeker) closeLocks() {
 	}
 }
 
-// openLocks opens a lock client unless the client of the previous term is open. That client
-// recognizes records that the previous term left in the table.
+// openLocks opens a lock client, unless the client of the previous term is still open. The
+// client of the previous term recognizes records that the previous term left in the table.
 func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
 		return nil
@@ -104,12 +104,12 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 		h, err = s.ask(ctx, s.wanted)
 	}
 	if waited || s.wanted.wasTooShort(err) {
-		s.closeLocks() // requests of the old client end here, so they cannot interfere later
+		s.closeLocks() // this ends the old client's requests, so they cannot interfere later
 		h, err = s.ask(ctx, s.wanted.withoutWait())
 		err = s.wanted.afterWait(err, time.Since(began))
 	}
 	s.wait.end()
-	s.store.Trouble.Pause(true) // from now on, failing renewals are reported instead of trouble with requests
+	s.store.Trouble.Pause(true) // a hold is not waited for now, so failing renewals are reported instead of trouble with requests
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		switch {
 		case e.Kind == leasehold.EventWaiting && w.Saw != nil:
 			w.Saw(*e.Holder)
-		case e.Kind != leasehold.EventWaiting && !w.Detached: // not reported for a detached hold, as its grant contains all other information
+		case e.Kind != leasehold.EventWaiting && !w.Detached: // only waiting events of a detached hold are reported, because its grant contains all other information
 			s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
 			h.renewals.event(e)
 		}
@@ -205,26 +205,26 @@ func acquireOne(ctx context.Context, locks *leasehold.Client, w Wanted) (*leaseh
 	return counted.Acquire(ctx, w.options()...)
 }
 
-// Wanted describes the requested hold: the lock of a key by default.
+// Wanted describes the requested hold. By default this is the lock of a key.
 type Wanted struct {
-	Keys    []string // at least one, each once
+	Keys    []string // names of the keys, at least one, without duplicates
 	SortKey string   // sort key of each key; empty if the table has none
-	Any     bool     // one of the keys suffices
+	Any     bool     // true if one of the keys suffices
 
 	Permits int // number of permits of the key's semaphore, one of which is acquired; zero if the key is a lock
 
-	Leads bool   // leadership under the key
-	Value string // the leader's value for observers
+	Leads bool   // true if leadership under the key is wanted
+	Value string // value of the leader, for observers
 
-	NoWait   bool          // does not wait for a live holder; a holder that appears dead is observed for its lease
-	Wait     time.Duration // zero means no limit
+	NoWait   bool          // true if the command does not wait for a live holder; it still observes a holder that appears dead, for its lease
+	Wait     time.Duration // limit for the wait; zero means no limit
 	Waited   time.Duration // part of Wait that has passed while the store was opened
 	Lease    time.Duration
 	Owner    string                  // name of the owner; empty means the library's default
 	Data     leasehold.RecordOption  // option that stores data in the record; nil if there is no data
-	Once     leasehold.AcquireOption // the work is done once, for a label or in a period; nil if it is done at each grant
-	Detached bool                    // the grant outlives the command
-	Saw      func(leasehold.Record)  // receives each holder that Acquire waits for, with the record that was seen first; nil if not needed
+	Once     leasehold.AcquireOption // option to do the work once for a label or in a period; nil if the work is done at each grant
+	Detached bool                    // true if the grant is to remain after the command has ended
+	Saw      func(leasehold.Record)  // called with each holder that Acquire waits for, with the record that was seen first; nil if not needed
 }
 
 // keys returns the keys that the user has named.

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	repeatAfter = time.Minute // time between two identical lines
-	placeAfter  = time.Second // time between reports of two queue positions, which may change many times a second
-	tryingAfter = time.Second // delay until the wait of -n for a holder that appears dead is reported
+	repeatAfter = time.Minute // time after which an identical line is repeated
+	placeAfter  = time.Second // least time between reports of two queue positions, because the position may change many times a second
+	tryingAfter = time.Second // with -n, the wait for a holder that appears dead is reported only after this time
 )
 
-// wait reports the holder of a key while the command waits for it. On a terminal it rewrites
-// one line every second. Elsewhere it writes one line when the wait begins and then one a
-// minute, however often the holder changes, and one more for each new position in the queue.
-// Each report is also an event, even on a terminal.
+// wait reports the holder of a key while the command waits for the key. On a terminal it
+// rewrites one line every second. Elsewhere it writes one line when the wait begins, and
+// then one line a minute, however often the holder changes. It also writes one line for
+// each new position in the queue. Each report is also an event, even on a terminal.
 //
-// These limits apply to all waits of a process together: terms of an election may change every
-// second.
+// These limits apply to all waits of a process together, because terms of an election may
+// change every second.
 type wait struct {
 	say  *say.Messages
 	now  func() time.Time
@@ -38,14 +38,14 @@ type wait struct {
 
 	mu      sync.Mutex
 	event   leasehold.Event // last event of the wait, with the holder; zero before the first
-	over    bool            // the call that sent event has ended, for example by a grant
-	place   int             // position in the record's queue, from 1; 0 if not queued
-	all     *allHeld        // all holders, including event's; nil if there is one holder
+	over    bool            // true if the call that sent event has ended, for example by a grant
+	place   int             // position in the record's queue, from 1; 0 if this client is not in the queue
+	all     *allHeld        // all holders, including the holder in event; nil if there is only one holder
 	grants  map[leasehold.Key]string
-	former  string    // the grant of this process's last term; empty for none
-	checks  bool      // the key was seen with the former grant, and this was reported
-	holders int       // holders seen so far
-	trying  bool      // -n: wait only for a holder that appears dead
+	former  string    // grant of this process's last term; empty if there is none
+	checks  bool      // true if the key was seen with the grant in former, and this was reported
+	holders int       // number of holders seen so far
+	trying  bool      // true with -n: the command waits only for a holder that appears dead
 	seenAt  time.Time // when the first holder was seen; zero before that
 	told    told      // the last report: an event, or a line that is not rewritten
 
@@ -73,9 +73,9 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait returns a wait that follows earlier, the previous wait of this process, which has
-// ended. earlier is nil for the first wait. former is the grant of the term that earlier
-// led to, or empty.
+// newWait returns a wait that follows the wait earlier. earlier is the previous wait of
+// this process, which has ended; it is nil for the first wait. former is the grant of the
+// term that followed earlier, or empty.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
@@ -109,10 +109,10 @@ func (w *wait) end() {
 	w.say.Clear()
 }
 
-// saw records an event of the client. A waiting event has the holder of the key, or of one
-// of its permits. The holder of a permit is not reported until all permits were seen held,
-// because another permit may be free. The end of a call ends the reports until the next
-// waiting event.
+// saw records an event of the client. A waiting event contains the holder of the key, or
+// the holder of one of its permits. The holder of a permit is not reported until all
+// permits were seen held, because another permit may be free. When the call ends, the
+// reports end until the next waiting event.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +148,7 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	if w.seenAt.IsZero() {
 		w.seenAt = w.now()
 	}
-	if !w.trying { // most attempts with -n end at once
+	if !w.trying { // with -n nothing is reported here, because most attempts end at once
 		w.report()
 	}
 }
@@ -164,7 +164,7 @@ func (w *wait) holdersSeen() int {
 	return w.holders
 }
 
-// report writes the line and the event that are due. w.mu is held.
+// report writes the line and the event that are due. The caller must hold w.mu.
 func (w *wait) report() {
 	now := w.now()
 	if w.event.Holder == nil || w.over || w.trying && now.Sub(w.seenAt) < tryingAfter {
@@ -176,7 +176,7 @@ func (w *wait) report() {
 	} else if due {
 		w.say.Text("%s", w.text(now))
 	}
-	if due && !w.trying { // -n reports no wait to programs
+	if due && !w.trying { // with -n, a wait is not reported as an event, which is for programs
 		w.tell(w.event, w.holders)
 	}
 }
@@ -204,14 +204,15 @@ func (w *wait) text(now time.Time) string {
 
 // allHeld collects the holders that are seen during a wait for a permit, or for one of several keys. It is safe for concurrent use.
 type allHeld struct {
-	text  string          // text that is shown if all keys or permits are held
+	text  string          // text to show when all keys or permits are held
 	n     int             // number of keys or permits
-	keys  []leasehold.Key // the keys in the user's order; nil for permits
+	keys  []leasehold.Key // the keys in the order in which the user named them; nil for permits
 	mu    sync.Mutex
 	owner map[leasehold.Key]string
 }
 
-// allHeld returns nil if there is one holder to wait for, or if all keys are wanted.
+// allHeld returns an allHeld for the wait. It returns nil if there is one holder to wait
+// for, or if all keys are wanted.
 func (w *Wanted) allHeld(keys []leasehold.Key) *allHeld {
 	owner := map[leasehold.Key]string{}
 	switch {
@@ -231,7 +232,7 @@ func (a *allHeld) add(r leasehold.Record) (complete bool) {
 	return len(a.owner) >= a.n
 }
 
-// String names the holders, in the order of their keys.
+// String returns the text and the names of the holders, in the order of their keys.
 func (a *allHeld) String() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -267,13 +268,14 @@ func (e *allHeldError) Error() string {
 
 func (e *allHeldError) Unwrap() error { return e.err }
 
-// A waiter that waits for less than a lease never sees a dead holder's lease expire, however
-// often it tries. So after such a short wait, the keys are requested as with -n: a holder
-// that appears dead is observed for its lease.
+// If a waiter waits for less than a lease, it never sees a dead holder's lease expire,
+// however often it tries. So after such a short wait, the command requests the keys once
+// more, as with -n. Then it observes a holder that appears dead for the holder's lease.
 
-// wasTooShort reports whether the wait has ended with err because of a holder that was not
-// observed for its lease. A lock under a shared lease does not show the length of the lease,
-// and the error of several keys shows only one holder.
+// wasTooShort reports whether the wait has ended with err because a holder was not observed
+// for its whole lease. It also returns true if that is unknown: a lock under a shared lease
+// does not show the length of the lease, and the error of several keys shows only one
+// holder.
 func (w Wanted) wasTooShort(err error) bool {
 	var held *leasehold.HeldError
 	var waited *failure.WaitedError
@@ -297,13 +299,14 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 	return err
 }
 
-// afterSilence returns err, which has ended a wait, if requests were answered during the
-// wait. If no request was answered, it is unknown whether the key is held. A script that
-// skips work while another process does it must not treat an unknown state as an answer.
+// afterSilence returns the error of a wait that err has ended. If requests were answered
+// during the wait, it returns err. If no request was answered, it is unknown whether the
+// key is held, so afterSilence returns another error. A script that skips work while
+// another process does it must not take this unknown state for an answer.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	var waited *failure.WaitedError
 	if answers > 0 || !errors.As(err, &waited) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
-		return err // the key is held, or the error itself describes the failure
+		return err // requests were answered, or the key is held, or err itself describes the failure
 	}
 	return &leasehold.OpError{Op: "acquire", Table: table, Key: key, Err: context.DeadlineExceeded}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// userAt returns a User with messages that go to w, and with the clock now.
+// userAt returns a User that writes its messages to w, and reads the clock now.
 func userAt(w io.Writer, now func() time.Time) User {
 	return User{Say: say.NewMessages(&say.Output{To: w}), Now: now}
 }
@@ -25,7 +25,7 @@ func userAt(w io.Writer, now func() time.Time) User {
 // see records a waiting event. It returns how many events the wait has written so far.
 func (w *wait) see(r leasehold.Record, place int, all *allHeld, told *[]int) int {
 	w.mu.Lock()
-	w.tell = func(e leasehold.Event, _ int) { *told = append(*told, e.Position) } // called with w.mu held
+	w.tell = func(e leasehold.Event, _ int) { *told = append(*told, e.Position) } // the wait calls this function while it holds w.mu
 	w.mu.Unlock()
 	w.saw(leasehold.Event{Kind: leasehold.EventWaiting, Holder: &r, Position: place}, all)
 	return len(w.positions(told))
@@ -44,7 +44,7 @@ func TestWaitIsReportedOnceAMinuteWhileHoldersChange(t *testing.T) {
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
 	var told []int
 	const minutes = 5
-	for i := range minutes * 600 { // ten holders a second
+	for i := range minutes * 600 { // the holder changes ten times a second
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
 		w.see(r, 0, nil, &told)
 		now = now.Add(time.Second / 10)
@@ -139,7 +139,7 @@ func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
 	type seen struct {
 		at     time.Duration
 		place  int
-		events int // events so far
+		events int // number of events so far
 	}
 	for name, c := range map[string][]seen{
 		"known later":               {{0, 0, 1}, {time.Millisecond, 3, 2}},
@@ -217,7 +217,8 @@ func TestWaitForOwnOldGrantIsReportedAsCheck(t *testing.T) {
 	}
 }
 
-// A call for one of several permits waits in several queues, and moves in each.
+// A call for one of several permits waits in several queues. It moves forward in each of
+// these queues.
 func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)

@@ -1,8 +1,8 @@
 // Package invocation represents one invocation of the command: its arguments and
-// environment, its output, and the functions that all commands share. It opens the table
-// that the flags name and reports the table's name. It asks questions at the terminal,
-// completes keys in a shell, and writes output as the flags demand. It knows nothing of the
-// individual commands.
+// environment, its output, and the functions that all commands share. These functions open
+// the table that the flags name and report the table's name. They ask questions at the
+// terminal, complete keys in a shell, and write output as the flags demand. The package
+// knows nothing of the individual commands.
 package invocation
 
 import (
@@ -42,8 +42,8 @@ type Env struct {
 	Environ        []string // environment of CMD, as KEY=VALUE
 	LookupEnv      func(string) (string, bool)
 	Now            func() time.Time
-	Executable     func() (string, error) // returns the path of this program, with which it starts itself again
-	MachineDir     string                 // the machine's store is used if this directory exists
+	Executable     func() (string, error) // returns the path of this program, which leasehold needs to start itself again
+	MachineDir     string                 // directory of the machine's store, which is used if the directory exists
 	OnEC2          func() bool            // reports whether this machine is an EC2 instance
 	OnTrial        func() bool            // reports whether leasehold runs from its own source
 
@@ -71,7 +71,7 @@ type Invocation struct {
 	JSON, Quiet, Verbose bool
 
 	Metrics    *textfile.Run // metrics of run --metrics; nil if the flag is not used
-	PlaceShown bool          // the command itself shows the store that it uses
+	PlaceShown bool          // true if the command itself shows which store it uses
 	completing bool          // true while the shell completes an argument: nothing may be created
 }
 
@@ -104,8 +104,8 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 }
 
 // sayTrouble reports trouble with requests, or that the trouble has ended. Requests are
-// repeated for a long time, and without a report the command would be silent meanwhile. -q
-// suppresses reports of trouble that may pass.
+// repeated for a long time; without a report, the command would be silent during that time.
+// -q suppresses reports of trouble that may pass.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
@@ -127,7 +127,8 @@ func (in *Invocation) sayUnnamed(p store.Place) {
 	in.Say.Note("no table: using %s, %s (see --table)", in.Settings.Tilde(p.File), p.Scope())
 }
 
-// MakeFile creates the file of a named store unless it exists. It tells the user if it has created the file.
+// MakeFile creates the file of a named store unless the file exists. If it creates the
+// file, it tells the user.
 func (in *Invocation) MakeFile(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -156,8 +157,8 @@ func (in *Invocation) OnStore(cmd *cobra.Command, o store.Opening, fn func(conte
 	return fn(ctx, s)
 }
 
-// OnTable is OnStore with a lock client. It counts the consumption of the requests. Any
-// failure after a signal is attributed to the signal.
+// OnTable is OnStore with a lock client. It counts the requests and what they consume. If
+// fn fails after a signal, OnTable returns the error of the signal.
 func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(context.Context, *store.Table) error) error {
 	return failure.Answer(in.OnStore(cmd, store.Opening{}, func(ctx context.Context, s *store.Store) error {
 		s.Home, s.Used = requests.Metered(s.Home)
@@ -172,7 +173,7 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 	}))
 }
 
-// eventRequest is the event of a request, with -v.
+// eventRequest is the kind of the events that report requests, with -v.
 const eventRequest = "request"
 
 // logRequests returns a function that logs each request to a store.
@@ -220,9 +221,9 @@ func (in *Invocation) key(cmd *cobra.Command, args []string, toComplete string, 
 	return in.keysFor(cmd, toComplete, wanted), cobra.ShellCompDirectiveNoFileComp
 }
 
-// keysFor returns the keys of the table that begin with prefix, as many as it can read in
-// time. If anything fails, it returns none. It writes no message, and does not create a
-// store.
+// keysFor returns the keys of the table that begin with prefix, as many as it can read
+// within completionTime. If anything fails, it returns no keys. It writes no message, and
+// does not create a store.
 func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.Record) bool) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
@@ -262,7 +263,8 @@ func (in *Invocation) Print(v any, format string, args ...any) error {
 	return err
 }
 
-// SayURL writes the URL of the server: in a sentence on a terminal, alone in a pipe.
+// SayURL writes the URL of the server. On a terminal it writes a sentence with the URL, in
+// a pipe only the URL.
 func (in *Invocation) SayURL(url string, asJSON map[string]string, words string, args ...any) error {
 	if in.Stdout.Terminal {
 		return in.Print(asJSON, words, args...)
@@ -273,13 +275,13 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 // CanAsk reports whether the user can be asked at a terminal.
 func (in *Invocation) CanAsk() bool { return say.IsTerminal(in.Stdin) && in.Stderr.Terminal }
 
-// Confirm asks a yes-or-no question at the terminal. Unless the answer is yes, it returns
-// an error that ends the command with the message no. If ctx ends, Confirm returns without
-// an answer.
+// Confirm asks a yes-or-no question at the terminal. If the answer is not yes, Confirm
+// returns an error that ends the command with the message in no. If ctx ends, Confirm
+// returns without an answer.
 func (in *Invocation) Confirm(ctx context.Context, question, no string) error {
 	fmt.Fprint(in.Stderr, question)
 	answers := make(chan string, 1)
-	go func() { // a read cannot be interrupted: the goroutine stays until the process ends
+	go func() { // the goroutine stays until the process ends, because its read cannot be interrupted
 		line, _ := bufio.NewReader(in.Stdin).ReadString('\n')
 		answers <- strings.ToLower(strings.TrimSpace(line))
 	}()

@@ -18,7 +18,7 @@ func (e *Error) Error() string { return e.message }
 // Errorf returns an *Error.
 func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Of returns an *Error about the use of cmd, with a reference to its help.
+// Of returns an *Error about the use of cmd. The error refers to the help of cmd.
 func Of(cmd *cobra.Command, format string, args ...any) error {
 	return Errorf("%s: see %s --help", fmt.Sprintf(format, args...), cmd.CommandPath())
 }

@@ -8,10 +8,11 @@ package ownrights
 import "os"
 
 // NotRun is the exit code of leasehold if it did not run CMD. A process that was started to
-// become CMD also exits with it if it did not become CMD. Nothing was done.
+// become CMD also exits with this code if it did not become CMD. In both cases nothing was
+// done.
 const NotRun = 125
 
-// Windows has no such rights: all of these ids are -1 there.
+// On Windows all of these ids are -1, because Windows has no such rights.
 func init() {
 	if os.Getuid() == os.Geteuid() && os.Getgid() == os.Getegid() {
 		return

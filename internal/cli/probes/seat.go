@@ -13,7 +13,7 @@ import (
 
 // Term is a period in which this process leads.
 type Term interface {
-	TrustedUntil() time.Time // returns the end of trust, which is never in the future once the term has ended
+	TrustedUntil() time.Time // returns the time until which the term is trusted; this time is never in the future once the term has ended
 	Running() bool           // reports whether CMD has begun and has not ended
 }
 
@@ -34,8 +34,8 @@ func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }
 
-// Saw records the leader while this process campaigns. It ignores events that arrive after
-// the process has won, since they describe the time before it won.
+// Saw records the leader while this process campaigns. It does nothing while this process
+// leads: such an event describes the time before this process won.
 func (s *Seat) Saw(leader election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ func (s *Seat) Handler() http.Handler {
 	return mux
 }
 
-// answer writes status 200 for yes and 503 for no, and forbids the client to cache the
-// answer.
+// answer writes text with status 200 if yes is true and 503 if it is false. It forbids the
+// client to cache the answer.
 func answer(w http.ResponseWriter, yes bool, text string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -120,7 +120,7 @@ func leaderText(l election.Leader) string {
 // standing is the state of the process at one moment.
 type standing struct {
 	leads bool // this process is trusted to lead
-	live  bool // CMD does not run, or runs in a term that is renewed in time
+	live  bool // CMD does not run, or CMD runs and renewals are not overdue
 }
 
 // standingAt returns the standing of a process at the time now. The process's term is

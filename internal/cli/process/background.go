@@ -28,9 +28,9 @@ var BackgroundModes = []string{BackgroundWait, BackgroundStop, BackgroundKeep}
 
 // These are the pauses before leasehold reads the list of processes that outlive CMD.
 const (
-	lookAfterEnd = 20 * time.Millisecond // pause after a process has ended, since other processes often end together with it
-	lookEvery    = time.Second           // pause if no signal reports that a process has ended
-	lookOften    = 50 * time.Millisecond // pause on systems without a signal for the end of orphans
+	lookAfterEnd = 20 * time.Millisecond // pause after the death of a process; a short pause is enough, as other processes often end together with it
+	lookEvery    = time.Second           // pause if no process has died meanwhile
+	lookOften    = 50 * time.Millisecond // pause on systems that send no signal when an orphan ends
 )
 
 // After sayAfter, leasehold reports that it waits for processes that outlive CMD. It
@@ -44,7 +44,7 @@ const (
 type background struct {
 	mode string
 
-	deaths chan os.Signal // deaths of child processes; receives nothing on systems without such a signal
+	deaths chan os.Signal // receives a signal when a child process ends; receives nothing on systems without such a signal
 	look   *time.Timer    // fires at lookAt
 	lookAt time.Time      // time of the next read of the processes; zero if none is planned
 
@@ -68,8 +68,8 @@ func (b *background) end() {
 	ignoreDeaths(b.deaths)
 }
 
-// lookIn schedules a read of the processes after d, unless an earlier read is scheduled.
-// Repeated deaths must not postpone a read.
+// lookIn schedules a look at the processes after d, unless an earlier one is scheduled. An
+// earlier one stays scheduled, so that frequent deaths cannot postpone it forever.
 func (b *background) lookIn(d time.Duration) {
 	at := time.Now().Add(d)
 	if b.lookAt.IsZero() || at.Before(b.lookAt) {
@@ -78,8 +78,9 @@ func (b *background) lookIn(d time.Duration) {
 	}
 }
 
-// began is called when CMD has ended. It begins to wait for the processes that outlive CMD.
-// If the user has ended CMD, BackgroundStop replaces BackgroundWait.
+// began is called when CMD has ended. It begins the wait for the processes that outlive
+// CMD. If the user has ended CMD, leasehold stops these processes (BackgroundStop) instead
+// of waiting for them (BackgroundWait).
 func (b *background) began(c *Child, byUser bool) {
 	b.since = time.Now()
 	if byUser && b.mode == BackgroundWait {
@@ -88,15 +89,15 @@ func (b *background) began(c *Child, byUser bool) {
 	c.terminal.takeBack()
 }
 
-// stopBackground stops the processes that outlive CMD, because the user ends leasehold.
-// Many of them ignore Ctrl-C, since shells start background processes that way.
+// stopBackground stops the processes that outlive CMD after a signal that ends leasehold.
+// Many of these processes ignore Ctrl-C, since shells start background processes that way.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	number, ok := sig.(syscall.Signal)
 	if !ok || !endsWait(number) {
 		return
 	}
 	b := s.background
-	s.Cut = true // leasehold stops the processes after any of these signals
+	s.Cut = true // true after each of these signals: leasehold now stops the processes instead of waiting for them
 	s.descent.Signal(c.group(), number)
 	b.mode, b.since = BackgroundStop, time.Now()
 	b.lookIn(lookAfterEnd)
@@ -109,7 +110,7 @@ func (s *supervision) outlived(c *Child) (done bool) {
 	b.lookAt = time.Time{}
 	left := s.outliving(c)
 	if b.since.IsZero() {
-		return false // CMD still runs: outliving was called only to reap orphans
+		return false // CMD still runs: the call of outliving has reaped orphans, and no more is needed
 	}
 	if len(left) == 0 { // read again: a process may have been born during the first read
 		left = s.outliving(c)

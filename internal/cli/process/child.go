@@ -19,7 +19,7 @@ import (
 type Child struct {
 	cmd      *exec.Cmd
 	terminal terminal
-	Stops    chan syscall.Signal // receives the signal each time CMD is stopped
+	Stops    chan syscall.Signal // receives the stop signal each time that CMD is stopped, such as by Ctrl-Z
 	Exited   chan struct{}       // closed when CMD has ended, before Reap is called
 	reaped   chan struct{}       // closed by Reap
 	status   *syscall.WaitStatus // exit status of CMD, set before Exited is closed; nil on systems where await does not reap CMD
@@ -47,7 +47,7 @@ func Start(cmd *exec.Cmd) (*Child, error) {
 	return c, nil
 }
 
-// watch reports stops of CMD until it ends.
+// watch sends each stop of CMD to Stops, until CMD ends.
 func (c *Child) watch() {
 	defer close(c.Exited)
 	for {
@@ -62,12 +62,12 @@ func (c *Child) watch() {
 // group returns the id of CMD's process group.
 func (c *Child) group() int { return c.cmd.Process.Pid }
 
-// Signal sends a signal to CMD's group, which may have ended.
+// Signal sends a signal to CMD's group. It has no effect if the group has ended.
 func (c *Child) Signal(sig syscall.Signal) { _ = watchdog.KillGroup(c.group(), sig) }
 
-// Reap returns CMD's exit code. Exited must be closed.
+// Reap returns CMD's exit code. It must be called only after Exited is closed.
 func (c *Child) Reap() int {
-	_ = c.cmd.Wait() // the exit code is in ProcessState, or in c.status
+	_ = c.cmd.Wait() // the error is not needed: the exit code is in ProcessState, or in c.status
 	close(c.reaped)
 	c.terminal.takeBack()
 	switch {
@@ -89,7 +89,8 @@ func Find(name string) (string, error) {
 	return path, nil
 }
 
-// StartError returns the error, with its exit code, for a CMD that could not be started.
+// StartError returns the error of a CMD that could not be started. The error carries
+// leasehold's exit code.
 func StartError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
@@ -111,22 +112,23 @@ func StartError(name string, err error) error {
 	return failure.Exit(failure.CodeNotExec, misuse.Errorf("%s cannot be executed: %v", visible.Name(name), err))
 }
 
-// gate keeps CMD from running until the watchdog knows its process group, so
-// that no process that CMD starts survives if leasehold is killed.
+// gate keeps CMD from running until the watchdog knows CMD's process group. So if leasehold
+// is killed, no process that CMD has started survives.
 //
-// The started process is leasehold itself (package atgate). It waits at the gate and then becomes
-// CMD (execve(2)): the same process in the same group. The watchdog need not confirm that it
-// knows the group. The order is in its pipe before the gate opens, and the watchdog reads it
-// before EOF. EOF means that the supervisor has died. If the supervisor dies earlier, the gate
-// never opens.
+// The started process is leasehold itself (package atgate). It waits at the gate and then
+// becomes CMD (execve(2)). It stays the same process in the same group. The watchdog need
+// not confirm that it knows the group, because its pipe contains the order before the gate
+// opens. If the supervisor dies, the watchdog reads the order first and EOF afterwards. EOF
+// means that the supervisor has died. If the supervisor dies before it opens the gate, the
+// gate never opens.
 //
-// A group that another process creates first, for CMD to join, would need no gate. But CMD would
-// not lead that group, and could easily leave it: a shell with job control creates its own group,
-// and setsid(2) a session.
+// There is an alternative without a gate: another process creates the group first, and CMD
+// joins it. But CMD would not lead that group, and could easily leave it: a shell with job
+// control creates its own group, and setsid(2) creates a session.
 type gate struct {
 	conn   *os.File      // the supervisor's end; nil if there is no gate
 	passed chan struct{} // closed once CMD runs, or once it is certain that CMD will never run
-	err    error         // why CMD could not be executed; set before passed is closed
+	err    error         // reason why CMD could not be executed; set before passed is closed
 }
 
 // noGate returns a gate that CMD has already passed.
@@ -139,13 +141,13 @@ func noGate() *gate {
 // open lets CMD run.
 func (g *gate) open() {
 	if g.conn != nil {
-		_, _ = g.conn.Write([]byte{1}) // an error means that the process has ended, which Reap reports
+		_, _ = g.conn.Write([]byte{1}) // a write error means that the process has ended; Reap reports that
 	}
 }
 
 // execError returns the reason why CMD could not be executed, or nil if CMD was executed.
-// code is the exit code of the process. Only failure.CodeNotRun can mean that the process
-// did not become CMD.
+// code is the exit code of the process. If code is not failure.CodeNotRun, no attempt to
+// execute CMD has failed.
 func (g *gate) execError(code int) error {
 	if code != failure.CodeNotRun {
 		return nil

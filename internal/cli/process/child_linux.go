@@ -15,9 +15,9 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// await returns when CMD has been stopped or has ended. It does not reap CMD: CMD keeps its
-// process id until Reap, so that no signal to its group can reach other processes
-// (waitid(2), WNOWAIT).
+// await returns when CMD has been stopped or has ended. It does not reap CMD (waitid(2),
+// WNOWAIT). So CMD keeps its process id until Reap, and no signal to CMD's group can reach
+// other processes.
 func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	const cldStopped = 5 // siginfo's si_code, <asm-generic/siginfo.h>
 	for {
@@ -29,15 +29,15 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 		case err != nil || info.Code != cldStopped:
 			return false, 0
 		}
-		// Consume the stop, so that the next call does not report it again. Reap consumes
-		// the end of CMD.
+		// Consume the stop, so that the next call does not report it again. The end of CMD
+		// is not consumed here, but by Reap.
 		_ = unix.Waitid(unix.P_PID, c.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
 		return true, stopSignal(&info)
 	}
 }
 
-// hasEnded reports whether CMD has ended. It may return true before Exited is closed. CMD
-// must not have been reaped.
+// hasEnded reports whether CMD has ended. It may return true before Exited is closed. It
+// must not be called after CMD was reaped.
 func (c *Child) hasEnded() bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)

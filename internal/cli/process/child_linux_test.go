@@ -34,8 +34,8 @@ func TestChildHasEndedIsTrueBeforeExitedChannelCloses(t *testing.T) {
 	}
 }
 
-// standsAtGate is the name of an environment variable that makes this program wait at the
-// gate.
+// standsAtGate is the name of an environment variable. If it is set, this test program
+// waits at the gate.
 const standsAtGate = "TEST_STANDS_AT_GATE"
 
 func TestMain(m *testing.M) {

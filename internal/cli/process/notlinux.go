@@ -13,7 +13,7 @@ func adoptOrphans() {}
 
 func reapOrphan(int) {}
 
-// hasEnded reports whether CMD is known to have ended.
+// hasEnded reports whether this process already knows that CMD has ended.
 func (c *Child) hasEnded() bool {
 	select {
 	case <-c.Exited:

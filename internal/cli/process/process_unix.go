@@ -68,12 +68,12 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 
 // gateEnds returns the file descriptors of the gate's two ends: first the supervisor's,
 // then the waiting process's. The waiting process inherits its descriptor under the same
-// number. That number was free in this process, so it cannot be the number of a file meant
-// for CMD. exec.Cmd.ExtraFiles would use 3. A process that the SDK starts at that moment to
-// get credentials also inherits the descriptor. This only delays the signals for CMD until
-// the SDK's process ends.
+// number. That number was free in this process, so no file that CMD inherits has it. With
+// exec.Cmd.ExtraFiles the number would be 3, which such a file may have. The SDK may start
+// a process at that moment to get credentials. Such a process also inherits the descriptor,
+// which only delays the signals for CMD until that process ends.
 func gateEnds() (here, there int, err error) {
-	syscall.ForkLock.RLock() // a process started meanwhile must not inherit the supervisor's end
+	syscall.ForkLock.RLock() // holds off the start of other processes, which must not inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -83,8 +83,8 @@ func gateEnds() (here, there int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// await reads the report of the waiting process: the error number if CMD could not be
-// executed, and nothing if the process runs CMD or has ended.
+// await reads the report of the waiting process. The report is an error number if CMD could
+// not be executed. It is empty if the process has become CMD or has ended.
 func (g *gate) await() {
 	defer close(g.passed)
 	defer g.conn.Close()
@@ -120,7 +120,8 @@ func (t *terminal) foreground() int {
 	return group
 }
 
-// give gives the terminal to a group if it belongs to this process's group.
+// give gives the terminal to a group. It does nothing unless the terminal belongs to this
+// process's group.
 func (t *terminal) give(group int) bool {
 	if t.foreground() != unix.Getpgrp() {
 		return false
@@ -168,16 +169,20 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 }
 
 // parent is the id of the process that started this one. It is read when the program
-// begins: if that process ends later, the process that adopts orphans becomes the parent.
+// begins. A later call of Getppid may return another id: when the parent ends, the process
+// that adopts orphans replaces it.
 var parent = os.Getppid()
 
-// parentEvery is the interval at which the parent is checked. A signal at the parent's death (PR_SET_PDEATHSIG) is not used, as it exists only on Linux. It also comes too early: when the thread that started this process ends, even if the parent lives on.
+// parentEvery is the interval at which this process checks whether its parent still lives.
+// Linux could send a signal at the parent's death (PR_SET_PDEATHSIG), but other systems
+// cannot. That signal may also come too early. The kernel sends it when the thread that
+// started this process ends, even if the parent lives on.
 const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when the process that started this one has
 // ended. It returns an error if this process is a child of init, since it may already be an
-// orphan. If another process had adopted this one before this program began, ParentEnd
-// takes the adopter for the process that started this one.
+// orphan. Another process may have adopted this one before the program began. ParentEnd
+// then waits for the end of that adopter.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -200,7 +205,7 @@ var Caught = []os.Signal{
 	unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE,
 }
 
-// PassOn passes a signal of this process on to CMD's group.
+// PassOn passes a signal that this process has received on to CMD's group.
 func (c *Child) PassOn(sig os.Signal) {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
@@ -230,10 +235,11 @@ func endsWait(sig syscall.Signal) bool {
 // stopsJob reports whether a signal comes from Ctrl-Z and should stop this process.
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 
-// isJob reports whether this process can be stopped and continued as a job. The first process
-// of a container does not stop by its own signals. The group of a session's leader (ssh -t HOST
-// leasehold run) has no shell that would continue it, and TSTP has no effect on other processes
-// there (POSIX, "orphaned process group"). In both cases a stopped process would hang.
+// isJob reports whether this process can be stopped and continued as a job. There are two
+// exceptions, in which a stopped process would hang. The first process of a container does
+// not stop by its own signals. A group that a session's leader belongs to (ssh -t HOST
+// leasehold run) has no shell that would continue it. TSTP does not stop the other
+// processes of such a group (POSIX, "orphaned process group").
 func isJob() bool {
 	leader, err := unix.Getsid(0)
 	return unix.Getpid() != 1 && (err != nil || leader != unix.Getpgrp())
@@ -260,18 +266,20 @@ const (
 	ContinueSignal = unix.SIGCONT
 )
 
-// sentLimit limits awaitSent in case ContinueSignal never arrives.
+// sentLimit is the longest time for which awaitSent waits for ContinueSignal, which may
+// never arrive.
 const sentLimit = time.Second
 
-// overtakes is the longest time by which a signal may overtake an earlier one.
+// overtakes is the longest time by which a later signal may arrive before an earlier one.
 const overtakes = 5 * time.Millisecond
 
 // awaitSent returns once this process has received the ending signals that were sent to it
-// before the call. A busy machine delivers them late, and the same signal may meanwhile
-// have ended CMD. awaitSent sends ContinueSignal, which does not affect a running process.
-// The kernel and the Go runtime deliver pending signals with the lowest number first, and
-// ContinueSignal has a higher number. But it may overtake an earlier signal that another
-// thread is about to receive. awaitSent therefore waits as long as a preempted thread
+// before the call. On a busy machine such a signal may arrive late, when the same signal
+// has already ended CMD. awaitSent sends ContinueSignal to this process, and waits until it
+// arrives. ContinueSignal does not affect a running process. Earlier signals normally
+// arrive first: the kernel and the Go runtime deliver pending signals with the lowest
+// number first, and ContinueSignal has a higher number. But another thread may be about to
+// receive an earlier signal. awaitSent therefore also waits as long as a preempted thread
 // needs.
 func awaitSent() {
 	last := make(chan os.Signal, 1)

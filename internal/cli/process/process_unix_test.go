@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
-// gatedCMD returns a CMD that creates a file.
+// gatedCMD returns a CMD that creates a file, and a function that reports whether CMD has
+// run.
 func gatedCMD(t *testing.T) (cmd *exec.Cmd, hasRun func() bool) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	cmd = &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", `: >"$1"`, "sh", ran}, Stderr: os.Stderr}
@@ -41,7 +42,7 @@ func startGated(t *testing.T, cmd *exec.Cmd) (*Child, *gate) {
 	return c, g
 }
 
-// closeForGood closes a gate as the supervisor's death does.
+// closeForGood closes a gate without opening it, as happens when the supervisor dies.
 func closeForGood(t *testing.T, g *gate) {
 	t.Helper()
 	conn, err := g.conn.SyscallConn()
@@ -146,8 +147,8 @@ func TestWatchForParentExitFailsForChildOfInit(t *testing.T) {
 	}
 }
 
-// A busy machine delivers a signal late. CMD received the same signal and has already
-// ended.
+// A busy machine may deliver a signal to leasehold late. By then CMD, which received the
+// same signal, has already ended.
 func TestSignalSentBeforeExitOfCMDIsNotMissed(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
-// Windows has no signals except Ctrl-C, and no process groups that can receive signals:
-// only CMD itself is killed, without a grace.
+// Windows has no signals except Ctrl-C, and no process groups that can receive signals. So
+// leasehold can only kill CMD itself, without a grace.
 
 // Caught are the signals that CatchSignals catches.
 var Caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -85,7 +85,7 @@ func (*terminal) takeBack() {}
 func exitCode(status syscall.WaitStatus) int { return status.ExitStatus() }
 
 // ParentEnd returns a channel that is closed when the process that started this one has
-// ended. It returns an error if that process has already ended.
+// ended. It returns an error if that process had already ended before the call.
 func ParentEnd() (<-chan struct{}, error) {
 	parent, err := os.FindProcess(os.Getppid())
 	if err != nil {

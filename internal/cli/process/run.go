@@ -16,12 +16,12 @@ type Job struct {
 	Cmd        *exec.Cmd
 	Executable func() (string, error) // path of this program, which the gate and the watchdog run
 
-	Stop       syscall.Signal // sent before trust ends, or when the lock is lost
-	Grace      time.Duration  // time from Stop to KILL; both are sent before trust ends
+	Stop       syscall.Signal // signal sent to CMD before trust ends, or when the lock is lost
+	Grace      time.Duration  // time from Stop to SIGKILL; both are sent before trust ends
 	Background string         // mode for processes that outlive CMD: BackgroundWait, ...
 	Held       string         // prefix of a variable that only CMD's environment has; empty if there is none
 
-	Resign <-chan struct{} // closed to end CMD although the lock is held; nil if not used
+	Resign <-chan struct{} // closed by the caller to end CMD while the lock is still held; nil if not used
 }
 
 // Lock is the lock, or several locks, that CMD runs under.
@@ -30,7 +30,7 @@ type Lock interface {
 	Are() string              // names them with their verb: "a is", or "a and b are"
 	Context() context.Context // returns a context that ends when a lock is lost
 	Err() error               // returns nil unless a lock is lost
-	TrustedUntil() time.Time  // returns the end of trust, which each renewal postpones
+	TrustedUntil() time.Time  // returns the time until which the lock is trusted; each renewal moves it to a later time
 
 	Event(kind string) say.Event // returns an event of the lock for the user
 }
@@ -40,15 +40,15 @@ type Ended struct {
 	Code    int
 	Stopped bool           // CMD was stopped because the lock was lost, or was about to be lost
 	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; zero if none came
-	Cut     bool           // leasehold was ended, by the user or because its parent ended, before CMD and the processes that CMD left running had ended
+	Cut     bool           // leasehold was ended while CMD, or a process that CMD left running, still ran; the user or the end of the parent caused this
 
-	Resigned bool // CMD was ended although the lock was held
+	Resigned bool // CMD was ended through Resign, while the lock was still held
 }
 
 // supervision is CMD running under a lock.
 type supervision struct {
 	Job
-	Ended   // the end of CMD, as far as it is known
+	Ended   // description of CMD's end, as far as it is known
 	lock    Lock
 	signals *Signals
 	renewed <-chan struct{} // receives a value after each successful renewal
@@ -57,18 +57,18 @@ type supervision struct {
 	self     string // path of this program; empty if it cannot be started
 	watchdog *watchdogHandle
 	deaths   int           // number of watchdog processes that have died
-	until    time.Duration // end of trust that was last sent to the watchdog
+	until    time.Duration // end of trust that was last sent to the watchdog, as a reading of boottime
 	gate     *gate
 
 	descent    watchdog.Descent
 	background *background
 	stopping   bool // the watchdog has sent the stop signal to CMD
-	stopNow    bool // the watchdog was ordered to stop CMD at once, even if trust does not end soon
+	stopNow    bool // the watchdog was ordered to stop CMD at once, although trust may last longer
 	orphaned   bool // stopNow was set because the parent has ended
 }
 
-// Run runs CMD until it and the processes that it left running have ended. An error means that
-// CMD did not run. It carries the exit code.
+// Run runs CMD until it and the processes that it left running have ended. Run returns an
+// error only if CMD did not run. The error carries leasehold's exit code.
 func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.Messages) (Ended, error) {
 	s := &supervision{
 		Job: j, lock: lock, signals: signals, renewed: renewed, say: say,
@@ -99,8 +99,8 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 		s.sayStopping()
 	}
 	if s.stopping {
-		// Other processes of the group may still run: they must not continue
-		// without the lock. The group's id cannot be reused before CMD is reaped.
+		// Other processes of CMD's group may still run, but must not continue without the
+		// lock. CMD has not been reaped yet, so no other group can have the same id.
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.Code = c.Reap()
@@ -112,9 +112,9 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	return s.Ended, nil
 }
 
-// start starts CMD. CMD does not run before the watchdog has received its group. If this
-// program cannot be started, the watchdog runs in this process and dies with it. A gate would
-// then be useless.
+// start starts CMD. The watchdog receives CMD's group before CMD runs. If this program
+// cannot be started, the watchdog runs in this process and dies with it. A gate would be
+// useless in that case, so start uses none.
 func (s *supervision) start() (*Child, error) {
 	var c *Child
 	var err error
@@ -138,7 +138,7 @@ func (s *supervision) supervise(c *Child) {
 	lost, orphaned := s.lock.Context().Done(), s.signals.Orphaned
 	reports := s.watchdog.reports
 	passed, exited := s.gate.passed, c.Exited
-	var signals <-chan os.Signal // nil until CMD runs and can receive them
+	var signals <-chan os.Signal // nil until CMD runs and can receive the signals
 	var resign <-chan struct{}   // nil until CMD runs
 	for {
 		select {
@@ -161,10 +161,11 @@ func (s *supervision) supervise(c *Child) {
 				s.Signal = sig.(syscall.Signal)
 			}
 			// This process may have been stopped and continued. If the lock was lost
-			// meanwhile, the watchdog kills CMD, which must not continue.
+			// meanwhile, the watchdog kills CMD. A signal that continues CMD must not be
+			// passed on then.
 			if s.lock.Err() == nil {
 				s.Cut = s.Cut || isEnd(sig)
-				s.passOn(c, sig, exited == nil || c.hasEnded()) // once CMD has ended, only the processes that it left running can receive the signal
+				s.passOn(c, sig, exited == nil || c.hasEnded()) // if CMD has ended, the signal goes to the processes that it left running
 			}
 		case <-resign:
 			resign = nil
@@ -197,9 +198,9 @@ func (s *supervision) supervise(c *Child) {
 	}
 }
 
-// resign ends CMD although the lock is held. If CMD has already ended by itself, its exit
-// code counts, and resign stops only the processes that CMD left running. The client that
-// asked for the resignation waits until these processes have ended.
+// resign ends CMD although the lock is held. If CMD has already ended by itself, leasehold
+// uses CMD's exit code, and resign stops only the processes that CMD left running. The
+// client that asked for the resignation waits until these processes have ended.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {

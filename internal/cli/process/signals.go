@@ -33,7 +33,8 @@ func CatchSignals() *Signals {
 	return s
 }
 
-// UntilSignal returns a copy of ctx that ends when a signal arrives that would end the process.
+// UntilSignal returns a copy of ctx that is also cancelled when a signal arrives that would
+// end the process.
 func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	signals := CatchSignals()
 	ctx, cancel := signals.Bind(ctx)
@@ -46,9 +47,9 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 // Release restores the default effects of signals.
 func (s *Signals) Release() { signal.Stop(s.C) }
 
-// Bind returns a copy of ctx that ends when a signal arrives that would end the process, or
-// when Orphaned is closed. The returned function puts that signal back into C. KEY may have
-// been granted at the same moment, and then CMD must receive the signal.
+// Bind returns a copy of ctx that is also cancelled when a signal arrives that would end
+// the process, or when Orphaned is closed. The returned function puts that signal back into
+// C: if KEY was granted at the same moment, CMD must receive the signal.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -66,7 +67,7 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 				if stopsJob(sig) { // Ctrl-Z
 					stopSelf()
 				}
-			case <-s.Orphaned: // the channel stays closed, so a CMD that runs nevertheless is ended, too
+			case <-s.Orphaned: // Orphaned stays closed: if CMD is started nevertheless, Run sees the closed channel and stops CMD
 				cancel(&failure.SignalError{Signal: syscall.SIGTERM, Name: "the end of the process that started leasehold"})
 				return
 			case <-ctx.Done():
@@ -88,15 +89,15 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// end reports whether a signal that ends programs has arrived and was not passed on. The
-// same signal may have ended CMD, and this process may notice the end of CMD before the
-// signal. The signal is kept for the next wait.
+// end reports whether C contains a signal that ends programs and was not passed on to CMD.
+// CMD may have received the same signal directly. This process may then notice CMD's end
+// before it reads the signal. end leaves the signal in C for the next wait.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {
 		select {
 		case sig := <-s.C:
-			if sig == ContinueSignal { // skipped: awaitSent has sent it, or it came too late for CMD
+			if sig == ContinueSignal { // skipped: awaitSent has sent this signal, or it arrived after CMD had ended
 				continue
 			}
 			told = told || isEnd(sig)
@@ -110,8 +111,8 @@ func (s *Signals) end() (told bool) {
 	return told
 }
 
-// isEnd reports whether a signal asks a program to end. Other signals end only programs that do not
-// handle them: CMD may report its progress on USR1.
+// isEnd reports whether a signal asks a program to end. Other signals end only a program
+// that does not handle them. For example, CMD may handle USR1 to report its progress.
 func isEnd(sig os.Signal) bool {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:

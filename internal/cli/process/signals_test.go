@@ -11,7 +11,7 @@ func TestSignalThatArrivesAfterGrantIsNotLost(t *testing.T) {
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
 	<-ctx.Done()
-	release() // the caller does this if the lock was granted despite the signal
+	release() // puts the signal back; callers do this when the lock was granted despite the signal
 	release()
 	if len(s.C) != 1 {
 		t.Fatalf("%d signals are left", len(s.C))
@@ -21,7 +21,7 @@ func TestSignalThatArrivesAfterGrantIsNotLost(t *testing.T) {
 	}
 }
 
-// CMD and leasehold receive the signals of a service manager at the same moment.
+// A service manager sends its signals to CMD and to leasehold at the same moment.
 func TestSignalDuringExitOfCMDEndsNextWait(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal

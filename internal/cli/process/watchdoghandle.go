@@ -29,10 +29,10 @@ func (s *supervision) orderStopNow() {
 	s.watchdog.order(watchdog.OrderStop, 0)
 }
 
-// sendTrust sends the end of trust to the watchdog. It reads the watchdog's clock first: a
-// delay between the two readings then makes the end earlier, never later. After one of
-// several locks is lost, the end of trust stays unchanged, although the other locks are
-// still renewed.
+// sendTrust sends the end of trust to the watchdog, as a reading of the watchdog's clock.
+// It reads that clock first and this process's clock second. A delay between the two
+// readings therefore makes the end earlier, never later. After one of several locks is
+// lost, the end of trust stays unchanged, although the other locks are still renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
@@ -52,7 +52,7 @@ func (s *supervision) sayStopping() {
 	switch {
 	case s.orphaned:
 		s.say.Text("the process that started leasehold has ended: stopping CMD")
-	case s.lock.Err() == nil: // after a loss, the error that leasehold reports at the end explains the stop
+	case s.lock.Err() == nil: // after a loss no text is needed here: the error that leasehold reports at the end explains the stop
 		s.say.Text("trust in %s is about to end: stopping CMD", s.lock)
 	}
 }
@@ -65,9 +65,9 @@ type watchdogHandle struct {
 	wait    func()        // waits until the watchdog has ended
 }
 
-// startWatchdog starts self, the path of this program, as a watchdog process. A stopped
-// watchdog (SIGSTOP) could not act, so this process kills it and treats it as a watchdog
-// that has died.
+// startWatchdog starts self, the path of this program, as a watchdog process. If the
+// watchdog is stopped (SIGSTOP), it cannot act. This process then kills it and treats it as
+// a watchdog that has died.
 func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
 	in, orders, err := os.Pipe()
 	if err != nil {
@@ -89,7 +89,7 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 		return nil, err
 	}
 	ended := make(chan struct{})
-	// The pid is read before the wait, which releases process.
+	// Read the pid before the wait for the process begins, since the wait releases process.
 	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: process.Pid, wait: func() { <-ended }}
 	go func() {
 		defer close(ended)
@@ -98,15 +98,16 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 	return g, nil
 }
 
-// mostDeaths is the number of watchdog processes that may die while one CMD runs. After
-// that leasehold starts no further one, since it would probably die too.
+// mostDeaths is the number of watchdog processes that may die while one CMD runs. After the
+// last of these deaths, leasehold starts no further watchdog process, since it would
+// probably die too.
 const mostDeaths = 10
 
 // replaceWatchdog replaces a watchdog that has died. If possible, it starts another
-// watchdog process, since this process may be stopped or killed next. The new watchdog
-// stops c.
+// process, since a watchdog in this process would fail when this process is stopped or
+// killed. The new watchdog receives c's group, so that it stops c in time.
 func (s *supervision) replaceWatchdog(c *Child) {
-	if boottime.Now() >= s.until { // trust has ended, perhaps while all processes were paused: kill now, as a new watchdog takes time to start
+	if boottime.Now() >= s.until { // if trust has ended, perhaps while all processes were paused, kill now, because a new watchdog takes time to start
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.watchdog.end()
@@ -121,7 +122,7 @@ func (s *supervision) replaceWatchdog(c *Child) {
 	s.descent.Watchdog = s.watchdog.pid
 	s.sendTrust()
 	s.orderStop(c)
-	if err == nil { // only now does the new watchdog know the group to stop
+	if err == nil { // report only now, when the new watchdog knows which group to stop
 		s.say.Note("the watchdog process has died, or was stopped: started another")
 	} else {
 		s.say.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs: %v", err)
@@ -156,15 +157,15 @@ func readReports(r io.ReadCloser) <-chan string {
 	return out
 }
 
-// order sends one order with a number or a line of text. It has no effect on a watchdog that
-// has ended.
+// order sends one order to the watchdog. what is the name of the order, and value is a
+// number or a line of text. order has no effect on a watchdog that has ended.
 func (g *watchdogHandle) order(what string, value any) {
 	_, _ = fmt.Fprintf(g.orders, "%s %v\n", what, value)
 }
 
 // end ends the watchdog and waits until it has ended. After that the watchdog sends no
-// signal. end reports whether a report was unread, which means that the watchdog has sent a
-// signal.
+// signal. end reports whether a report was still unread. Such a report means that the
+// watchdog has sent a signal to CMD.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

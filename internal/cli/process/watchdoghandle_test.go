@@ -12,7 +12,7 @@ import (
 )
 
 // several is a Lock of several keys. until is the earliest time at which trust in one of
-// the locks ends, including a lost lock.
+// the locks ends; lost locks count, too.
 type several struct {
 	until time.Time
 	lost  error

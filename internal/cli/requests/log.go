@@ -31,7 +31,7 @@ type Entry struct {
 	Request
 	Keys    []leasehold.Key // the keys of the request
 	Attempt int
-	Outcome string // ok, an error code, or the reason why there is no reply
+	Outcome string // "ok", an error code, or the reason why there is no reply
 }
 
 // Entry returns the entry for a request that has ended.
@@ -41,8 +41,9 @@ func (l *Log) Entry(r Request, from Server) Entry {
 	return e
 }
 
-// attempt counts e and returns the number of requests of the same operation on the same
-// keys since the last answered one. Both the library and the SDK repeat requests.
+// attempt counts e, and returns its number among the requests of the same operation on the
+// same keys. The count starts again after an answered request. Several attempts are normal,
+// since both the library and the SDK repeat requests.
 func (l *Log) attempt(e Entry) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +105,8 @@ func (l *Log) keysOf(input any) []leasehold.Key {
 	return keys
 }
 
-// Metered returns a client whose requests are counted, and a function that returns how many
-// were answered so far and the read units that they consumed.
+// Metered returns a client that counts its requests. It also returns a function that
+// returns the number of answered requests so far, and the read units that they consumed.
 func Metered(db *dynamodb.Client) (*dynamodb.Client, func() (requests int, reads float64)) {
 	var mu sync.Mutex
 	var requests int

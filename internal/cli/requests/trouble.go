@@ -15,15 +15,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Trouble describes requests that fail or are not answered. There is no trouble if lasts is
-// zero.
+// Trouble describes requests that fail or are not answered. If lasts is zero, there is no
+// trouble.
 type Trouble struct {
 	server    Server
 	lasts     time.Duration
 	why       string // reason of the failures; empty if no request has failed
 	throttled bool
-	unsent    bool // no request was sent
-	nowhere   bool // DNS has no such host, and no request was answered before
+	unsent    bool // no request was sent, such as for lack of credentials
+	nowhere   bool // DNS has no host of the server's name, and no request was answered before
 	silent    bool // no answer has arrived, or none arrived in time
 	answers   int  // number of requests that were answered before the trouble
 }
@@ -42,7 +42,7 @@ func (t Trouble) kind() string {
 	return NoAnswer
 }
 
-// what describes the trouble.
+// what describes the trouble itself, without its reason and without advice.
 func (t Trouble) what() string {
 	switch {
 	case t.nowhere:
@@ -103,14 +103,15 @@ const (
 type News struct {
 	Kind           string
 	Lasts          time.Duration
-	Reason, Advice string // reason of the trouble, and advice
-	Line           string // the whole report, for people
+	Reason, Advice string // reason of the trouble; advice to the user
+	Line           string // the whole report as one line of text
 	Lasting        bool   // waiting will probably not end the trouble
 }
 
 // Telling reports trouble that has lasted for a few seconds. It reports trouble at once if
-// waiting will probably not end it. It reports at most once a minute, and nothing while it
-// is paused. It also reports the end of trouble that it has reported.
+// waiting will probably not end it. It reports trouble at most once a minute, and reports
+// nothing during a pause. After it has reported trouble, it also reports the end of that
+// trouble.
 type Telling struct {
 	mu     sync.Mutex // held during a report
 	paused bool
@@ -152,15 +153,16 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	return t
 }
 
-// Pause begins or ends a pause. During a pause nothing is reported. Earlier trouble is
-// forgotten, except for the time of the last report.
+// Pause begins a pause if begin is true, and ends it otherwise. During a pause nothing is
+// reported. In both cases Telling forgets the trouble that it has reported, except for the
+// time of the last report.
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.paused, t.told = begin, Trouble{}
 }
 
-// End stops the reports and waits for one in progress.
+// End stops the reports. If a report is in progress, End waits until it is complete.
 func (t *Telling) End() { t.stop() }
 
 // Health records since when no request has been answered. It is safe for concurrent use.
@@ -175,12 +177,12 @@ type Health struct {
 	answers    int
 }
 
-// Pending is something that waits for an answer: an operation, or the opening of a file
-// that another process uses.
+// Pending is an operation, or the opening of a file that another process uses, that waits
+// for an answer.
 type Pending struct {
 	of     *Health
 	began  time.Time
-	isSent bool // a request was sent; before that, the SDK loads credentials
+	isSent bool // a request was sent; until then, the SDK may be loading credentials
 }
 
 // Begin records that something waits for an answer. The wait lasts until End is called.
@@ -212,7 +214,7 @@ func (h *Health) saw(r Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case r.cancelled(): // a cancelled request says nothing about DynamoDB
+	case r.cancelled(): // ignored: a request that the command cancelled says nothing about DynamoDB
 	case r.answered():
 		h.failed, h.answeredAt = nil, time.Now()
 		h.answers++

@@ -59,7 +59,7 @@ func TestUnknownHostIsReportedAtOnce(t *testing.T) {
 		if n, due := told.news(h.Trouble(wset), time.Now()); due {
 			t.Errorf("again: %+v", n)
 		}
-		answered, told := &Health{}, &Telling{} // the host exists
+		answered, told := &Health{}, &Telling{} // here the host exists, as a request is answered first
 		answered.saw(Request{})
 		answered.saw(none)
 		if n, due := told.news(answered.Trouble(wset), time.Now()); due {

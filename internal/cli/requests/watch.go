@@ -24,7 +24,7 @@ import (
 // Watch observes the requests of a client. Several watches may observe one client.
 type Watch struct {
 	Health *Health       // nil if not needed
-	Units  bool          // requests ask for the consumed capacity
+	Units  bool          // each request asks the server to report the consumed capacity
 	Each   func(Request) // called at the end of each request, concurrently; nil if not needed
 }
 
@@ -44,8 +44,8 @@ func (w Watch) Client(o *dynamodb.Options) {
 const middlewareID = "leasehold: watch requests"
 
 // operation is one call of the client. The call sends one request, or several if the SDK
-// repeats the request. operation is a middleware, since the SDK makes a new stack of
-// middleware for each call.
+// repeats the request. An operation is itself a middleware. It can therefore hold the state
+// of one call, since the SDK makes a new stack of middleware for each call.
 type operation struct {
 	name    string
 	watches []Watch
@@ -119,11 +119,11 @@ func (op *operation) HandleDeserialize(ctx context.Context, in middleware.Deseri
 	return out, about, err
 }
 
-// The inputs and outputs of operations have fields with the same names, but no common method
-// or type.
+// The inputs and outputs of operations have fields with the same names, but no common
+// method or type. So the functions below need a case for each type.
 
 // askingUnits returns a copy of an operation's input that asks for the consumed capacity.
-// The input itself belongs to the caller of the SDK.
+// It does not change the input itself, which belongs to the caller of the SDK.
 func askingUnits(input any) any {
 	from := reflect.ValueOf(input).Elem()
 	asking := reflect.New(from.Type())
@@ -203,15 +203,15 @@ func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
 // cancelled reports whether the command itself cancelled the request.
 func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
 
-// noSuchHost reports whether DNS has answered that the host does not exist, as it does for
-// a Region that AWS does not have. The answer may be temporary: DNS may also give it for a
-// new name.
+// noSuchHost reports whether DNS has answered that the host does not exist. DNS gives this
+// answer for a Region that AWS does not have. It may also give the answer temporarily, for
+// a new name.
 func (r Request) noSuchHost() bool {
 	var dns *net.DNSError
 	return errors.As(r.Err, &dns) && dns.IsNotFound
 }
 
-// answered reports whether the request was done or refused.
+// answered reports whether DynamoDB has done or refused the request.
 func (r Request) answered() bool {
 	return r.Err == nil || r.isRefusal() && !r.Throttled()
 }
@@ -242,10 +242,10 @@ func (r Request) outcome(from Server) string {
 		return "no reply from " + from.Location
 	}
 	if send := (*smithyhttp.RequestSendError)(nil); errors.As(r.Err, &send) {
-		return failure.Reason(send.Err) // without the text that the SDK adds
+		return failure.Reason(send.Err) // the reason alone, without the text that the SDK adds
 	}
 	return failure.Reason(r.Err)
 }
 
-// noCode is the SDK's code for an error reply without a code.
+// noCode is the code that the SDK sets if an error reply contains no code.
 const noCode = "UnknownError"

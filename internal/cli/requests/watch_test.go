@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// answering is an HTTP client that answers the first requests from its list. The engine
-// answers the other requests.
+// answering is an HTTP client. It answers the first requests from its list, and leaves the
+// other requests to the engine.
 type answering struct {
 	dynamodb.HTTPClient
 	answers []func(*http.Request) (*http.Response, error)

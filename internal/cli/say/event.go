@@ -63,7 +63,7 @@ type Key struct {
 // Events that the command adds to those of the library.
 const (
 	Stopping = "stopping" // the stop signal was sent to CMD
-	Exited   = "exited"   // CMD has ended, and so have the processes that it left running if run waits for them
+	Exited   = "exited"   // CMD has ended; if run waits for the processes that CMD left running, they have ended, too
 
 	Background = "background" // CMD has ended, and processes that it started still run
 	Started    = "started"    // the first event of --events
@@ -87,7 +87,7 @@ func Millis(d time.Duration) *int64 {
 	return &ms
 }
 
-// ClientEvent writes an event of the lock client if users see events of its kind.
+// ClientEvent writes an event of the lock client if events of its kind are meant for users.
 // holdersSeen is used only for events about a wait.
 func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int) {
 	m.mu.Lock()
@@ -135,14 +135,14 @@ const (
 	readerPatience = 3 * time.Second
 )
 
-// eventStream writes the events of --events, one JSON object a line. Its callers never wait
-// for a write and never fail because of one.
+// eventStream writes the events of --events, one JSON object per line. Its callers never
+// wait for a write. They do not fail if a write fails.
 type eventStream struct {
 	name    string // name of the stream as the user gave it
 	lines   chan []byte
-	first   chan error    // receives the error of the first line, or nil
+	first   chan error    // receives the result of writing the first line: an error or nil
 	done    chan struct{} // closed after the last write
-	broken  func(error)   // called once if a later line cannot be written
+	broken  func(error)   // called once, when a line after the first cannot be written
 	dropped atomic.Int64  // lines dropped because the buffer was full
 }
 
@@ -177,7 +177,7 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 	s.send(started)
 	select {
 	case err = <-s.first:
-	case <-time.After(eventsPatience): // the reader of the stream may be slow, so do not wait any longer
+	case <-time.After(eventsPatience): // continue without a result, since the reader of the stream may be slow
 	}
 	if err != nil {
 		s.end()
@@ -187,7 +187,8 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 	return nil
 }
 
-// EndEvents writes the last event, and a message if the reader could not keep up.
+// EndEvents writes the last event. If the reader was too slow to receive all events,
+// EndEvents also writes a message.
 func (m *Messages) EndEvents(now time.Time, code int, err error) {
 	s := m.setStream(nil)
 	if s == nil {
@@ -205,7 +206,7 @@ func (m *Messages) EndEvents(now time.Time, code int, err error) {
 	}
 }
 
-// setStream sets the stream of later events, and returns the previous one.
+// setStream sets the stream for all events that follow, and returns the previous stream.
 func (m *Messages) setStream(s *eventStream) (before *eventStream) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -244,7 +245,7 @@ func openToAppend(path string) (*os.File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = makeEventFile(path, flag)
 	}
-	if errors.Is(err, fs.ErrExist) { // another process has just created it
+	if errors.Is(err, fs.ErrExist) { // another process has created the file since the first attempt
 		f, err = plainfile.OpenNamed(path, flag)
 	}
 	return f, err

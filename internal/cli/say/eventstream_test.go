@@ -28,7 +28,7 @@ func TestEventStreamDoesNotWaitForSlowReader(t *testing.T) {
 	if took := time.Since(began); took > patience {
 		t.Errorf("it took %v", took)
 	}
-	if unwritten < events-eventsKept-100 { // the pipe itself holds some events
+	if unwritten < events-eventsKept-100 { // the pipe's own buffer holds some events
 		t.Errorf("%d of %d events are said to be unwritten", unwritten, events)
 	}
 }

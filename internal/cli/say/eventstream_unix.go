@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 )
 
-// openInherited returns the file descriptor that the caller of this process has opened for
-// events. CMD does not inherit it unless it is also CMD's output.
+// openInherited returns the file that the parent process has opened for events, by the
+// number of its descriptor. CMD does not inherit it unless it is also CMD's output.
 func openInherited(number string) (*os.File, error) {
 	notOpen := misuse.Errorf("--events %s: this file descriptor is not open: redirect it, as in %[1]s>events.jsonl", number)
 	fd, err := strconv.Atoi(number)
@@ -33,7 +33,7 @@ func openInherited(number string) (*os.File, error) {
 		return nil, misuse.Errorf("--events %s: this is CMD's standard input: use another file descriptor", number)
 	case mode&unix.O_ACCMODE == unix.O_RDONLY:
 		return nil, misuse.Errorf("--events %s: this file descriptor is open for reading only", number)
-	case fd <= 2: // use a copy: a broken pipe on one of these descriptors ends a Go program
+	case fd <= 2: // write to a copy: a broken pipe on descriptor 1 or 2 ends a Go program
 		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
 			return nil, misuse.Errorf("--events %s: %v", number, err)
 		}
@@ -45,8 +45,8 @@ func openInherited(number string) (*os.File, error) {
 
 // IsClosed reports whether a standard stream was closed when this process began. If so, the
 // Go runtime has opened the null device for reading and writing in its place, and output is
-// lost without an error. If a user redirects output to the null device, the shell opens the
-// device only for writing.
+// lost without an error. The null device may also be the user's choice, but then the shell
+// has opened it only for writing. IsClosed returns false in that case.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

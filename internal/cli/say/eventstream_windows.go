@@ -12,5 +12,6 @@ func openInherited(number string) (*os.File, error) {
 	return nil, misuse.Errorf("--events %s: Windows has no file descriptors: name a file", number)
 }
 
-// IsClosed returns false: on Windows, a write to a closed standard stream fails.
+// IsClosed always returns false. On Windows it is not needed, since a write to a closed
+// standard stream fails.
 func IsClosed(io.Writer) bool { return false }

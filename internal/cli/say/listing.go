@@ -91,8 +91,8 @@ func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
 	return nil
 }
 
-// Rows writes records one by one. On a terminal its columns are wide enough for the records
-// that are known when the listing begins.
+// Rows writes records one by one. On a terminal, the columns are wide enough for the
+// records that are passed to Listing.Rows at the start.
 type Rows struct {
 	Listing
 	w      io.Writer
@@ -100,7 +100,8 @@ type Rows struct {
 	begun  bool
 }
 
-// Rows begins a listing.
+// Rows begins a listing. likely holds the records that will probably be written; they
+// determine the width of the columns.
 func (l Listing) Rows(w io.Writer, likely []Record, now time.Time) *Rows {
 	s := &Rows{Listing: l, w: w}
 	if !l.Terminal {
@@ -133,7 +134,7 @@ func (s *Rows) Write(r Record, now time.Time) error {
 		text = s.line(cells, func(c cell) string { return c.column })
 	}
 	text += s.line(cells, func(c cell) string { return c.text })
-	if to, ok := s.w.(*Output); ok && s.Checked { // liveness is in the last column: a colour does not disturb the alignment
+	if to, ok := s.w.(*Output); ok && s.Checked { // a colour in the last column, which shows liveness, does not disturb the alignment
 		parts := append([]any{strings.TrimSuffix(text, string(r.Holder)+"\n")}, r.colour().Of(string(r.Holder))...)
 		return to.Show(append(parts, "\n")...)
 	}
@@ -167,7 +168,7 @@ func tabs(cells []cell) string {
 	return strings.Join(texts, "\t")
 }
 
-// colour returns Red for a dead holder, and no colour otherwise.
+// colour returns Red if the record's holder is dead, and no colour otherwise.
 func (r Record) colour() Colour {
 	if r.Holder == holders.Dead {
 		return Red
@@ -175,8 +176,9 @@ func (r Record) colour() Colour {
 	return ""
 }
 
-// Observe is Observer.Observe with messages about the expected time and cost. The parameter
-// what names the records in these messages. If what is empty, no message is written.
+// Observe does what Observer.Observe does, and also writes messages about the expected time
+// and cost. The parameter what names the records in these messages. If what is empty, no
+// message is written.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
 	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {
@@ -186,8 +188,8 @@ func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []le
 	return out
 }
 
-// watch is Observer.Watch with messages. It calls settled for each record, one at a time,
-// until settled fails.
+// watch does what Observer.Watch does, and also writes messages. It calls settled for each
+// record, one at a time. It ends early if settled returns an error.
 func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -198,7 +200,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	end := seconds.Each(func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if p != nil && failed == nil && toGo > 0 { // once all records are written, the progress line would follow the last one
+		if p != nil && failed == nil && toGo > 0 { // do not show progress after the last record: the line would appear below it
 			p.show(m)
 		}
 	})
@@ -228,8 +230,8 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 
 // Check observes the records. It calls settled with each record as soon as the state of its
 // holder is known, or will clearly stay unknown. It omits released records unless all is
-// true. If a record was damaged meanwhile, Check reports that on stderr and returns the
-// record's error at the end.
+// true. A record may turn out to be damaged. Check reports such a record on stderr, and
+// returns its error at the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {
@@ -247,7 +249,7 @@ func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, rec
 		case found.Gone, found.Record.Released && !all:
 			return nil
 		case found.Err != nil:
-			ended = found.Err // the other records have the same error
+			ended = found.Err // an error that all remaining records share
 		}
 		return settled(found)
 	})
@@ -265,8 +267,8 @@ type progress struct {
 // beginProgress announces the cost of the observation.
 func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
-	// If another line counts down, the observation of a single holder costs too little to
-	// be announced on a line of its own.
+	// Announce the cost on a line of its own, unless only one holder is observed and a line
+	// of the terminal counts down. One holder costs too little for an announcement.
 	if what != "" && (!m.Rewrites() || p.Holders > 1) {
 		m.Text("observing %s for up to %s%s", what, wording.Age(durations.Sum(p.Longest, time.Second-1)), costOf(p))
 	}
@@ -274,9 +276,10 @@ func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	return now
 }
 
-// costOf describes the cost of the reads. It includes units only if they are paid for.
+// costOf describes the cost of the reads. It mentions read units only if the user pays for
+// them.
 func costOf(p holders.Plan) string {
-	if p.Requests == 0 { // no cost: the records already read suffice, or there is no time for more reads
+	if p.Requests == 0 { // nothing is read: the records read so far suffice, or there is no time for more reads
 		return ""
 	}
 	text := ": at most " + wording.Count(p.Requests, "request", "requests")
@@ -286,7 +289,7 @@ func costOf(p holders.Plan) string {
 	return text
 }
 
-// show rewrites the line on a terminal.
+// show rewrites the progress line. It does nothing unless the output is a terminal.
 func (p *progress) show(m *Messages) {
 	if !m.Rewrites() {
 		return

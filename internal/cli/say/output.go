@@ -17,9 +17,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Output is a standard stream of this process. All output of leasehold itself passes
-// through it, text and JSON alike, so that text from other users is shown and cannot act on
-// the terminal. Only CMD writes to the stream directly.
+// Output is a standard stream of this process. All of leasehold's own output passes through
+// it, both text and JSON. So text that other users wrote is shown, but cannot act on the
+// terminal. Only CMD writes to the stream directly.
 type Output struct {
 	To       io.Writer
 	Terminal bool
@@ -27,8 +27,8 @@ type Output struct {
 	Failed   error // the last error of Write; nil if no Write has failed
 }
 
-// To returns the output to a stream. It has colours if they are wanted and the stream is a
-// terminal.
+// To returns an Output that writes to a stream. It uses colours if colours is true and the
+// stream is a terminal.
 func To(stream io.Writer, colours bool) *Output {
 	terminal := IsTerminal(stream)
 	return &Output{To: stream, Terminal: terminal, Coloured: terminal && colours}
@@ -40,10 +40,10 @@ type sequence string
 
 const overLine sequence = "\r\x1b[K"
 
-// Colour is a sequence that NO_COLOR switches off.
+// Colour is a terminal sequence for a colour. NO_COLOR switches it off.
 type Colour string
 
-// Of returns text in a colour, for Show.
+// Of returns the parts that show a text in the colour, for Show.
 func (c Colour) Of(text string) []any {
 	if c == "" {
 		return []any{text}
@@ -143,8 +143,8 @@ type Messages struct {
 	quiet, json bool
 	table       string       // name of the table, for records in JSON
 	where       string       // the table or file, for error messages
-	storeFlags  string       // the user's flags, for a command that a message contains
-	line        bool         // the cursor is at the end of a line that will be rewritten
+	storeFlags  string       // flags that name the store, for a command that a message contains
+	line        bool         // the cursor is at the end of a line that Rewrite wrote
 	stream      *eventStream // the stream of --events; nil if events are messages
 }
 
@@ -158,8 +158,8 @@ func (m *Messages) Configure(quiet, json bool) {
 	m.quiet, m.json = quiet, json
 }
 
-// SetTable sets the table that later errors concern, its name in messages, and the flags that
-// name it in commands.
+// SetTable sets the table that later errors concern. table is its name, where is its name
+// in messages, and flags are the flags that name it in commands.
 func (m *Messages) SetTable(table, where, flags string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,7 +182,7 @@ func (m *Messages) Note(format string, args ...any) {
 	}
 }
 
-// Always is Note for a message that -q does not suppress.
+// Always writes a message as Note does, but -q does not suppress it.
 func (m *Messages) Always(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +197,8 @@ func (m *Messages) note(text string) {
 	m.sentence(text)
 }
 
-// Text is Note for messages that --json replaces by an event.
+// Text writes a message as Note does, but writes nothing under --json, where an event
+// replaces the message.
 func (m *Messages) Text(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -256,7 +257,8 @@ func (m *Messages) sentence(text string) {
 	m.print(head + text + "\n")
 }
 
-// print writes text over the line of Rewrite, if there is one. The caller must hold m.mu.
+// print writes text. It overwrites the line that Rewrite wrote, if there is one. The caller
+// must hold m.mu.
 func (m *Messages) print(text string) {
 	var before sequence
 	if m.line {
@@ -273,7 +275,7 @@ func (m *Messages) object(v any) {
 	m.print(string(b) + "\n")
 }
 
-// Error is an error on stderr under --json.
+// Error is an error in the form that stderr shows under --json.
 type Error struct {
 	Error   string  `json:"error"`
 	Message string  `json:"message"`
@@ -299,7 +301,7 @@ func (m *Messages) failure(err error) Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := failure.Text(err, m.where)
-	if !strings.HasPrefix(m.where, "table ") { // errors of the library name a table, even if the store is a file
+	if !strings.HasPrefix(m.where, "table ") { // keep the error unchanged unless it can name a table that is really a file: errors of the library always name a table
 		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
 	}
 	if errors.As(err, new(*leasehold.RecordError)) {

@@ -20,14 +20,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Record is a record for get and ls: the table, the Region that answered, the holder's
-// liveness if it was observed, and the Record's own JSON.
+// Record is a record as get and ls show it. Its JSON contains the table, the Region that
+// answered, the holder's liveness if it was observed, and the fields of the record's own
+// JSON.
 type Record struct {
 	Table  string
 	Region string // empty without --failover
 	Record leasehold.Record
 	Holder holders.State
-	Until  time.Time // time when a dead holder's lease ended; zero unless the holder is known to be dead
+	Until  time.Time // time when a dead holder's lease ended; zero if the holder is not known to be dead
 }
 
 // MarshalJSON returns the record's own JSON after the fields that the command adds.
@@ -43,12 +44,12 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return b, err
 }
 
-// heldMs matches the field in the record's own JSON that says how long the record has been
-// held until now.
+// heldMs matches the field heldMs in the record's own JSON. The field says how long the
+// record has been held until now.
 var heldMs = regexp.MustCompile(`("heldMs":)\d+`)
 
-// heldFor returns how long the record has been held. For a dead holder, it counts until the
-// end of the holder's lease.
+// heldFor returns how long the record has been held. If the holder is dead, the time ends
+// when the holder's lease ended.
 func (r Record) heldFor(now time.Time) time.Duration {
 	if !r.Until.IsZero() && r.Until.Before(now) {
 		now = r.Until
@@ -63,7 +64,7 @@ func Observed(table, region string, o holders.Observation) Record {
 		return r
 	}
 	r.Until = o.Beat.Until
-	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // the lease is counted from the last write, which came before the observation
+	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // count the lease from the last write, since the write came before the observation
 		r.Until = written.Add(o.Record.Lease)
 	}
 	return r
@@ -165,7 +166,7 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	}
 	attributes := ""
 	if len(rec.Attributes) > 0 {
-		raw, _ := Item(rec.Attributes) // on an error raw is empty, so attributes that JSON cannot represent are not shown
+		raw, _ := Item(rec.Attributes) // if Item fails, raw is empty: attributes that JSON cannot represent are not shown
 		attributes = visible.Middle(string(raw), visible.Longest)
 	}
 	return [][2]string{
@@ -222,8 +223,8 @@ func leaseFixed(r leasehold.Record) string {
 	return wording.Duration(r.Lease)
 }
 
-// Lease formats the lease in a record for people or, if it has none, the time until or
-// since its expiry.
+// Lease formats the lease in a record for people. If the record has no lease, Lease formats
+// the time until or since its expiry.
 func Lease(r leasehold.Record, now time.Time) string {
 	left := r.ExpiresAt.Sub(now)
 	switch {
@@ -278,7 +279,7 @@ func doneText(d *leasehold.Done, at func(time.Time) string) string {
 	return strings.Join(parts, ", ")
 }
 
-// workText names completed work by its label or its period.
+// workText names completed work. It uses the label or the period of the work.
 func workText(d *leasehold.Done) string {
 	if d.Once == "" {
 		return visible.Period(d.Period)
@@ -304,7 +305,8 @@ func formerText(f *leasehold.End, at func(time.Time) string) string {
 	return strings.Join(append(parts, f.How), ", ")
 }
 
-// brokenText describes how a grant was broken, and names its token. It returns "" if no grant was broken.
+// brokenText says by whom, when and why a grant was broken, and names its token. It returns
+// "" if no grant was broken.
 func brokenText(b *leasehold.End, at func(time.Time) string) string {
 	switch {
 	case b == nil:

@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// pipes is a listener without a network, so that it works in a synctest bubble.
+// pipes is a listener without a network. It works in a synctest bubble, where a real
+// listener does not.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -55,7 +56,7 @@ func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 			t.Error(err)
 		}
 		<-served
-		time.Sleep(time.Second) // longer than the half second for which the server waits for a body that it has not read
+		time.Sleep(time.Second) // longer than the half second that the server waits for the unread rest of a body
 		if err := engine.Close(); err != nil {
 			t.Error(err)
 		}

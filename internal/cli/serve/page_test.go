@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Another user who listened on one of the addresses could receive the page's requests.
+// If the page left one of the addresses free, another user could listen there and receive
+// the page's requests.
 func TestPageListensOnAllAddressesOfItsHostName(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")

@@ -33,7 +33,7 @@ func TestProbesListenOnLoopbackUnlessAddressIsSet(t *testing.T) {
 	}
 }
 
-// elsewhere is a listener on the network of a pod.
+// elsewhere is a listener that is not on loopback, but on the network of a pod.
 type elsewhere struct{ pipes }
 
 func (elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 8080} }
@@ -48,7 +48,7 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	status, _ = says(t, dial(), text)
 	_ = server.Close()
 	<-served
-	time.Sleep(time.Second) // longer than the half second for which the server waits for a body that it has not read
+	time.Sleep(time.Second) // longer than the half second that the server waits for the unread rest of a body
 	return status
 }
 

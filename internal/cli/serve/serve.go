@@ -22,8 +22,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/ui"
 )
 
-// Loopback listens on this machine only: the engine has no TLS. Here and below, addr is the
-// value of --addr.
+// Loopback listens on this machine only, since the engine has no TLS. addr is the value of
+// --addr, here and in the functions below.
 func Loopback(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -65,7 +65,8 @@ func (at *Page) Close() {
 	}
 }
 
-// ForPage listens on this machine only, or at any address if anywhere is true.
+// ForPage listens for the page. If anywhere is true, addr may be any address. Otherwise it
+// must be an address of this machine only.
 func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -76,13 +77,13 @@ func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	}
 	at, err := listenByName(ctx, addr)
 	for tries := 1; err != nil && port == "0" && tries < 10; tries++ {
-		at, err = listenByName(ctx, addr) // a port that is free at one address may be taken at the other
+		at, err = listenByName(ctx, addr) // try again with another port: a port that is free at the first loopback address may be taken at the second
 	}
 	return at, err
 }
 
-// listenByName listens at both loopback addresses, where browsers look for names that end
-// in .localhost. If it left one address free, another user could listen there.
+// listenByName listens at both loopback addresses, because browsers try both for names that
+// end in .localhost. If it left one address free, another user could listen there.
 func listenByName(ctx context.Context, addr string) (*Page, error) {
 	first, err := listen(ctx, "--addr", addr)
 	if err != nil {
@@ -96,7 +97,7 @@ func listenByName(ctx context.Context, addr string) (*Page, error) {
 	at := &Page{Listeners: []net.Listener{first}, Name: net.JoinHostPort(ui.NewName(), port), Host: first.Addr().String()}
 	other := map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1"}[ip]
 	if other == "" {
-		return at, nil // browsers do not look for such names at this address
+		return at, nil // no second listener is needed: browsers do not look here for names that end in .localhost
 	}
 	at.Host = at.Name
 	if !isAddressHere(ctx, other) {
@@ -111,7 +112,8 @@ func listenByName(ctx context.Context, addr string) (*Page, error) {
 	return at, nil
 }
 
-// isAddressHere reports whether this machine has an address to listen on.
+// isAddressHere reports whether this machine has the address ip, so that a process can
+// listen on it.
 func isAddressHere(ctx context.Context, ip string) bool {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
@@ -135,9 +137,10 @@ func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	return listen(ctx, "--http", addr)
 }
 
-// Probes serves a listener. On loopback it answers only requests to this machine's own names,
-// so that a site whose DNS name points at this machine learns nothing. At other addresses it
-// accepts any name, as load balancers choose the name.
+// Probes returns a server for probes. On loopback it answers only requests to this
+// machine's own names. Otherwise a site whose DNS name points at this machine could read
+// the answers through a browser. At other addresses it accepts any name, as load balancers
+// choose the name.
 func Probes(answers http.Handler, at net.Listener) *http.Server {
 	if tcp, ok := at.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
 		answers = refuseOtherNames(answers)
@@ -159,7 +162,7 @@ func Engine(engine http.Handler) *http.Server {
 		Handler:           refuseOtherNames(engine),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,     // enough for 16 MB at 300 kB/s
-		WriteTimeout:      2 * time.Minute, // counted from the header, so it includes the wait for a busy file
+		WriteTimeout:      2 * time.Minute, // counted from the end of the header, so it includes the wait for a store file that another process uses
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
@@ -177,8 +180,9 @@ func refuseOtherNames(next http.Handler) http.Handler {
 	})
 }
 
-// isOwnName reports whether a Host header can only mean this machine: a loopback address,
-// or a name for one. HTTP/1.0 clients may send no Host.
+// isOwnName reports whether a Host header can only mean this machine. It accepts loopback
+// addresses and names for them. It also accepts an empty name, as HTTP/1.0 clients may send
+// no Host.
 func isOwnName(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
@@ -189,7 +193,7 @@ func isOwnName(hostPort string) bool {
 		return ip.IsLoopback()
 	}
 	switch host {
-	case "", "localhost", "host.docker.internal": // the last is the name of this machine in Docker's containers
+	case "", "localhost", "host.docker.internal": // "host.docker.internal" is the name of this machine inside Docker's containers
 		return true
 	}
 	return strings.HasSuffix(host, ".localhost")
@@ -229,7 +233,7 @@ func (k Key) Variables(get func(string) string, url string) []string {
 // server.
 func (k Key) Without(environ []string) []string {
 	misleading := store.AWSVariables
-	if k.Made { // some SDKs prefer a profile to the variables
+	if k.Made { // also remove profiles, since some SDKs prefer a profile to the key's variables
 		misleading = slices.Concat(misleading, []string{"AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE"})
 	}
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {

@@ -34,8 +34,8 @@ import (
 // renewals that a client of package leasehold may have in flight.
 const idleConnections = 128
 
-// replyTimeout limits the wait for a reply where the library has no shorter limit. The SDK
-// tries three times.
+// replyTimeout limits the wait for the reply to one request, unless the library sets a
+// shorter limit. The SDK tries three times.
 const replyTimeout = 10 * time.Second
 
 // Placeholder is the region and the credentials for a server on loopback, which accepts
@@ -58,7 +58,7 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	opts := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
 		config.WithAPIOptions([]func(*middleware.Stack) error{attempts.BoundedReplies}),
-		config.WithLogger(logging.Nop{}), // users cannot act on the SDK's messages about connections; -v logs requests
+		config.WithLogger(logging.Nop{}), // discard the SDK's messages about connections: users cannot act on them, and -v logs the requests
 	}
 	if settings.Region != "" {
 		opts = append(opts, config.WithRegion(settings.Region))
@@ -66,7 +66,7 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	if settings.Profile != "" {
 		opts = append(opts, config.WithSharedConfigProfile(settings.Profile))
 	}
-	if IsLoopback(endpoint) { // any credentials are accepted: do not ask the instance's metadata service
+	if IsLoopback(endpoint) { // such a server accepts any credentials, so do not ask the instance's metadata service for some
 		opts = append(opts, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
@@ -105,8 +105,8 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	return nil
 }
 
-// checkAWS refuses the SDK's combination of flags, variables and profile if no request with
-// it can succeed.
+// checkAWS checks the flags, variables and profile that the SDK uses together. It returns
+// an error if no request with them can succeed.
 func (s *Store) checkAWS(settings *Settings) error {
 	server, region := aws.ToString(s.Home.Options().BaseEndpoint), s.Home.Options().Region
 	s.Location = cmp.Or(server, region)
@@ -142,9 +142,10 @@ func IsThisMachine(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Names that AWS would refuse, or that lead nowhere, are refused before any request. A
-// request to a host that does not exist would be repeated for a long time. The parameter by
-// of each check is the source of the name: a flag, a variable or the profile.
+// The checks below refuse a name before any request if AWS would refuse it, or if it leads
+// nowhere. Without the checks, a request to a host that does not exist would be repeated
+// for a long time. The parameter by of each check is the source of the name: a flag, a
+// variable or the profile.
 
 const (
 	regionForm = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$` // new Regions come every year, so there is no list
@@ -153,12 +154,12 @@ const (
 	tableForm  = `^[A-Za-z0-9_.-]{3,255}$`
 )
 
-// hasForm compiles the form at each call, since a process uses each form at most once, and
-// most forms not at all.
+// hasForm reports whether s matches form. It compiles form at each call: a process uses
+// each form at most once, and does not use most of them.
 func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(s) }
 
-// checkRegion refuses names that are not Regions of AWS. Another server may have Regions of
-// its own.
+// checkRegion refuses names that are not Regions of AWS. Servers other than AWS may have
+// Regions with other names.
 func checkRegion(region, by string, otherServer bool) error {
 	lower := strings.ToLower(region)
 	zoneOf := region
@@ -178,10 +179,10 @@ func checkRegion(region, by string, otherServer bool) error {
 	return misuse.Errorf("the Region %q (%s) is not an AWS Region: Regions look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
 }
 
-// checkEndpoint refuses a URL that no request can be sent to, and a URL with a password,
-// since the URL is printed, stored in grants and given to CMD.
+// checkEndpoint refuses a URL that no request can be sent to. It also refuses a URL with a
+// password, since the URL is printed, stored in grants and given to CMD.
 func checkEndpoint(endpoint, by string) error {
-	if strings.Contains(endpoint, "@") { // before any message shows the URL, even if it cannot be parsed
+	if strings.Contains(endpoint, "@") { // check this first, so that no message shows a password, even if the URL cannot be parsed
 		return misuse.Errorf("%s has an @: leave out the user and the password, which DynamoDB does not read: requests are signed with AWS credentials", by)
 	}
 	const use = "use http:// or https://, such as http://127.0.0.1:8000"
@@ -226,8 +227,8 @@ func TableName(named string) (string, error) {
 	return name, nil
 }
 
-// quotedIfSpaced is visible.Name, but also quotes names with spaces, which would otherwise
-// look like words of the message.
+// quotedIfSpaced returns a name for a message, as visible.Name does. It also quotes a name
+// with spaces, whose parts would otherwise look like words of the message.
 func quotedIfSpaced(s string) string {
 	if strings.Contains(s, " ") {
 		return strconv.Quote(s)
@@ -235,8 +236,8 @@ func quotedIfSpaced(s string) string {
 	return visible.Name(s)
 }
 
-// failover returns the Regions of --failover. Before any request, it refuses a list that
-// could not help in an outage.
+// failover returns the Regions of --failover. It sends no request. It returns an error if
+// the list could not help in an outage.
 func (s *Settings) failover(at *Store) ([]string, error) {
 	if s.Failover == "" {
 		return nil, nil
@@ -266,8 +267,8 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 }
 
 // RefuseFailover returns an error if --failover is given for a table that does not exist.
-// table create would make the table in one Region and with TTL, which a table of several
-// Regions must not have.
+// table create would make that table in one Region and with TTL. A table of several Regions
+// must not have TTL.
 func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil
@@ -287,8 +288,8 @@ func (s *Store) Regions() []*dynamodb.Client {
 }
 
 // Requests returns the DB for all requests about records. Without --failover, the DB is
-// Home. With --failover, the DB leaves a Region that does not serve requests. Home is not
-// replaced after the first call.
+// Home. With --failover, the DB sends its requests to another Region when a Region stops
+// serving them. Home must not be replaced after the first call of Requests.
 func (s *Store) Requests() leasehold.DB {
 	if len(s.failover) == 0 {
 		return s.Home

@@ -23,12 +23,12 @@ import (
 const reloadPause = time.Second
 
 // credentialSource provides credentials. After DynamoDB has refused the current
-// credentials, it loads the AWS configuration again. The SDK itself never does that. It
-// reads a credentials file once, and keeps the result of a credential_process until the
-// expiry that the program has set.
+// credentials, it loads the AWS configuration again. The SDK itself never does that: it
+// reads a credentials file only once. It also keeps the result of a credential_process
+// until the expiry that the program has set.
 type credentialSource struct {
 	load     func(context.Context) (aws.CredentialsProvider, error)
-	metadata bool // this machine's metadata service is known to exist, or is expected to
+	metadata bool // this machine is known or expected to have a metadata service
 
 	mu       sync.Mutex // not held while load runs
 	current  aws.CredentialsProvider
@@ -57,22 +57,23 @@ func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error
 	return found, err
 }
 
-// withoutMetadata returns the error of a metadata service that has given no credentials.
-// The SDK asks that service last, on every machine. The request to the service is retried
-// only if the service is known to exist.
+// withoutMetadata converts the error err of a metadata service that has given no
+// credentials. The SDK asks that service last, on every machine. The result can be retried
+// only if this machine is known to have the service.
 func (c *credentialSource) withoutMetadata(err error) error {
 	switch {
 	case !c.metadata:
-		return errors.New(err.Error()) // drops the error chain, since a timeout in the chain would be retried
+		return errors.New(err.Error()) // keeps only the text: a timeout in the error chain would cause a retry
 	case decide.ServerSilent(err):
 		return failure.Like(err, "this machine's metadata service does not answer: "+strings.ReplaceAll(err.Error(), decide.NoMetadata+", ", ""))
 	}
 	return err
 }
 
-// retrieve returns credentials for a request. If it cannot load newer ones, it returns the
-// current ones: DynamoDB may have refused them by mistake, and the credentials file may
-// have been deleted.
+// retrieve returns credentials for a request. If DynamoDB has refused the current
+// credentials, it tries to load newer ones. If that fails, it returns the current ones.
+// DynamoDB may have refused them by mistake, and the credentials file may have been
+// deleted.
 func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error) {
 	current, reload := c.begin()
 	if !reload {
@@ -91,7 +92,8 @@ func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error
 	return found, nil
 }
 
-// begin returns the current provider, and reports whether the caller must load another.
+// begin returns the current provider. It also reports whether the caller must load another
+// provider and then call end.
 func (c *credentialSource) begin() (current aws.CredentialsProvider, reload bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +104,8 @@ func (c *credentialSource) begin() (current aws.CredentialsProvider, reload bool
 	return c.current, true
 }
 
-// end ends the load that begin started. next is nil if nothing was loaded.
+// end ends the load that begin started. next is the loaded provider, or nil if the load
+// failed.
 func (c *credentialSource) end(next aws.CredentialsProvider) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +126,8 @@ func (c *credentialSource) acceptAny() {
 	}
 }
 
-// orPlaceholder provides placeholder credentials if there are no real ones.
+// orPlaceholder provides the credentials of real, or placeholder credentials if real has
+// none.
 type orPlaceholder struct{ real aws.CredentialsProvider }
 
 func (c orPlaceholder) Retrieve(ctx context.Context) (aws.Credentials, error) {
@@ -135,8 +139,9 @@ func (c orPlaceholder) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return credentials.NewStaticCredentialsProvider(Placeholder, Placeholder, "").Retrieve(ctx)
 }
 
-// hasMetadata reports whether this machine is an EC2 instance, or a setting names its
-// metadata service as a source of credentials.
+// hasMetadata reports whether this machine is expected to have a metadata service. This is
+// so if it is an EC2 instance, or if a setting names the service as a source of
+// credentials.
 func (s *Settings) hasMetadata(cfg aws.Config) bool {
 	for _, source := range cfg.ConfigSources {
 		if shared, ok := source.(config.SharedConfig); ok && (shared.EC2IMDSEndpoint != "" || shared.CredentialSource == "Ec2InstanceMetadata") {
@@ -154,7 +159,7 @@ func onEC2(sys string) bool {
 	for file, prefix := range map[string]string{
 		"class/dmi/id/sys_vendor":   "Amazon EC2",
 		"class/dmi/id/board_vendor": "Amazon EC2",
-		"hypervisor/uuid":           "ec2", // file on older instance types
+		"hypervisor/uuid":           "ec2", // file that shows EC2 on older instance types
 	} {
 		b, err := os.ReadFile(filepath.Join(sys, file))
 		if err == nil && strings.HasPrefix(string(b), prefix) {

@@ -36,11 +36,12 @@ func MachineDir() string {
 	return "/var/lib/leasehold"
 }
 
-// defaultFile returns the default store: the machine's if its directory exists, else the
-// user's own. If the directory exists but cannot be used, openMachineStore fails. Otherwise
-// some users could use one store and some another, and two users could hold the same key.
-// Root creates no store in another user's home, as the owner of the directory could replace
-// it.
+// defaultFile returns the file of the default store. If the machine's directory exists,
+// this is the machine's store, even if the directory cannot be used; openMachineStore then
+// fails. Otherwise some users could use one store and some another, and two users could
+// hold the same key. Without that directory, the default is the user's own store. For root,
+// defaultFile returns an error if that store would be in another user's home, as that user
+// could replace the store.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	if s.MachineDir != "" {
 		_, err := os.Lstat(s.MachineDir)
@@ -91,8 +92,8 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 }
 
 // makeShared creates a store unless the file exists. Users who may create files in the
-// directory may also write to the store. The file appears with its final mode, whatever the
-// umask, since other processes may open it at once.
+// directory may also write to the store. The file has its final mode from the start,
+// whatever the umask, since other processes may open the file at once.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -120,8 +121,8 @@ func UserName() string {
 	return u.Username
 }
 
-// AWSFlag returns the name of a given flag that is for DynamoDB only; empty if there is
-// none.
+// AWSFlag returns the name of a given flag that applies only to DynamoDB. It returns "" if
+// there is none.
 func (s *Settings) AWSFlag() string {
 	switch {
 	case s.Region != "":
@@ -136,8 +137,8 @@ func (s *Settings) AWSFlag() string {
 	return ""
 }
 
-// asksForDynamoDB returns the flag or variable of leasehold's own that points to AWS; empty
-// if there is none.
+// asksForDynamoDB returns a given flag or a set LEASEHOLD_ variable that points to AWS. It
+// returns "" if there is none.
 func (s *Settings) asksForDynamoDB() string {
 	if flag := s.AWSFlag(); flag != "" {
 		return flag + " is set"
@@ -150,7 +151,8 @@ func (s *Settings) asksForDynamoDB() string {
 	return ""
 }
 
-// signOfAWS returns the flag, variable or file that points to AWS; empty if there is none.
+// signOfAWS returns the flag, variable or file that points to AWS. It returns "" if there
+// is none.
 func (s *Settings) signOfAWS() string {
 	if asks := s.asksForDynamoDB(); asks != "" {
 		return asks
@@ -227,14 +229,14 @@ func (e deniedError) Unwrap() error { return e.error }
 
 // missing reports whether there is no file with the given name.
 func missing(path string) bool {
-	_, err := os.Lstat(path) // Lstat finds a link even if the file that it names is missing
+	_, err := os.Lstat(path) // Lstat finds a symbolic link even if the target of the link is missing
 	return errors.Is(err, fs.ErrNotExist)
 }
 
 // MakeFile creates the file of a named store unless it exists, and reports whether it did.
-// It does not create the directory: otherwise a process with a mistyped path would have
-// locks of its own. The directory of the default store is the exception, since a user may
-// also name the default store.
+// MakeFile does not create a missing directory: otherwise a process with a mistyped path
+// would have locks of its own. The directory of the default store is an exception, since a
+// user may also name the default store.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	dir := filepath.Dir(path)
 	if s.IsMachines(path) && missing(path) && !missing(dir) {
@@ -255,13 +257,14 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	return made, nil
 }
 
-// IsMachines reports whether a path leads to the machine's store. Any user who may write
-// to its directory may have created the file.
+// IsMachines reports whether a path names the machine's store. Any user who may write to
+// that store's directory may have created the file.
 func (s *Settings) IsMachines(path string) bool {
 	return filepath.Dir(path) == s.MachineDir && filepath.Base(path) == DefaultFile
 }
 
-// OpenFile opens the file of a named store. It waits for a locked file until ctx ends.
+// OpenFile opens the file of a named store. If another process has locked the file,
+// OpenFile waits until the file is free or ctx ends.
 func (s *Settings) OpenFile(ctx context.Context, path string) (localdynamo.Store, error) {
 	if s.IsMachines(path) {
 		return openFile(ctx, path, boltstore.OfAnyUser())

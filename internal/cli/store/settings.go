@@ -23,8 +23,8 @@ import (
 // DefaultTable is the default name of the table in a local store.
 const DefaultTable = "leasehold"
 
-// Settings contains the flags about the lock table and the environment. A flag that is not
-// given is empty, and the environment is consulted instead.
+// Settings contains the environment and the flags about the lock table. A field is empty if
+// its flag was not given. The environment then decides.
 type Settings struct {
 	Table, File               string
 	Layout                    arguments.Text
@@ -33,20 +33,20 @@ type Settings struct {
 	Failover                  string // other Regions of the table, separated by commas
 	OfGrant                   bool   // Table, Region and Endpoint come from a grant
 
-	byVariable []string // variables in AWSVariables that replaced flags
+	byVariable []string // variables in AWSVariables whose values are used instead of flags
 
 	LookupEnv  func(name string) (string, bool)
-	SetByRun   func(table, file string) bool // reports whether an outer leasehold run has set the variables for its CMD to this table and file
+	SetByRun   func(table, file string) bool // reports whether an outer leasehold run has set the environment variables of its CMD to this table and file
 	MachineDir string                        // the machine's store is used if this directory exists
 	OnEC2      func() bool                   // reports whether this machine is an EC2 instance
-	OnTrial    func() bool                   // reports whether leasehold runs from its own source
+	OnTrial    func() bool                   // reports whether the user tries leasehold out, running it from its own source
 }
 
-// Place returns where the locks are stored: in the place that a flag names or, without a
-// flag, LEASEHOLD_TABLE or LEASEHOLD_FILE. A flag overrides both variables. Without a flag
-// or a variable, Place returns the default store. If a setting points to AWS, Place returns
-// an error instead, unless leasehold is on trial and that setting is for other work.
-// granted is the table of a grant, if there is one.
+// Place returns where the locks are stored. A flag decides first. Without a flag,
+// LEASEHOLD_TABLE or LEASEHOLD_FILE decides. Without these, Place returns the default
+// store. But if a setting points to AWS, Place returns an error instead of the default
+// store. There is one exception: leasehold is on trial and that setting is not leasehold's
+// own. granted is the table of a grant, if there is one.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -90,8 +90,8 @@ func (s *Settings) Place(granted string) (Place, error) {
 }
 
 // placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. If both are
-// set, it returns an error: one of them may be left over, and a lock in the wrong store
-// would be worse than an error. Only an outer leasehold run may set both.
+// set, it returns an error. One of the two may be left over from earlier, and a lock in the
+// wrong store would be worse than an error. Only an outer leasehold run may set both.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, _, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -124,8 +124,8 @@ func (s *Settings) requiresTable() (bool, error) {
 }
 
 // Variable returns the value of a variable that replaces a flag. It returns an error if the
-// variable is set but empty: most likely the value came from another variable that was
-// lost.
+// variable is set but empty. An empty value most likely comes from another variable that
+// was not set.
 func (s *Settings) Variable(name string) (value string, set bool, err error) {
 	value, set = s.LookupEnv(name)
 	if set && value == "" {
@@ -134,18 +134,19 @@ func (s *Settings) Variable(name string) (value string, set bool, err error) {
 	return value, set, nil
 }
 
-// Getenv returns a variable; empty if it is not set.
+// Getenv returns the value of a variable. It returns "" if the variable is not set.
 func (s *Settings) Getenv(name string) string {
 	v, _ := s.LookupEnv(name)
 	return v
 }
 
-// AWSVariables lists variables that replace flags for DynamoDB only. They pass these flags
-// to a leasehold that CMD runs. AWS_ variables would affect everything that CMD does.
+// AWSVariables lists variables that replace the flags for DynamoDB. Through them, leasehold
+// run passes these flags to a leasehold that CMD runs. leasehold run does not use the AWS_
+// variables for that, since they would affect everything that CMD does.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
-// readAWSVariables reads AWSVariables for flags that were not given. The Region and the
-// endpoint of a grant count as given flags.
+// readAWSVariables reads AWSVariables in place of flags that were not given. If the Region
+// and the endpoint come from a grant, they count as given flags.
 func (s *Settings) readAWSVariables() error {
 	for i, to := range []*string{&s.Region, &s.Profile, &s.Endpoint, &s.Failover} {
 		if *to != "" || s.OfGrant && (to == &s.Region || to == &s.Endpoint) {
@@ -171,8 +172,8 @@ func (s *Settings) by(variable, flag string) string {
 	return flag
 }
 
-// RegionBy returns the source of the Region. It is empty if there is none, as for a server
-// on this machine.
+// RegionBy returns the source of the Region. It returns "" if no Region is set, as may
+// happen with a server on this machine.
 func (s *Settings) RegionBy(cfg aws.Config) string {
 	switch {
 	case s.Region != "":
@@ -217,9 +218,9 @@ func (s *Settings) Tilde(path string) string {
 	return path
 }
 
-// Owner returns the name shown to other users, empty for the default. run sets
-// LEASEHOLD_OWNER to a name that ends in the client id of its grant. Owner removes that id,
-// as this client has its own.
+// Owner returns the name that other users see; it is empty for the default name. The outer
+// leasehold run sets LEASEHOLD_OWNER to a name that ends in the client id of its grant.
+// Owner removes that id, since this process adds a client id of its own.
 func (s *Settings) Owner() (string, error) {
 	v, _, err := s.Variable("LEASEHOLD_OWNER")
 	owner := wording.OwnerWithoutID(v)

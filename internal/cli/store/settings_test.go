@@ -18,7 +18,7 @@ func TestSettingsDetermineStoreToUse(t *testing.T) {
 		flags   Settings
 		env     map[string]string
 		granted string
-		outer   [2]string // variables set by an outer run
+		outer   [2]string // table and file in the variables that an outer run has set
 		machine string
 		trial   bool
 		table   string

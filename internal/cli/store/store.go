@@ -29,9 +29,9 @@ import (
 // Store is an open lock table.
 type Store struct {
 	Target
-	Home    *dynamodb.Client // for requests about the table; Requests is for requests about its records
+	Home    *dynamodb.Client // client for requests about the table; for requests about its records, see the method Requests
 	AWS     aws.Config       // configuration for DynamoDB
-	Created bool             // the local store's table was created when it was opened
+	Created bool             // true if Open created the table of the local store
 
 	Health  requests.Health                      // health of the requests to the store
 	Trouble *requests.Telling                    // reports failing requests to the user
@@ -40,7 +40,7 @@ type Store struct {
 	failover []string    // the Regions that --failover names
 	regions  *regions.DB // nil before the first call of Requests, and without --failover
 
-	misfit  error // error if the local store's table has another layout; nil otherwise
+	misfit  error // error that says how the table of the local store differs from the expected layout; nil if it does not
 	closing []func()
 }
 
@@ -52,24 +52,25 @@ type Opening struct {
 	AsItIs    bool   // create neither a file nor the table in a local store
 	Flags     string // the flags that name the store, for commands in messages
 
-	Wait time.Duration // limits the wait for a local store's file that another process keeps locked; zero means ten seconds, Forever no limit
+	Wait time.Duration // limit of the wait for a local store's file that another process keeps locked; zero means ten seconds, Forever means no limit
 
 	Unnamed  func(Place)                         // called if no flag and no variable names the store
 	Made     func(file string)                   // called after the missing named file was created
-	Known    func(*Store)                        // called once the place is known, before the first request
+	Known    func(*Store)                        // called when it is known where the locks are stored, before the first request
 	Requests func(*Store) func(requests.Request) // returns a function that receives each request and its consumption; nil if not needed
 }
 
 // Forever is an Opening.Wait without a limit.
 const Forever time.Duration = -1
 
-// usualWait is the default wait for the file of a local store. It equals the wait for a
-// server that does not answer.
+// usualWait is the default limit of the wait for the file of a local store. It equals the
+// limit of the wait for a server that does not answer.
 const usualWait = 10 * time.Second
 
 // Open opens the lock table that the settings name. It refuses a table of another layout.
-// It also refuses a named but missing file of a local store: otherwise a mistyped name
-// would look as if no key were held.
+// It also refuses a local store that the user has named but whose file is missing. If Open
+// created the file instead, a mistyped name would look like a store in which no key is
+// held.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	r, err := settings.Records()
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 		defer cancel()
 		ctx = within
 	}
-	waits := s.Health.Begin() // records a wait for another process that uses the file
+	waits := s.Health.Begin() // records that the command is waiting for another process that uses the file
 	bolt, err := open(ctx, p.File)
 	waits.End()
 	if err != nil {
@@ -157,7 +158,8 @@ func (s *Store) createTable(ctx context.Context) error {
 	return table.Create(ctx, s.Home, spec)
 }
 
-// OnClose adds a function that Close calls, before the functions added earlier.
+// OnClose adds a function that Close calls. Close calls the function that was added last
+// first.
 func (s *Store) OnClose(end func()) { s.closing = append(s.closing, end) }
 
 // Close releases the store's resources.
@@ -180,7 +182,7 @@ func (s *Store) watch(o Opening) requests.Watch {
 // Client returns a lock client on the table.
 func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
-	if cfg.Lease == 0 { // the client only reads, or resumes a grant that has its own lease, so MaxSkew must never be rejected as too large
+	if cfg.Lease == 0 { // the client only reads, or resumes a grant with a lease of its own; choose a default lease that is long enough for any MaxSkew
 		cfg.Lease = max(protocol.DefaultLease, lease.Shortest(s.Proto.Skew()))
 	}
 	// The command itself reports events and errors.
@@ -200,7 +202,7 @@ const closeTimeout = time.Second
 func CloseLocks(locks *leasehold.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = locks.Close(ctx) // an error does not matter here, as locks have been released, or reported as lost
+	_ = locks.Close(ctx) // the error does not matter: the locks have been released already, or were reported as lost
 }
 
 // Table is an open lock table with a lock client.
@@ -227,7 +229,7 @@ func (t *Table) Observer(limit time.Duration) holders.Observer {
 	return by
 }
 
-// Item reads the item of a key, whatever its kind.
+// Item reads the item of a key, even if the item is not a record of a lock.
 func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
 	if err := s.Proto.CheckKey(key); err != nil {
 		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)
@@ -244,11 +246,12 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	}
 }
 
-// Unused appends random text to prefix, so that no real lock has that key: for the commands
-// that try out a table, doctor and demo.
+// Unused appends random text to prefix, so that no real lock has the resulting key. The
+// commands that try out a table, doctor and demo, use such keys.
 func Unused(prefix string) string { return prefix + strings.ToLower(rand.Text()[:8]) }
 
-// TrialKey returns a key of the table. It has the sort key only if the table needs one.
+// TrialKey returns the key with these parts for a trial of the table. It omits sort if the
+// table has no sort key.
 func (s *Store) TrialKey(partition, sort string) leasehold.Key {
 	key := s.Key(partition, "")
 	if s.Proto.Schema().Sort != "" && key.Sort == "" {

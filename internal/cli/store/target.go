@@ -50,7 +50,8 @@ func (t Target) Name() string {
 	return t.Table
 }
 
-// Where returns the file or, for a DynamoDB table, its name and where it is.
+// Where returns the location of the locks for messages: the file, or the DynamoDB table's
+// name with its endpoint or Region.
 func (t Target) Where() string {
 	if t.File != "" {
 		return t.Location
@@ -76,9 +77,9 @@ func (t Target) IsSession(key leasehold.Key) bool {
 type Place struct {
 	Table   string
 	File    string // the local store; empty for DynamoDB
-	Unnamed bool   // the store is the default: neither flag nor variable named it
+	Unnamed bool   // the store is the default: no flag and no variable named a store
 	Machine bool   // the store is shared by all users of the machine
-	Despite string // a setting that points to AWS but is ignored by a leasehold on trial; empty if there is no such setting
+	Despite string // setting that points to AWS, but is ignored because leasehold is on trial; empty if there is no such setting
 }
 
 // Scope describes the processes that share the locks of a default store.
@@ -89,22 +90,24 @@ func (p Place) Scope() string {
 	return "locks for processes of user " + UserName() + " on this machine only"
 }
 
-// Records describes the form of the records of a table, and how far this machine's clock may be
-// trusted in judging them.
+// Records describes the form of the records of a table. It also says how far this machine's
+// clock can be trusted when records contain times.
 type Records struct {
 	Layout  layout.Layout
 	Proto   protocol.Protocol // protocol of Layout
 	MaxSkew time.Duration     // error bound of this machine's clock; zero if none is set or Layout contains it
-	skewSet bool              // the bound comes from LEASEHOLD_MAX_SKEW, and is not Layout's own
+	skewSet bool              // the bound was set through LEASEHOLD_MAX_SKEW; it is not the layout's default
 }
 
-// Key returns a key as records contain it, with the layout's default sort key.
+// Key returns the key that records contain. If sort is empty, the key has the layout's
+// default sort key.
 func (r Records) Key(partition, sort string) leasehold.Key {
 	return r.Proto.Complete(protocol.Key{Partition: partition, Sort: sort})
 }
 
-// RefuseShortLease refuses a lease that is too short. In a layout that allows for differing
-// clocks, such a lease would leave too little time in which it is trusted.
+// RefuseShortLease returns an error if a lease is too short. A layout may allow for
+// differences between clocks. A lease that is hardly longer than these differences would be
+// trusted for too short a time.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew := r.Proto.Skew()
 	least := lease.Shortest(skew)
@@ -122,8 +125,9 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }
 
-// attributeRoles are the roles of the attributes that --attr names. Each role has the field
-// that contains the attribute's name, in layouts that let users choose this name.
+// attributeRoles are the roles of the attributes that --attr names. field is the name of a
+// field that some layouts have. In these layouts users choose the attribute's name, and the
+// field contains it.
 var attributeRoles = []struct{ role, field string }{{"key", "PartitionKey"}, {"sort", "SortKey"}, {"ttl", "TTL"}}
 
 // Attributes contains the attribute names given by --attr, by role. It is the value of that
@@ -143,7 +147,7 @@ func (n *Attributes) String() string {
 // Type returns the name of the flag's values in the help.
 func (*Attributes) Type() string { return "ROLE=NAME" }
 
-// Set parses one pair or several, and refuses names that no table can have.
+// Set parses one ROLE=NAME pair or several. It refuses names that no attribute can have.
 func (n *Attributes) Set(s string) error {
 	if *n == nil {
 		*n = Attributes{}
@@ -163,7 +167,8 @@ func (n *Attributes) Set(s string) error {
 	return nil
 }
 
-// apply returns a layout with the names. It refuses a name that is fixed in that layout.
+// apply returns a copy of a layout with the given attribute names. It refuses a name for an
+// attribute whose name the layout does not let users choose.
 func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 	named := reflect.New(reflect.TypeOf(l)).Elem()
 	named.Set(reflect.ValueOf(l))
@@ -175,7 +180,7 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 		case !given:
 		case field.IsValid():
 			field.SetString(name)
-		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // tables of dynamo-dlm 1.x have no slots
+		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // true for dynamo-dlm 1.x, whose tables have no attribute for slots
 			noSlots.SetBool(true)
 		default:
 			return nil, misuse.Errorf("--attr %s=%s: layout %s does not let you choose the name for %[1]s: leave it out, or use another layout", r.role, name, l.Name())
@@ -188,14 +193,14 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 // layout.Native.
 const noAttribute = "-"
 
-// settingOf matches the advice that package table gives to a Go program if a table does not
-// fit.
+// settingOf matches parts of the advice that package table gives to Go programs whose table
+// does not fit.
 var settingOf = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)
 })
 
-// ByFlags rewrites advice from package table so that it names the command's flags instead
-// of a layout's fields.
+// ByFlags rewrites advice from package table. The rewritten advice names the command's
+// flags instead of the fields of a layout.
 func ByFlags(problem string) string {
 	return settingOf().ReplaceAllStringFunc(problem, func(set string) string {
 		part := settingOf().FindStringSubmatch(set)
@@ -216,7 +221,7 @@ func ByFlags(problem string) string {
 	})
 }
 
-// RecordLayout returns the layout from flags and environment.
+// RecordLayout returns the layout that the flags or the environment choose.
 func (s *Settings) RecordLayout() (layout.Layout, error) {
 	name := s.Layout.Value
 	if !s.Layout.Given {
@@ -244,9 +249,9 @@ func (s *Settings) RecordLayout() (layout.Layout, error) {
 // describes the machine rather than a command.
 const maxSkewVariable = "LEASEHOLD_MAX_SKEW"
 
-// Records returns the layout from flags and environment, and the error bound of this
-// machine's clock for a layout whose records have leases. Layouts whose records have expiry
-// times contain the bound themselves.
+// Records returns the layout that the flags or the environment choose. If the layout's
+// records contain a lease, it also returns the error bound of this machine's clock. If the
+// records contain an expiry time instead, the layout itself contains the bound.
 func (s *Settings) Records() (r Records, err error) {
 	if r.Layout, err = s.RecordLayout(); err != nil {
 		return r, err

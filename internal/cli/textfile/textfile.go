@@ -1,7 +1,7 @@
 // Package textfile writes the file of run --metrics, for the node exporter's textfile
-// collector. The file contains the metrics of the last run and results of earlier runs:
-// when a run last succeeded, and how many locks were lost. A file with any other content is
-// refused before the run begins.
+// collector. The file contains the metrics of the last run. It also contains results of
+// earlier runs: when a run last succeeded, and how many locks were lost. A file with any
+// other content is refused before the run begins.
 package textfile
 
 import (
@@ -48,8 +48,8 @@ var metrics = []struct{ name, kind, help string }{
 	{"lost_total", "counter", "Runs that lost the lock."},
 }
 
-// Open prepares to write metrics to path when a run ends. It refuses a path at which no
-// such file can be written.
+// Open prepares to write metrics to path when a run ends. It returns an error if no such
+// file can be written at path.
 func Open(path string, now time.Time, p store.Place, keys []string, sortKey string) (*Run, error) {
 	if filepath.Ext(path) != ".prom" {
 		return nil, misuse.Errorf("--metrics %s: the node exporter reads only files whose names end in .prom", visible.Name(path))
@@ -67,7 +67,7 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 	r := &Run{path: path, file: file, began: now}
 	table := p.Table
 	if p.File != "" {
-		table = "" // another label contains the name of the file
+		table = "" // omit the table: another label contains the name of the file
 	}
 	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 	var labels []string
@@ -95,8 +95,8 @@ func (r *Run) Ended(at time.Time) {
 	}
 }
 
-// before returns the file's content, nil if there is no file, and the values in it. An
-// error means that the file was not written by runs of this key.
+// before returns the file's content and the values in it. The content is nil if there is no
+// file. An error means that the file was not written by runs of this key.
 func (r *Run) before() (content []byte, values map[string]float64, err error) {
 	refuse := func(why any) error { return misuse.Errorf("--metrics %s: %v", visible.Name(r.path), why) }
 	values = map[string]float64{}
@@ -124,12 +124,13 @@ func (r *Run) before() (content []byte, values map[string]float64, err error) {
 	return content, values, nil
 }
 
-// Write writes the metrics of the run, which ended with code and err. Callers show its error only as a warning, because CMD has already run.
+// Write writes the metrics of the run, which ended with code and err. Callers show Write's
+// error only as a warning, because CMD has already run.
 func (r *Run) Write(now time.Time, code int, err error) error {
 	if r == nil {
 		return nil
 	}
-	for { // repeats if another run of the same key has written meanwhile, such as with -p
+	for { // try again if another run of the same key, such as one with -p, has written meanwhile
 		content, values, problem := r.before()
 		if problem == nil {
 			r.change(values, now, code, err)
@@ -144,7 +145,8 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 	}
 }
 
-// change updates the values of earlier runs with the result of this run.
+// change updates the values that earlier runs have left in the file with the result of this
+// run.
 func (r *Run) change(values map[string]float64, now time.Time, code int, err error) {
 	values["lost_total"] += 0 // creates the metric in the first run, so that the first loss is an increase
 	values["last_exit_code"] = float64(code)
@@ -154,7 +156,7 @@ func (r *Run) change(values map[string]float64, now time.Time, code int, err err
 	}
 	ended := "failure"
 	switch {
-	case r.granted.IsZero() && failure.NotGranted(err): // decided by the error, not by the exit code, since -E may set the code to 0
+	case r.granted.IsZero() && failure.NotGranted(err): // the error decides rather than the exit code, since -E may set the code to 0
 		ended = "not_granted"
 	case code == 0:
 		ended = "success"

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// SeesDescent is true: processes outside CMD's group are seen too, and a signal arrives
-// when one of them ends.
+// SeesDescent is true. The watchdog also sees processes outside CMD's group, and the kernel
+// sends a signal when one of them ends.
 const SeesDescent = true
 
-// kill kills the process, but never another process that has received its number since. The
-// handle refers to the process with that number at the time of the call (pidfd_open(2)),
-// and the identity of that process is checked afterwards.
+// kill kills the process. It never kills another process that has received the same number
+// since. The handle refers to the process that has the number at the time of the call
+// (pidfd_open(2)). kill checks the identity of that process before it uses the handle.
 func (p Process) kill() {
 	handle, err := os.FindProcess(p.PID)
 	if err != nil {
@@ -29,22 +29,23 @@ func (p Process) kill() {
 }
 
 // Began returns the time when a process began, in the kernel's units. It returns zero if
-// there is no such process. The time differs between two processes that have had the same
-// number.
+// there is no such process. If two processes have had the same number one after the other,
+// their times differ.
 func Began(pid int) int64 {
 	p, _ := readProcess(pid)
 	return p.began
 }
 
-// supervisorLives reports whether the supervisor's number still belongs to the supervisor.
-// When the supervisor dies, its child, the watchdog, gets another parent.
+// supervisorLives reports whether the process with the supervisor's number is still the
+// supervisor. It checks this by the parent of the watchdog: when the supervisor dies, the
+// watchdog gets another parent.
 func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }
 
-// All returns the processes that descend from CMD, including zombies and CMD. It omits the
-// supervisor's children in the supervisor's own process group: the SDK has started these to
-// get credentials.
+// All returns CMD and the processes that descend from CMD, including zombies. The
+// supervisor has other children, which the SDK has started to get credentials. They are in
+// the supervisor's own process group, and All omits them.
 func (d Descent) All(int) ([]Process, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return nil, errors.New("/proc does not show this process")
@@ -57,7 +58,7 @@ func (d Descent) All(int) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.supervisorLives() { // checked after the read, since the children may belong to another process with the supervisor's number
+	if !d.supervisorLives() { // check this after the read: if the supervisor has died, the children may belong to another process with the same number
 		return nil, nil
 	}
 	var found []Process
@@ -128,7 +129,7 @@ func readProcess(pid int) (Process, bool) {
 		return Process{}, false
 	}
 	group, err := strconv.Atoi(fields[2])
-	ended := fields[0] == "Z" || fields[0] == "X" // state of the first thread
+	ended := fields[0] == "Z" || fields[0] == "X" // the state is the state of the first thread
 	threads, failed := strconv.Atoi(fields[17])
 	began, never := strconv.ParseInt(fields[19], 10, 64)
 	return Process{
@@ -137,7 +138,7 @@ func readProcess(pid int) (Process, bool) {
 }
 
 // withEnvironment returns the processes that were started with a variable that has this
-// prefix, as far as this user may see.
+// prefix. It finds only processes whose environment this user may read.
 func withEnvironment(begins string) []Process {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
@@ -149,7 +150,7 @@ func withEnvironment(begins string) []Process {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		p, ok := readProcess(pid) // read before the environment, so that kill does not mistake another process for it
+		p, ok := readProcess(pid) // read this before the environment: if another process gets the number meanwhile, kill then notices the difference
 		if !ok {
 			continue
 		}

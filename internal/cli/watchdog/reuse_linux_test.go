@@ -38,8 +38,8 @@ func startEcho(t *testing.T, command ...string) *echo {
 	return e
 }
 
-// lives reports whether the process answers. A SIGKILL that was sent before takes effect
-// first.
+// lives reports whether the process answers. It returns false if a SIGKILL was sent to the
+// process before the call, since that signal takes effect first.
 func (e *echo) lives() bool {
 	_, _ = io.WriteString(e.in, "x\n") // fails if the process has ended
 	line, _ := e.out.ReadString('\n')
@@ -86,8 +86,8 @@ func TestKillIsNotSentToProcessWithReusedPID(t *testing.T) {
 }
 
 func TestDescendantsExcludeChildrenOfReusedSupervisorPID(t *testing.T) {
-	another := startEcho(t, "sh", "-c", "setsid cat; :") // a process that is neither this process nor its parent
-	if !another.lives() {                                // once the process answers, it has a child in another group
+	another := startEcho(t, "sh", "-c", "setsid cat; :") // process other than the test process and its parent
+	if !another.lives() {                                // an answer means that the process has started its child, which is in another group
 		t.Fatal("it does not answer")
 	}
 	all, err := Descent{Supervisor: another.cmd.Process.Pid}.All(0)

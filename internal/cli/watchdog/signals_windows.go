@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// KillGroup kills CMD itself, whatever the signal is. Windows cannot signal a process
-// group, and has no signal except kill.
+// KillGroup kills CMD alone, and ignores the choice of signal. Windows cannot signal a
+// process group, and the only signal that it has is kill.
 func KillGroup(group int, sig syscall.Signal) error {
 	if sig != syscall.SIGKILL {
 		return errors.ErrUnsupported

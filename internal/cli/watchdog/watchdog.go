@@ -1,7 +1,8 @@
 // Package watchdog implements the process that runs beside leasehold run. It stops CMD and
 // its descendants before trust in the lock ends (see package process). Like package atgate,
-// it runs while the program's packages are initialized. It imports next to nothing: the
-// initialization of the SDK and other packages costs several times as much.
+// it runs while the program's packages are initialized. It imports next to nothing, because
+// its imports must be initialized before it can run. The initialization of the SDK and
+// other packages would cost several times as much.
 package watchdog
 
 import (
@@ -63,16 +64,17 @@ const (
 	ReportKilled    = "killed"
 )
 
-// longestSleep limits a timer. Timers stop while the machine is suspended, but boottime
-// does not, so boottime must be read often.
+// longestSleep is the longest time for which a timer is set. While the machine is
+// suspended, timers stop but boottime continues. The watchdog must therefore read boottime
+// often.
 const longestSleep = 250 * time.Millisecond
 
 // longestOrder is longer than an environment variable can be.
 const longestOrder = 1 << 20
 
-// Run runs a watchdog. It follows orders until done, or until its input ends. If the input
-// ends, it kills CMD. sig is the stop signal, and grace is the time between sig and
-// SIGKILL.
+// Run runs a watchdog. It follows the orders until the order done arrives or its input
+// ends. If the input ends first, Run kills CMD. sig is the stop signal, and grace is the
+// time between sig and SIGKILL.
 func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Duration, d Descent) {
 	w := &watchdog{
 		signal: sig, grace: grace, clock: boottime.Now, kill: Descent.Signal, descent: d,
@@ -81,7 +83,7 @@ func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Dur
 	w.run(orders)
 }
 
-// run follows orders until done, or until the input ends.
+// run follows the orders until the order done arrives or the input ends.
 func (w *watchdog) run(orders io.Reader) {
 	lines := make(chan string)
 	go func() {
@@ -131,7 +133,7 @@ func (w *watchdog) obey(line string) {
 	}
 }
 
-// act stops or kills the group if that is due.
+// act sends the stop signal or SIGKILL to the group if the time for it has come.
 func (w *watchdog) act() {
 	now := w.clock()
 	switch {
@@ -143,7 +145,8 @@ func (w *watchdog) act() {
 	}
 }
 
-// stop sends the stop signal to the group. act kills the group at killAt.
+// stop sends the stop signal to the group. It also sets killAt, the time when act kills the
+// group.
 func (w *watchdog) stop(killAt time.Duration) {
 	if w.signalled {
 		return
@@ -192,7 +195,7 @@ func init() {
 	supervisor, nobody := strconv.Atoi(os.Args[5])
 	groupOnly, neither := strconv.ParseBool(os.Args[6])
 	if err != nil || noGrace != nil || nobody != nil || neither != nil {
-		return // a user typed this command, which does not exist
+		return // a user has typed this command, but it is not meant for users: continue as if it did not exist
 	}
 	ignoreSignals()
 	Run(os.Stdin, os.Stdout, syscall.Signal(sig), time.Duration(grace), Descent{
@@ -203,41 +206,42 @@ func init() {
 
 // Descent describes CMD's descendants: its process group and, on Linux, every process that
 // CMD and its children have started, in any session. On Linux an orphaned descendant
-// becomes a child of the supervisor instead of init (PR_SET_CHILD_SUBREAPER), so that none
-// gets lost.
+// becomes a child of the supervisor instead of init (PR_SET_CHILD_SUBREAPER). The
+// supervisor therefore always finds it.
 type Descent struct {
-	Supervisor int    // process id of the supervisor, the parent of CMD, orphans and the watchdog
+	Supervisor int    // process id of the supervisor, which is the parent of CMD, of the watchdog and of orphans
 	Watchdog   int    // process id of the watchdog; zero if it is not a process of its own
 	Held       string // prefix, NAME=VALUE, of a variable that only CMD's environment has; empty if unknown
 	Began      int64  // time when CMD began (see Began), which distinguishes CMD from another process with the same number; zero if unknown
-	GroupOnly  bool   // processes outside CMD's group may continue without the lock
+	GroupOnly  bool   // processes outside CMD's group are left alone, and may continue without the lock
 }
 
 // Process is a process that CMD has started.
 type Process struct {
-	PID      int    // process id, or a group's id if its processes are not known
+	PID      int    // process id; if the group's processes are not known, the group's id
 	Name     string // program name; empty if unknown
 	Direct   bool   // a child of the supervisor: CMD, or an orphan
 	Dead     bool   // a zombie
-	Whole    bool   // the value represents all processes of the group
+	Whole    bool   // this value represents all processes of the group
 	group    int
 	began    int64 // time when the process began, in the kernel's units
-	headless bool  // its first thread has ended, but others run
+	headless bool  // the first thread of the process has ended, but other threads run
 }
 
-// Killing is repeated every killPause, since processes may be born meanwhile. It ends after
-// killTries rounds, since some processes may be impossible to kill.
+// Killing is repeated at intervals of killPause, since processes may be born meanwhile. It
+// ends after killTries rounds, since it may be impossible to kill some processes.
 const (
 	killPause = 5 * time.Millisecond
 	killTries = 100
 )
 
-// Signal sends a signal to CMD's group and to the groups of orphans. Other groups are left
-// to their leaders, as in normal operation: a leasehold among them passes the signal on.
-// SIGKILL is sent to every process.
+// Signal sends a signal to CMD's group and to the groups of orphans. It sends SIGKILL to
+// every descendant. Any other signal is not sent to the remaining groups, whose leaders
+// must act on their own as in normal operation. For example, a leasehold that leads such a
+// group passes the signal on.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
-		_ = KillGroup(group, sig) // an ended group needs no signal
+		_ = KillGroup(group, sig) // the error does not matter: a group that has ended needs no signal
 	}
 	if d.GroupOnly || !SeesDescent {
 		return
@@ -256,16 +260,18 @@ func (d Descent) Signal(group int, sig syscall.Signal) {
 	}
 }
 
-// isGroup reports whether the group is CMD's or does not exist. If the supervisor has died
-// while the watchdog was stopped, CMD has been reaped, and another process may have CMD's
-// number. While any process of CMD's group runs, the kernel does not reuse the number.
+// isGroup reports whether a signal to the group can reach only CMD's group. This is so if
+// the process with the group's number is CMD, or if no process has that number. There is
+// one danger. The supervisor may have died while the watchdog was stopped. CMD has then
+// been reaped, and another process may have CMD's number. While any process of CMD's group
+// runs, the kernel does not reuse the number.
 func (d Descent) isGroup(group int) bool {
 	now := Began(group)
 	return d.Began == 0 || now == 0 || now == d.Began
 }
 
-// kill kills until no process is left. A dead supervisor has no descendants: the
-// environment then identifies CMD's processes.
+// kill kills CMD's processes repeatedly until none is left. If the supervisor has died,
+// nothing descends from it, and kill finds CMD's processes by their environment instead.
 func (d Descent) kill(group int) {
 	for range killTries {
 		all, _ := d.All(group)

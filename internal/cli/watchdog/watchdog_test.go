@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// recordedWatchdog is a watchdog with a bubble's clock and a record of its timed actions.
+// recordedWatchdog is a watchdog with the clock of a synctest bubble. It records its
+// actions and their times.
 type recordedWatchdog struct {
 	orders *io.PipeWriter
 	did    []string
@@ -40,7 +41,7 @@ func watchRecorded(grace time.Duration) *recordedWatchdog {
 	return k
 }
 
-// order writes an order. The value of trust is the time since the start.
+// order writes an order. The value at of the order trust is the time since the start.
 func (k *recordedWatchdog) order(what string, at time.Duration) {
 	n := int64(dogGroup)
 	if what == OrderTrust {

@@ -105,8 +105,8 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// dollarQuoted returns $'...', with octal numbers for characters that would disturb a
-// terminal or a line (POSIX.1-2024, XCU 2.2.4; bash, zsh and BusyBox support it).
+// dollarQuoted returns s as $'...'. Octal numbers replace characters that would disturb a
+// terminal or a line (POSIX.1-2024, XCU 2.2.4). bash, zsh and BusyBox support this form.
 func dollarQuoted(s string) string {
 	var b strings.Builder
 	b.WriteString("$'")
@@ -178,13 +178,13 @@ func Token(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// ParseDuration parses the output of Duration, a bare number of seconds, and days, as
-// timeout(1) and flock(1) do.
+// ParseDuration parses the output of Duration. It also parses a bare number of seconds, and
+// days, as timeout(1) and flock(1) do.
 func ParseDuration(s string) (time.Duration, error) {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil && seconds >= 0 && seconds < 1e9 {
 		return time.Duration(seconds * float64(time.Second)), nil
 	}
-	if days, ok := strings.CutSuffix(s, "d"); ok { // a unit of timeout(1)
+	if days, ok := strings.CutSuffix(s, "d"); ok { // timeout(1) also has the unit d for days
 		if n, err := strconv.ParseFloat(days, 64); err == nil && n >= 0 && n < 1e4 {
 			return time.Duration(n * 24 * float64(time.Hour)), nil
 		}
@@ -215,8 +215,8 @@ func Fill(head, text string, width int) string {
 	return out.String() + line + "\n"
 }
 
-// words splits a text into words. It treats the text from "leasehold" to the end of that
-// part of the sentence as one word, since this text may be a command.
+// words splits a text into words. The text from "leasehold" to the end of that part of the
+// sentence may be a command. words therefore treats it as one word.
 func words(text string) []string {
 	var out []string
 	command := false
@@ -236,8 +236,8 @@ func words(text string) []string {
 // leastCell is the width that a cell keeps on the narrowest terminal.
 const leastCell = 8
 
-// Narrow shortens cells and narrows their columns until a line fits the number of columns.
-// It begins with the widest, and shortens only cells that may be shortened.
+// Narrow shortens cells and narrows their columns until a line has at most the given number
+// of columns. It begins with the widest cells. It shortens a cell only if may allows it.
 func Narrow(cells []string, widths []int, may []bool, columns int) ([]string, []int) {
 	cells, widths = slices.Clone(cells), slices.Clone(widths)
 	over := 2*(len(cells)-1) - columns

@@ -32,9 +32,9 @@ type Contender struct {
 	absent func(Scenario) string
 }
 
-// These are numbers of clients that share a process. Goroutines and the JVM's threads do
-// not block each other. Python's threads take turns, so that only a few share one
-// interpreter.
+// many and few are numbers of clients that share a process. many is for goroutines and the
+// JVM's threads, which do not block each other. few is for Python, where threads take turns
+// in one interpreter.
 const (
 	many = 64
 	few  = 8
@@ -116,9 +116,9 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned returns settings with which each waiter polls less often if there are more waiters:
-// all waiters together poll once per share. If they polled more often, the polls alone
-// would keep two processors busy.
+// tuned returns the settings for a scenario. The more waiters there are, the less often
+// each of them polls: all waiters together poll once in the time share. If they polled more
+// often, the polls alone would keep two processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {
@@ -131,8 +131,7 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 }
 
 // withoutRenewal is like tuned, but for a library that does not renew. Its lease has to
-// outlast the longest section. A share of 0 is for a library whose polls cannot be
-// configured.
+// outlast the longest section. share is 0 for a library whose polls cannot be configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)

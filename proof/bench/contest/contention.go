@@ -26,15 +26,15 @@ type section struct {
 	releasing time.Time
 }
 
-// contend plays clients that contend for one key. It begins with a closed loop, where each
-// client acquires again at once. It ends with an open loop, where sections are due at a
-// fixed rate. Between them, 16 clients play a closed loop with sections of random length,
-// because pauses that suit equal sections may leave the key idle after sections of other
-// lengths.
+// contend plays clients that contend for one key. First they play a closed loop, where each
+// client acquires the key again at once. At the end they play an open loop, where sections
+// are due at a fixed rate. If there are 16 clients, they also play, between the two, a
+// closed loop with sections of random length. The reason is that pauses that suit equal
+// sections may leave the key idle after sections of other lengths.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	if clients > 16 { // in 6 s, each client had only three or four sections, so the start dominated the result
+	if clients > 16 { // longer, because in 6 s each client had only three or four sections, so the start dominated the result
 		closedFor, openFor, starts = 12*time.Second, 4*time.Second, 7*time.Second
 	}
 	random := clients == 16
@@ -96,11 +96,11 @@ func contend(clients int) Scenario {
 	return s
 }
 
-// equal returns the length of sections that are all equal.
+// equal returns the same length for every section.
 func equal() time.Duration { return hold }
 
-// exponential returns a function that returns random lengths of sections with the mean
-// hold. The lengths are the same for all contenders of a round.
+// exponential returns a function that draws random lengths of sections, whose mean is the
+// constant hold. The lengths are the same for all contenders of a round.
 func exponential(round, client int) func() time.Duration {
 	random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
 	return func() time.Duration { return time.Duration(random.ExpFloat64() * float64(hold)) }
@@ -136,8 +136,9 @@ func localLine(callers int) Scenario {
 	}
 }
 
-// sectionLimit returns the limit for processes that do not know of each other: the next
-// holder must learn of a release before it can request its grant.
+// sectionLimit returns the best possible figures for processes that do not know of each
+// other. The next holder must learn of a release before it can request its grant. So a
+// hand-over takes two round trips.
 func sectionLimit(roundTrip float64) Figures {
 	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
 }
@@ -197,7 +198,8 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 // pass waits for the key, holds it and releases it.
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
-	// If the window ends before the first reply, each library returns its own error.
+	// If the window ends before the first reply, each library returns its own error. So any
+	// failure after the end means that the key was not granted in time.
 	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
 	if errors.Is(err, peers.ErrHeld) || over {
 		note(s)
@@ -223,8 +225,9 @@ type played struct {
 	busy       float64
 }
 
-// contention runs come for the duration window. It waits for clients that are still active
-// at the end of the window.
+// contention calls come, the function that plays the clients until the end of the window.
+// window is the length of this window. contention also waits for clients that are still
+// active after the end.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}
@@ -244,7 +247,7 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	if err != nil {
 		return played{}, err
 	}
-	<-metered // wait for the end of the window; the clients may have returned earlier if none was granted the key again
+	<-metered // wait for the end of the window, because come returns earlier if no client is granted the key again
 	return p, p.alone()
 }
 
@@ -272,8 +275,8 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns the waits in ms, and the number of sections that overtook each wait. A wait
-// that has not ended counts until the end of the window.
+// waits returns the length of each wait in ms, and the number of sections that overtook
+// each wait. A wait without a grant lasts until the end of the window.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {

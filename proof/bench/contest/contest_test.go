@@ -121,7 +121,7 @@ func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
 
 func TestContentionOfFourMeasuresOpenAndClosedLoop(t *testing.T) {
 	c := contest(t, "contention-4", silent)
-	c.Contenders = Contenders()[:3] // one of the three contenders has nothing to tune, so it does not play
+	c.Contenders = Contenders()[:3] // only two of these three contenders play, because the other has nothing to tune
 	r, err := c.Play(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestProcessorAndMemoryUsageAreRead(t *testing.T) {
 		t.Errorf("this process has %d bytes", n)
 	}
 	before, machine := processorTime(os.Getpid()), processors()
-	for processorTime(os.Getpid()) < before+50*time.Millisecond { // keep a processor busy until the time is used
+	for processorTime(os.Getpid()) < before+50*time.Millisecond { // keep a processor busy until this process has used 50 ms of its time
 		_ = strings.Repeat("x", 1<<20)
 	}
 	if share := machine.busy(); share <= 0 || share > 1 {

@@ -24,7 +24,7 @@ type client struct {
 	reuses bool // whether the client acquires a key again with the same object
 
 	mu      sync.Mutex
-	objects map[string]int64 // ID of the acquire request that created the object for a key, by key
+	objects map[string]int64 // ID of the last granted acquire request for each key; the next request reuses the object of this request
 }
 
 // grant is a granted key.
@@ -99,8 +99,8 @@ func (f *fleet) add(d *peers.Driver, id int64, reuses bool) {
 	f.clients = append(f.clients, &client{driver: d, id: id, reuses: reuses, objects: map[string]int64{}})
 }
 
-// warmUp makes every client work for a while on a key of its own, so that connections are
-// open and compilers have compiled.
+// warmUp makes every client work for a while on a key of its own. After that, connections
+// are open and just-in-time compilers have compiled the code.
 func (f *fleet) warmUp(ctx context.Context) error {
 	const least = 500 * time.Millisecond
 	until := time.Now().Add(least)

@@ -11,8 +11,9 @@ import (
 
 // heldLocks plays one process that holds many locks and renews them.
 func heldLocks(locks int) Scenario {
-	// The window is one period of renewal, the default of all contenders. For many locks it
-	// is two periods, because not all locks are acquired at the same time.
+	// The window of the measurement is one renewal period, which is the same for all
+	// contenders by default. For many locks it is two periods, because the locks are not
+	// all acquired at the same time.
 	window := defaultRenew
 	if locks > 1000 {
 		window = 2 * defaultRenew

@@ -12,9 +12,9 @@ import (
 )
 
 // longHold plays a key that is held for several seconds, first while one client waits for
-// it, and then while 16 clients wait. The fraction of a second differs in each round.
-// Otherwise a client whose pauses divide the hold would always poll just before, or just
-// after, the release.
+// it, and then while 16 clients wait. Each round adds a different fraction of a second to
+// the hold. If the hold were a multiple of a client's pause between polls, this client
+// would always poll just before, or just after, the release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {
@@ -52,7 +52,7 @@ func longHold() Scenario {
 
 // waitOut makes clients wait for a key that another client holds for the given time.
 func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters []*client, held time.Duration) (Figures, error) {
-	const most = 15 * time.Second // long enough for the slowest library to poll once
+	const most = 15 * time.Second // limit of a wait, long enough for the slowest library to poll once
 	g, err := holder.acquire(ctx, key, most)
 	if err != nil {
 		return nil, err
@@ -90,7 +90,8 @@ func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters
 	case err := <-waited: // the key was not granted
 		return nil, err
 	}
-	// Grants after the measurement are ignored, but all clients must end their waits first.
+	// Grants after the first one are ignored, but all clients must end their waits before
+	// waitOut returns.
 	if err := <-waited; err != nil && !errors.Is(err, peers.ErrHeld) {
 		return nil, err
 	}

@@ -52,7 +52,7 @@ func processors() (t ticks) {
 	const idle, waiting = 3, 4 // indexes of fields in the first line of /proc/stat, see proc(5)
 	for i, field := range strings.Fields(firstLine("/proc/stat"))[1:] {
 		n, _ := strconv.ParseFloat(field, 64)
-		if i < 8 { // later fields are already counted in earlier ones
+		if i < 8 { // the times in later fields are also contained in earlier fields
 			t.all += n
 		}
 		if i == idle || i == waiting {
@@ -76,7 +76,7 @@ const ticksPerSecond = 100
 
 // processorTime returns the processor time of a process.
 func processorTime(pid int) time.Duration {
-	const user, system = 11, 12 // indexes of fields after the name; the name may contain any character
+	const user, system = 11, 12 // indexes of fields, counted after the name; the search for the last ) skips the name, which may contain any character
 	stat := firstLine(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= system {

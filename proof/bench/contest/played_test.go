@@ -14,8 +14,8 @@ var began = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 // at returns the time ms milliseconds after the beginning.
 func at(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 
-// hundred returns the result of 100 ms with two clients: the first had the key twice, while
-// the second waited to the end.
+// hundred returns the result of a window of 100 ms with two clients. The first client had
+// the key twice, and the second waited until the end.
 func hundred() played {
 	return played{
 		began: began, end: at(100), used: usage{Requests: 8, Writes: 4, Reads: 2}, busy: 0.5,
@@ -31,12 +31,12 @@ func TestClosedLoopMeasuresSectionsAndHandOvers(t *testing.T) {
 	p := hundred()
 	got := p.closedLoop(2)
 	for figure, want := range map[string]float64{
-		"section":    50,    // 100 ms for two sections
+		"section":    50,    // 100 ms divided by two sections
 		"handover50": 25,    // released at 20 ms, granted at 45 ms
 		"handover99": 25,    // there is only one hand-over
 		"longest":    0.099, // in seconds: the second client waited from 1 ms to 100 ms
-		"overtaken":  1,     // the first client's second section overtook the wait
-		"jain":       0.5,   // one of two clients has all grants
+		"overtaken":  1,     // the first client's second section overtook the second client's wait
+		"jain":       0.5,   // one of the two clients has all grants
 		"requests":   4, "writes": 2, "reads": 1,
 		"dollars": 2*writePrice + 1*readPrice,
 		"busy":    50,
@@ -75,7 +75,7 @@ func TestGrantAfterMeasurementWindowIsIgnored(t *testing.T) {
 
 func TestContentionDetectsTwoHoldersAtOnce(t *testing.T) {
 	p := hundred()
-	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // the first client holds the key until 20 ms
+	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // two holders at once, because the first client holds the key until 20 ms
 	err := p.alone()
 	if err == nil || !strings.Contains(err.Error(), "at once, for 5ms") {
 		t.Errorf("%v, want that two had the key for 5 ms", err)

@@ -46,8 +46,8 @@ func Start(endpoint string, distance time.Duration) (*Meter, error) {
 	}
 	m := &Meter{
 		Endpoint: "http://" + listener.Addr().String(), behind: endpoint, distance: distance,
-		// The transport may keep one connection for each possible request, so that no
-		// request waits for a connection.
+		// The transport may keep one idle connection for each possible request, so that no
+		// request waits for a new connection.
 		transport: &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true},
 	}
 	m.server = &http.Server{Handler: m, ReadHeaderTimeout: time.Minute}
@@ -146,8 +146,8 @@ func askForUnits(body []byte) []byte {
 	return append([]byte(`{"ReturnConsumedCapacity":"TOTAL",`), body[1:]...)
 }
 
-// units returns the consumption in a reply. A write with a failed condition costs as much
-// as an applied write, although its reply does not show that.
+// units returns the consumption in a reply. For a write with a failed condition it returns
+// 1: such a write costs as much as an applied write, although its reply does not show that.
 func units(reply []byte) (consumed float64) {
 	if bytes.Contains(reply, []byte("#ConditionalCheckFailedException")) {
 		return 1

@@ -29,7 +29,7 @@ type Series struct{ Name, Colour string }
 // Row is a contender's bars, in the order of the series.
 type Row struct {
 	Name string
-	Bars []stats.Spread // the zero Spread if nothing was measured
+	Bars []stats.Spread // one bar for each series; the zero Spread if nothing was measured
 }
 
 // Contention returns a picture of the time per section for several numbers of clients.

@@ -49,7 +49,7 @@ func TestTextShowsMedianSpreadAndLimitOfRuns(t *testing.T) {
 		"### 4 clients, closed loop",
 		"| ours | 26.0 (24.0–90.0) |",
 		"| a rival | 800.0 |",
-		"| the limit | 23.0 (22.0–26.0) |", // 10 ms and two round trips: 6, 7 and 8 ms in our runs, 6 ms in the rival's
+		"| the limit | 23.0 (22.0–26.0) |", // 10 ms plus two round trips; a round trip takes 6, 7 and 8 ms in our runs, and 6 ms in the rival's run
 		"- nobody's: it is not to be had",
 		"- a third: it <does> not wait",
 		"- a rival: a run failed: it fell over\n",

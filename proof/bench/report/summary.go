@@ -51,8 +51,8 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians returns, for each number of clients, the median of the sum of the figures named
-// in of. It returns "" if nothing was measured.
+// medians returns, for each number of clients, the median of a sum of figures. of contains
+// the names of these figures. medians returns "" if nothing was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

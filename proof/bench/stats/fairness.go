@@ -26,7 +26,8 @@ type Wait struct {
 	Granted time.Time // zero if not granted by the end of the run
 }
 
-// Overtaken returns for each wait the number of later waits that were granted first.
+// Overtaken returns for each wait the number of waits that began later but were granted
+// first.
 func Overtaken(waits []Wait) []int {
 	granted := slices.DeleteFunc(slices.Clone(waits), func(w Wait) bool { return w.Granted.IsZero() })
 	times := make([]int, len(waits))

@@ -42,8 +42,8 @@ func Start(ctx context.Context) (*Browser, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
-		// ForeignName simulates DNS rebinding: it acts as a name that an attacker has given
-		// this machine.
+		// ForeignName simulates DNS rebinding. It acts as an attacker's domain name that
+		// points at this machine.
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
 	if os.Getuid() == 0 { // Chromium's sandbox does not work for root, and is not needed for our own pages
 		options = append(options, chromedp.NoSandbox)
@@ -115,8 +115,8 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	p := &Page{t: t}
 	p.ctx, p.end = chromedp.NewContext(in, options...)
 	t.Cleanup(p.end)
-	// The first call with p.ctx opens the page. The page is closed when the context of that
-	// call ends. So this context has no deadline.
+	// The first call with p.ctx opens the page. The page is closed when the context of this
+	// first call ends. So p.ctx must have no deadline.
 	err := chromedp.Listen(p.ctx, p.hear)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	return p
 }
 
-// hear keeps the page's complaints: exceptions, logged errors and security violations.
+// hear records the page's problems: exceptions, logged errors and security violations.
 func (p *Page) hear(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +139,7 @@ func (p *Page) hear(event any) {
 	}
 }
 
-// Problems returns the page's complaints since the last call.
+// Problems returns the problems of the page since the last call of Problems.
 func (p *Page) Problems() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,7 +185,7 @@ func (p *Page) Size(width, height int64) {
 	p.Do(chromedp.EmulateViewport(width, height))
 }
 
-// Dark sets whether the page sees a system that prefers dark colours.
+// Dark sets whether the browser reports to the page that the user prefers dark colours.
 func (p *Page) Dark(dark bool) {
 	p.t.Helper()
 	scheme := "light"
@@ -224,8 +224,9 @@ func (p *Page) Wait(expression string) {
 	p.WaitFor(patience, expression)
 }
 
-// WaitFor waits up to d until an expression is true. If another page is loaded meanwhile,
-// WaitFor continues on that page. After d the test fails with the page's text.
+// WaitFor waits until an expression is true, for d at most. If another page is loaded
+// meanwhile, WaitFor continues on that page. If the expression is not true after d, the
+// test fails, and the message shows the page's text.
 func (p *Page) WaitFor(d time.Duration, expression string) {
 	p.t.Helper()
 	end := time.Now().Add(d)

@@ -186,7 +186,7 @@ func TestDashboardShowsEveryExportedMetric(t *testing.T) {
 			}
 		}
 	}
-	delete(missing, "leasehold_renew_seconds_sum") // not needed, because the dashboard shows quantiles of this histogram
+	delete(missing, "leasehold_renew_seconds_sum") // no panel needs this series, because the dashboard shows quantiles of this histogram
 	if len(missing) > 0 {
 		t.Errorf("in no panel: %v", slices.Sorted(maps.Keys(missing)))
 	}
@@ -291,7 +291,7 @@ func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
 	named := regexp.MustCompile(`\bleasehold_\w+`)
 	for _, name := range named.FindAllString(page, -1) {
 		if strings.HasPrefix(name, "leasehold_run_") {
-			continue // skipped, as the command's own tests compare its metrics with the page
+			continue // skip metrics of the command, because the command's own tests compare them with the page
 		}
 		_, plain := exported[name]
 		if _, histogram := exported[name+"_count"]; !plain && !histogram {

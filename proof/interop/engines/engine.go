@@ -13,7 +13,7 @@ import (
 
 // Engine is a server that this package can install and start.
 type Engine struct {
-	Name    string // its name in conformance cases and error messages
+	Name    string // name of the engine in conformance cases and error messages
 	Version string // the only version that is installed
 
 	// install puts the engine into the empty folder dir.
@@ -53,9 +53,10 @@ func (e Engine) Install(ctx context.Context) (string, error) {
 	return install.Once(ctx, e.Name+"-"+e.Version, e.install)
 }
 
-// Start installs the engine if need be and starts it with no tables, or with the tables in
-// [Engine.In]. It returns when the server answers. ctx bounds the install and the wait, but
-// not the server's life. The server ends with [Server.Stop] or with this process.
+// Start installs the engine if need be and starts it. The server has the tables of the
+// folder given to [Engine.In] or, without a folder, no tables. Start returns when the
+// server answers. ctx bounds the install and the wait, but not the server's life. The
+// server ends with [Server.Stop] or with this process.
 func (e Engine) Start(ctx context.Context) (*Server, error) {
 	dir, err := e.Install(ctx)
 	if err != nil {

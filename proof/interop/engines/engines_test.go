@@ -92,8 +92,8 @@ func TestEnginesListenOnlyOnLoopback(t *testing.T) {
 	}
 }
 
-// onlyLoopback asserts that the network namespace of a process has no interface
-// but lo, whatever listens in it.
+// onlyLoopback asserts that the network namespace of a process has no interface but lo. It
+// does not matter on which addresses programs listen there.
 func onlyLoopback(t *testing.T, pid int) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", "dev"))

@@ -29,14 +29,15 @@ const (
 	// namespaceName is the value of argv[0] that makes this program the process in the
 	// namespace.
 	namespaceName = "leasehold-engine-namespace"
-	// namespacePort can be fixed: the namespace has all ports to itself.
+	// namespacePort is the server's port. It can be fixed, because no other program uses
+	// ports in the namespace.
 	namespacePort = "8000"
 	// listenerFD is the file descriptor of the inherited listener: the first of ExtraFiles.
 	listenerFD = 3
 )
 
-// Any program that imports this package, test binaries included, can be the process in the
-// namespace. So it is recognized before main and flags.
+// Any program that imports this package, test binaries included, can be started as the
+// process in the namespace. So init checks argv[0] before main runs and flags are parsed.
 func init() {
 	if os.Args[0] == namespaceName {
 		if err := beNamespace(os.Args[1:]); err != nil {
@@ -51,7 +52,7 @@ func init() {
 // our stdin is closed. The process outside holds the other end of stdin, so stdin is
 // closed, at the latest, when that process ends.
 func beNamespace(server []string) error {
-	runtime.LockOSThread() // the server must die with this thread
+	runtime.LockOSThread() // keep this thread, because the kernel kills the server when the thread that started it ends
 	if err := loopbackUp(); err != nil {
 		return err
 	}

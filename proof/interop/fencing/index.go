@@ -24,9 +24,10 @@ type Index struct {
 // SaveIndex writes the object under lock. ErrLost means that a later holder has written the
 // object. An error with the code PreconditionFailed or ConditionalRequestConflict means
 // that the object was written between our read and our write. The writer may be another
-// caller, or this very call if a reply was lost. Call again: the token decides.
+// caller, or this very call if a reply was lost. In either case call SaveIndex again: the
+// token decides whether the write is allowed.
 func SaveIndex(ctx context.Context, db *s3.Client, lock *leasehold.Lock, bucket, key string, index Index) error {
-	index.Fence = lock.Token() // without the token, equal pages of two holders would have one ETag
+	index.Fence = lock.Token() // without the token, equal pages written by two holders would have the same ETag
 	body, err := json.Marshal(index)
 	if err != nil {
 		return err

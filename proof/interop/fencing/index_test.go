@@ -28,7 +28,7 @@ func TestS3RejectsStaleToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
-	must(t, save(t, db, stale, "a")) // no other client has written since
+	must(t, save(t, db, stale, "a")) // accepted, because the later holder has not written yet
 	server.has(t, stale, "a")
 	must(t, save(t, db, current, "b"))
 	lost(t, save(t, db, stale, "c"))
@@ -45,7 +45,7 @@ func TestS3RejectsStaleWriteThatReadBeforeNewerWrite(t *testing.T) {
 	late := server.client(&between{next: func() { must(t, save(t, db, current, "b")) }})
 	refused(t, save(t, late, stale, "c"))
 	server.has(t, current, "b")
-	lost(t, save(t, late, stale, "c")) // the second call reads the object again
+	lost(t, save(t, late, stale, "c")) // the second call reads the object again, and finds the later holder's token
 	server.has(t, current, "b")
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Prices creates the table that SetPrice and PutPrice write to. Each row keeps the greatest
-// token of its writes. Rows are never deleted, as the token would be lost: use a column to
+// token of its writes. Never delete a row, because its token would be lost. Use a column to
 // mark a row void.
 const Prices = `CREATE TABLE prices (
 	id    bigint PRIMARY KEY,

@@ -16,7 +16,7 @@ import (
 func TestPostgresRejectsStaleToken(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
-	must(t, SetPrice(t.Context(), pool, stale, 1, 100)) // no other client has written since
+	must(t, SetPrice(t.Context(), pool, stale, 1, 100)) // accepted, because the later holder has not written yet
 	must(t, SetPrice(t.Context(), pool, current, 1, 200))
 	lost(t, SetPrice(t.Context(), pool, stale, 1, 101))
 	isPriced(t, pool, 1, 200, current)

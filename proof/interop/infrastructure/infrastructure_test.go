@@ -27,7 +27,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// described is a table as a template, or the embedded engine, describes it.
+// described is the description of a table, as read from a template or from the embedded
+// engine.
 type described struct {
 	Name, Billing         string
 	ReadUnits, WriteUnits int64
@@ -201,8 +202,8 @@ func readHCL(text string) (described, error) {
 	return d, errors.Join(errs...)
 }
 
-// readers maps each program to a function that writes the description of a table for the
-// program, and parses this text.
+// readers maps the name of each program to a function. The function generates the text that
+// describes a table for this program, and parses the text.
 var readers = map[string]func(table.Spec) (described, error){
 	"CloudFormation": func(s table.Spec) (described, error) { return readTemplate(s.CloudFormation()) },
 	"Terraform":      func(s table.Spec) (described, error) { return readHCL(s.Terraform()) },
@@ -307,8 +308,8 @@ func TestSpecialCharactersInTemplatesAreReadUnchanged(t *testing.T) {
 			"$", "{", "}", "%", "${", "%{", "$${", "%%{", "~}", `"`, "'", `\`, "\n", "\r\n", "\t", " ", "#", "//", "/*", ":", "- ", "---",
 			"<<EOF", "!Ref x", "&a", "*a", "\x00", "\x7f", "\u0085", "\u00a0", "\u2028", "\ufeff", "\ufffe", "\U0001f512", "\U000e0001", "é",
 		})), 0, 6).Draw(t, "parts")
-		// HCL converts text to this form of Unicode when it reads it (HCL syntax-agnostic
-		// specification, "String Values").
+		// HCL converts text to this form of Unicode (NFC) when it reads the text (HCL
+		// syntax-agnostic specification, "String Values").
 		return norm.NFC.String(strings.ToValidUTF8(strings.Join(parts, ""), "?"))
 	})
 	names := rapid.StringMatching(`[a-z"$%{}\\ é]{1,8}`)

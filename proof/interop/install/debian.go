@@ -48,7 +48,7 @@ func debian(ctx context.Context, what string, found func() bool, packages []stri
 		return err
 	}
 	defer unlock()
-	if found() { // the previous holder of the lock has installed it
+	if found() { // another process has installed it while this one waited for the lock
 		return nil
 	}
 	if os.Getuid() != 0 || Require("apt-get", "") != nil {

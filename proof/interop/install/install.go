@@ -17,8 +17,9 @@ import (
 
 // Once returns the folder with the given name. If the folder does not exist yet, Once calls
 // fill to fill it. Concurrent installations take turns, also in different processes. An
-// existing folder is never filled again, so the name contains the version. The folder gets
-// its name only after fill, so no file in it may contain the folder's path.
+// existing folder is never filled again, so the name must contain the version. fill gets a
+// folder with another name, which is renamed after fill returns. So no file in the folder
+// may contain the folder's path.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {
@@ -36,7 +37,7 @@ func Once(ctx context.Context, name string, fill func(ctx context.Context, dir s
 		return "", err
 	}
 	defer unlock()
-	if installed(dir) { // the previous holder of the lock has installed it
+	if installed(dir) { // another process has installed it while this one waited for the lock
 		return dir, nil
 	}
 	// The folder gets its name last, so that an interrupted install is never
@@ -55,7 +56,7 @@ func Once(ctx context.Context, name string, fill func(ctx context.Context, dir s
 	return dir, nil
 }
 
-// Run runs a command in dir and, when it fails, returns its output.
+// Run runs a command in dir. If the command fails, the error contains the command's output.
 func Run(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// machine is a machine on which programs hold locks: the command is in its PATH, and its
-// locks are in a file.
+// machine simulates a machine on which programs hold locks. The command is in its PATH, and
+// its locks are in a file.
 type machine struct {
 	t   *testing.T
 	dir string
@@ -47,8 +47,8 @@ type program struct {
 	stdin io.Writer
 }
 
-// start starts the job in one language. If until is "lost", the job runs until it learns of
-// a loss, and otherwise until it reads a line.
+// start starts the job in one language. If until is "lost", the job runs until it learns
+// that its lock is lost. Otherwise the job runs until it reads a line.
 func (m *machine) start(language, until, key string, flags ...string) *program {
 	m.t.Helper()
 	job := map[string][]string{"Python": {"python3", "job.py"}, "Node": {"node", "job.mjs"}}[language]
@@ -80,7 +80,7 @@ func (p *program) said(want string) string {
 	return strings.TrimSpace(line)
 }
 
-// held reports whether the key is held, by trying to acquire it.
+// held tries to acquire the key, and reports whether the key is already held.
 func (m *machine) held(key string) bool {
 	m.t.Helper()
 	return m.leasehold("run", "-n", "-E", "1", key, "--", "true") == 1

@@ -45,9 +45,9 @@ type Call struct {
 	reply  Reply // valid once done is closed
 }
 
-// Start installs the peer if need be, starts it against endpoint and opens it
-// with s. ctx bounds the install and the wait, not the driver's life, which ends
-// with [Driver.Kill] or with this process.
+// Start installs the peer if need be, starts it against endpoint and opens it with s. ctx
+// bounds the install and the wait, but not the driver's life. The driver ends with
+// [Driver.Kill] or with this process.
 func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, error) {
 	cmd, err := p.command(ctx)
 	if err != nil {

@@ -28,8 +28,8 @@ func TestDynamolockRejectsFolderWithoutCheckout(t *testing.T) {
 }
 
 // The checkout in this test is a package with dynamolock's names, under the module path of
-// one of its major versions. A driver that builds with it calls nothing that the library
-// lacks.
+// one of its major versions. If the driver builds with this package, it calls nothing that
+// the library lacks.
 func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 	server := engines.Run(t, engines.Dynoxide)
 	checkout := t.TempDir()
@@ -45,7 +45,7 @@ func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("LEASEHOLD_ENGINES", t.TempDir()) // no later test may find the driver of this checkout
+	t.Setenv("LEASEHOLD_ENGINES", t.TempDir()) // the driver is built in a folder of its own, so that no later test can find it
 	t.Setenv(Checkout, checkout)
 	s := Settings{Table: "locks", Owner: "one", Lease: 20 * time.Second, Heartbeat: 5 * time.Second}
 	if err := Dynamolock.CreateTable(Patiently(t), server, s); err != nil {

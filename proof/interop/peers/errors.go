@@ -13,7 +13,7 @@ var (
 
 	// ErrEnded is returned if the driver has ended, so that no reply will come.
 	ErrEnded = errors.New("peers: driver ended")
-	// ErrNotInstallable is returned if an operator must provide the peer.
+	// ErrNotInstallable is returned for a peer that only an operator can install.
 	ErrNotInstallable = errors.New("peers: not installable")
 )
 

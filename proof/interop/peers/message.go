@@ -10,8 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Settings is the first request to a driver. It makes the library's client. A setting that
-// a peer does not have is an error that matches ErrUnsupported.
+// Settings is the first request to a driver. The driver makes the library's client with
+// these settings. If the peer does not have one of them, the driver returns an error that
+// matches ErrUnsupported.
 type Settings struct {
 	Table        string `json:"table"`
 	PartitionKey string `json:"partitionKey,omitempty"` // name; default: the library's
@@ -19,11 +20,11 @@ type Settings struct {
 	TTL          string `json:"ttl,omitempty"`          // name; default: the library's
 	Owner        string `json:"owner,omitempty"`        // default: the library's
 
-	// Only for leasehold.
+	// The next two fields are only for leasehold.
 	Shared      bool `json:"shared,omitempty"`      // one lease for all locks
 	Connections int  `json:"connections,omitempty"` // idle connections; 0 for the SDK's default
 
-	// Whole milliseconds.
+	// The following durations are sent in whole milliseconds.
 	Lease     time.Duration `json:"-"`
 	Heartbeat time.Duration `json:"-"` // interval of renewals in the background; 0 for none
 	Poll      time.Duration `json:"-"` // pause of a waiter, for ours the longest; 0 for the library's default
@@ -31,7 +32,7 @@ type Settings struct {
 	Expiry    time.Duration `json:"-"` // python-dynamodb-lock: expiry period of the TTL attribute
 }
 
-// Request is one line to a driver.
+// Request is one request to a driver, which is sent as one line.
 type Request struct {
 	ID int64  `json:"id"` // set by Send
 	Do string `json:"do"` // acquire, heartbeat, release, get, list, held, with
@@ -39,12 +40,13 @@ type Request struct {
 	// Client is the number that Open returned for the client; 0 for the first client.
 	Client int64 `json:"client,omitempty"`
 
-	// Fields of acquire and get. For list, they select one partition.
+	// Key and SortValue are fields of the requests acquire and get. In the request list,
+	// they select one partition.
 	Key       string `json:"key,omitempty"`
 	SortValue string `json:"sortValue,omitempty"`
 
-	// Lock is the ID of the acquire request that acquired the lock. It is for heartbeat,
-	// release and held.
+	// Lock is the ID of the acquire request that acquired the lock. The requests heartbeat,
+	// release and held use this ID.
 	Lock int64 `json:"lock,omitempty"`
 
 	// Fields of acquire.
@@ -67,8 +69,8 @@ type Request struct {
 	DeleteData bool          `json:"deleteData,omitempty"`
 	Lease      time.Duration `json:"-"` // whole milliseconds; 0 keeps the lease
 
-	// Fields of release. If Keep is nil, the acquire request decides. dyndb-mutex takes Key
-	// and Owner in place of Lock.
+	// Fields of release. If Keep is nil, the acquire request decides whether the record is
+	// kept. dyndb-mutex takes Key and Owner in place of Lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
 }
@@ -82,7 +84,7 @@ type Reply struct {
 	Raised  bool     `json:"raised,omitempty"`  // with: whether the block's exception came out
 	Error   *Error   `json:"error,omitempty"`
 
-	// At is when the reply arrived.
+	// At is the time when the reply arrived.
 	At time.Time `json:"-"`
 }
 

@@ -28,15 +28,15 @@ import (
 // oursName is the value of argv[0] that makes this program leasehold's driver.
 const oursName = "leasehold-interop-ours"
 
-// Any program that imports this package, test binaries included, can be leasehold's driver. So
-// it is recognized before main and flags.
+// Any program that imports this package, test binaries included, can be started as
+// leasehold's driver. So init checks argv[0] before main runs and flags are parsed.
 func init() {
 	if os.Args[0] == oursName {
 		if err := beOurs(os.Args[1], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		os.Exit(0) // held locks stay held, as when a process ends without releasing them
+		os.Exit(0) // exit without releasing the held locks, like a process that dies
 	}
 }
 
@@ -90,7 +90,7 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 		if err := r.read(line); err != nil {
 			return err
 		}
-		if r.Do == "open" { // done before the next line is read, because all other requests need the client
+		if r.Do == "open" { // handled before the next line is read, because all other requests need the client
 			o := &ours{layout: layoutName, locks: map[int64]*leasehold.Lock{}}
 			answer(reply(r.ID, Reply{}, o.open(line)))
 			first, clients[r.ID] = cmp.Or(first, o), o

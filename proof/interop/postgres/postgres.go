@@ -28,7 +28,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// Version is the only PostgreSQL installed.
+// Version is the only version of PostgreSQL that is installed.
 const Version = "18.4"
 
 // The lock file has the package's checksum.
@@ -61,8 +61,8 @@ func Install(ctx context.Context) (string, error) {
 	return filepath.Join(dir, native, "native", "bin"), err
 }
 
-// Run starts an empty PostgreSQL for a test and returns connections to it. Both end with
-// the test. A missing server fails the test.
+// Run starts an empty PostgreSQL for a test and returns connections to it. The server and
+// the connections end with the test. If the server is missing, the test fails.
 func Run(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

@@ -83,7 +83,8 @@ func TestPostgresDiesWithProcessThatStartedIt(t *testing.T) {
 	}
 }
 
-// hold runs as the parent in TestPostgresDiesWithProcessThatStartedIt.
+// hold is the program of the process that TestPostgresDiesWithProcessThatStartedIt kills.
+// It starts PostgreSQL, prints the process ID of PostgreSQL, and then waits.
 func hold() {
 	s, err := start(context.Background())
 	if err != nil {

@@ -21,9 +21,9 @@ type Process struct {
 	err   error // result of Wait; valid once ended is closed
 }
 
-// Start starts cmd. The process dies when this process ends, however this process ends. If
-// cmd has pipes that Wait closes, all output that has not been read at that time is lost.
-// So give cmd files or writers.
+// Start starts cmd. The started process dies when this process ends, however this process
+// ends. Give cmd files or writers for its output, not pipes that Wait closes. Output that
+// has not been read from such a pipe when Wait closes it is lost.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -32,8 +32,8 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel sends the parent-death signal when the *thread* that
-		// forked ends, so that thread is kept until the process is gone.
+		// The kernel sends the parent-death signal when the *thread* that forked ends. So
+		// that thread is kept until the started process is gone.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()

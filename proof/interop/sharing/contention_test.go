@@ -14,8 +14,8 @@ import (
 )
 
 // The critical sections check exclusion themselves: each creates a file that must not exist
-// yet, and removes the file when the section ends. All clients continue until each has run
-// a section, so that no client gets a turn only because the others have finished.
+// yet, and removes the file when the section ends. No client stops before every client has
+// run a section. So each client gets its first turn while all others still compete.
 func TestPeersAndLeaseholdNeverHoldLockTogether(t *testing.T) {
 	const each, sections = 4, 200
 	matches(t, 2*time.Minute, func(t *testing.T, m match) {

@@ -67,8 +67,8 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 	})
 }
 
-// If a dynamo-dlm lock object was once refused a key, without waiting, it can never acquire
-// that key.
+// A dynamo-dlm lock object can never acquire a key that it was once refused in an attempt
+// that did not wait.
 func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -83,12 +83,13 @@ func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Cannot reacquire") {
 			t.Errorf("error %v: the fault is gone", err)
 		}
-		ours.Acquire(t, "k") // leasehold has kept nothing from the refused call
+		ours.Acquire(t, "k") // the earlier refusal does not keep leasehold from acquiring the key
 	})
 }
 
-// The second of two dyndb-mutex objects with one name releases the lock of the first. The owner
-// that leasehold writes is never the name of such an object.
+// If two dyndb-mutex objects have the same name, the second can release the lock of the
+// first. Such an object cannot release leasehold's lock: the owner that leasehold writes is
+// never its name.
 func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
@@ -136,8 +137,9 @@ func TestLeaseholdDoesNotShortenLeaseLikeDynamoDLM(t *testing.T) {
 	})
 }
 
-// python_dynamodb_lock fails on a record that lacks one of its attributes. If a release
-// left a record with a lease, the library would wait for that lease.
+// python_dynamodb_lock fails on a record that lacks one of the attributes that it writes. A
+// release by leasehold must delete the record: if the record remained with its lease,
+// python_dynamodb_lock would wait for that lease.
 func TestLeaseholdWritesAttributesPythonDynamoDBLockNeeds(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -170,9 +172,9 @@ func TestLeaseholdWritesAttributesPythonDynamoDBLockNeeds(t *testing.T) {
 	})
 }
 
-// If the Java client acquires by an update, its grant keeps leasehold's attributes.
-// Leasehold does not mistake that grant for its own, and leasehold's next token is higher
-// than all earlier ones.
+// If the Java client acquires by an update, leasehold's attributes remain in the record.
+// Leasehold does not mistake the Java client's grant for its own. Leasehold's next token is
+// higher than all earlier ones.
 func TestLeaseholdIgnoresTokenCarriedForwardByJavaGrant(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -75,7 +75,7 @@ func (m match) runBehind(t *testing.T, p peers.Peer) (*peers.Driver, *proxy.Prox
 func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver {
 	t.Helper()
 	s := m.settings
-	if p.Name != peers.DynamoDLM.Name { // dynamo-dlm polls without a pause
+	if p.Name != peers.DynamoDLM.Name { // skipped for dynamo-dlm, because it polls without a pause
 		s.Poll = m.poll
 	}
 	if p.Heartbeats {
@@ -140,7 +140,7 @@ func tick(t *testing.T, what string, fn func() bool) {
 	}
 }
 
-// elapse waits until d has passed in the processes under test, which use real time.
+// elapse waits for d in real time, because the processes under test run in real time.
 func elapse(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {

@@ -14,9 +14,9 @@ import (
 func looks(p peers.Peer) (operation string, perLook int) {
 	switch p.Name {
 	case peers.DynamoDLM.Name:
-		return "PutItem", 1 // dynamo-dlm checks by its conditional put
+		return "PutItem", 1 // dynamo-dlm checks with the conditional put that acquires the key
 	case peers.DyndbMutex.Name:
-		return "PutItem", 2 // dyndb-mutex prunes, and then puts
+		return "PutItem", 2 // dyndb-mutex sends two puts: one that prunes, and one that acquires the key
 	}
 	return "GetItem", 1
 }

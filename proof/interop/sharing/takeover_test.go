@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// lastSign waits for a renewal if the holder renews. It returns a time that is certainly before
-// the holder's last renewal.
+// lastSign waits for a renewal, and returns a time that is certainly before that renewal.
+// If the holder does not renew, or the layout stores no version, lastSign returns the
+// current time.
 func lastSign(t *testing.T, m match, holder *peers.Driver, key string) (notBefore time.Time) {
 	t.Helper()
 	name := versionName(m)

@@ -53,7 +53,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// store lets another owner hold keys for a while. The records of the keys remain. A
+// store makes another owner hold the keys and release them, so that their records remain. A
 // separate leasehold run holds each key that contains a line break.
 func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	t.Helper()

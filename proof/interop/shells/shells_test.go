@@ -22,8 +22,9 @@ type shell struct {
 	text     string   // content of the settings file
 }
 
-// All three shells list the matches without asking, and complete only in the prompt's line,
-// so that the keys edit nothing but the line under test.
+// The settings make all three shells list the matches without asking first. The shells
+// complete only in the line of the prompt, so that the test's keys edit nothing but the
+// line under test.
 var shells = []shell{
 	{
 		name: "bash", packages: []string{"bash", "bash-completion"}, file: "/usr/share/bash-completion/bash_completion",

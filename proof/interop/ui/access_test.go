@@ -51,8 +51,8 @@ func TestRequestWithWrongTokenHostOrOriginIsRefused(t *testing.T) {
 	stranger := chromium.Page(t)
 	shows(stranger, p.origin()+"/", "Open the URL that leasehold ui printed")
 	shows(stranger, p.origin()+"/#token=wrong", "Open the URL that leasehold ui printed")
-	// Even with the token, a page under a foreign name is refused: the page belongs to the
-	// owner of that name.
+	// Even with the token, leasehold ui refuses a page under a foreign name: the page
+	// belongs to the owner of that name.
 	rebound := "http://" + browser.ForeignName + ":" + u.Port()
 	shows(stranger, rebound+"/#"+u.Fragment, "This is not the name of this server")
 

@@ -277,8 +277,9 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 		if strings.Contains(got, "open") || strings.Contains(got, "job") || strings.Contains(got, "<html") {
 			t.Errorf("from %s it got %q", at, got)
 		}
-		// The attacker's page cannot reach a page that it opens, and its link to leasehold
-		// ui sends no referrer.
+		// The attacker's page cannot read the leasehold ui page that it opens. When the
+		// browser then goes from leasehold ui to the attacker's page, the referrer, the
+		// history and the cookies contain no secret.
 		tab.Run(`globalThis.opened = open(` + js(p.origin()+"/") + `)`)
 		tab.Wait(`opened.closed || (() => { try { return opened.location.href === "x" } catch { return true } })()`)
 		tab.Run(`document.getElementById("link").click()`)
@@ -344,8 +345,9 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 `
 
-// An attacker takes the port of an open page. Nothing that the attacker receives is useful
-// after a restart with the same secret, and the page does not show the attacker's text.
+// leasehold ui is killed while its page is open, and an attacker takes its port. Nothing
+// that the attacker receives is useful after leasehold ui restarts with the same secret.
+// The page does not show the attacker's text.
 func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
 	s := newScene(t, "native")
 	addr := freePort(t)

@@ -100,7 +100,7 @@ func TestPageShowsHostileTextWithoutRunningIt(t *testing.T) {
 	isSeen("the lock that was broken")
 }
 
-// An owner's name can be a sentence, and so can a reason.
+// An owner's name can be a sentence, and so can a reason. So the page puts both in quotes.
 func TestPageQuotesNamesChosenByOtherUsers(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
 	s := newScene(t, "native")

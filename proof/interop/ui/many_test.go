@@ -74,9 +74,9 @@ func (s *scene) many(n int) {
 
 // scrolling contains the measurements of scrolling a list from its top to its end.
 type scrolling struct {
-	Median, Worst float64 // milliseconds from frame to frame
+	Median, Worst float64 // median and longest time between two frames, in milliseconds
 	Rows          int     // largest number of rows that existed at once
-	Blank         int     // number of frames with nothing in the middle of the screen
+	Blank         int     // number of frames that showed nothing in the middle of the screen
 }
 
 func scroll(p *page) scrolling {

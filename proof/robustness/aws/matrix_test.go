@@ -111,7 +111,7 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 		advice = "no answer has settled it: look at what is there"
 	}
 	parts := []string{"leasehold: ", advice, " table locks"}
-	if op.name != "Client.Close" { // the error for several locks names one of them
+	if op.name != "Client.Close" { // skipped for Close, because its error for several locks names only one of them
 		parts = append(parts, op.op, op.key)
 	}
 	for _, part := range parts {

@@ -53,8 +53,8 @@ func newScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
 	return newSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })
 }
 
-// newSceneOver is newScene, but the client sends its requests through the HTTP client that
-// through makes from the wire.
+// newSceneOver is like newScene, but the client sends its requests through another HTTP
+// client. The function through makes that HTTP client from the wire.
 func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func(*lab.Wire) dynamodb.HTTPClient) *scene {
 	t.Helper()
 	s := newIdleSceneOver(t, w, cfg, through)
@@ -65,7 +65,7 @@ func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func
 	return s
 }
 
-// newIdleScene is newScene without any lock.
+// newIdleScene is like newScene, but no lock is held.
 func newIdleScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
 	t.Helper()
 	return newIdleSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })
@@ -91,8 +91,8 @@ func (s *scene) end() { s.begin(trouble{}) }
 // operation is a call of the public API.
 type operation struct {
 	name      string
-	op        string // operation that the operation's errors name
-	key       string // key that the operation's errors name
+	op        string // name of the operation in the errors of this call
+	key       string // name of the key in the errors of this call
 	grants    []string
 	writes    bool          // the operation writes an existing record, so its outcome is unknown without an answer
 	reads     bool          // the operation only reads

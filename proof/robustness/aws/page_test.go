@@ -76,7 +76,7 @@ func (r *results) note(x trouble, op operation, err error) {
 		r.by[op.name] = map[column][]string{}
 	}
 	cell := append(r.by[op.name][x.column()], said)
-	if op.hasty && x.column() == answered { // either error is possible, and check accepts both
+	if op.hasty && x.column() == answered { // such a call may also return one of these errors, and check accepts both
 		cell = append(cell, "`ErrUnknownOutcome`", "the end of ctx")
 	}
 	slices.Sort(cell)

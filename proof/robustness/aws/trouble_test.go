@@ -19,12 +19,12 @@ import (
 type trouble struct {
 	name   string
 	answer lab.Fault // the answer to every request
-	vault  error     // the credential provider's error, instead of an answer
+	vault  error     // error that the credential provider returns, so that no request is sent
 
 	writes  bool // only writes and transactions meet this trouble
 	cancels bool // this trouble cancels transactions because of one item
 
-	passes bool    // the client repeats requests for as long as their call allows
+	passes bool    // the client repeats a request for as long as the call may last
 	denies bool    // a waiting call repeats requests if an earlier request was answered
 	silent bool    // the request may have been applied
 	advice string  // advice that the resulting errors contain
@@ -43,8 +43,9 @@ func reply(status int, kind, message string) *http.Response {
 	return res
 }
 
-// cancels applies single to requests of one item. It cancels transactions with code as the
-// reason of their first item.
+// cancels returns a fault that cancels transactions, with code as the reason for their
+// first item. The fault applies single to requests of one item. It also applies single to
+// transactions of reads, unless ofReads contains code.
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {
@@ -62,8 +63,8 @@ func cancels(code string, single lab.Fault) lab.Fault {
 // ofReads are the reasons for which DynamoDB may cancel a transaction of reads.
 var ofReads = map[string]bool{"ProvisionedThroughputExceeded": true, "ThrottlingError": true, "TransactionConflict": true}
 
-// leavesUnread makes batches of reads succeed without an item, and applies rest to other
-// requests.
+// leavesUnread returns a fault that answers a batch of reads with success, but with all its
+// keys unprocessed. The fault applies rest to other requests.
 func leavesUnread(rest lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "BatchGetItem" {

@@ -183,13 +183,13 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	cmd.Dir = abs
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute // an input that the target never finishes is a failure, too
+	cmd.WaitDelay = time.Minute // after the interrupt, the target has one minute to end: an input that it never finishes is a failure, too
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = nil // the time is up, and the run has found nothing
 	}
 	if all := executed.FindAllSubmatch(out, -1); len(all) > 0 {
-		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // the match contains only digits
+		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // the conversion cannot fail, because the match contains only digits
 	}
 	if err != nil {
 		t.err = err

@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The checker finds locks that are broken on purpose: each variant is played until a
-// history shows the fault. (It cannot find a fault that only the records show, such as a
-// guard on the owner alone. The simulation finds that one.)
+// The checker finds locks that are broken on purpose. Each broken variant is played until a
+// history shows its fault. The checker cannot find a fault that only the records show, such
+// as a guard on the owner alone. The simulation finds that fault.
 func TestCheckerDetectsBrokenLockFromHistories(t *testing.T) {
 	if lab.Race {
 		t.Skip("the race detector makes it five times as long, and finds nothing in locks that are broken; make check runs this without it")

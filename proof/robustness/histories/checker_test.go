@@ -8,7 +8,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// at returns a handwritten operation that lasts from the first time to the second.
+// at returns a handwritten operation that begins at time from and ends at time to, or never
+// if its outcome is unknown.
 func at(from, to int64, in asked, out told) porcupine.Operation {
 	if out.unknown {
 		to = math.MaxInt64
@@ -42,7 +43,8 @@ func writes(at64, token int64, refused bool) porcupine.Operation {
 
 func of(ops ...porcupine.Operation) []porcupine.Operation { return ops }
 
-// A violation that the checker accepts would not appear in any report.
+// The checker must reject every impossible history, because a violation that it accepts
+// would not appear in any report.
 func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {
@@ -82,7 +84,8 @@ func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 	}
 }
 
-// A possible history that the checker rejects would hide real violations.
+// The checker must accept every possible history, because false alarms would hide real
+// violations.
 func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {

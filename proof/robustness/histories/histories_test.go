@@ -18,8 +18,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// usually returns the default number of histories of all locks together. The number is
-// smaller under the race detector, which takes five times as long.
+// usually returns the default number of histories, for all kinds of locks together. The
+// number is smaller under the race detector, because a history takes five times as long
+// there.
 func usually() uint64 {
 	if lab.Race {
 		return 500
@@ -27,7 +28,7 @@ func usually() uint64 {
 	return 20_000
 }
 
-// always are the operations that histories of every lock contain.
+// always lists the operations that the histories of each kind of lock must contain.
 var always = []string{"acquire", "end of trust", "release", "commit", "commit, unknown", "commit and release", "read", "write", "write, refused", "look"}
 
 func TestMutexHistories(t *testing.T) { forSeeds(t, 2, mutexes, lockModel, always...) }
@@ -66,8 +67,9 @@ func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }
 
-// forSeeds plays and checks histories. Their number is the number of all histories, divided
-// by oneOf. A thousand or more histories must together show everything in wanted.
+// forSeeds plays histories, and checks them against model. It plays the number of histories
+// for all kinds of locks, divided by oneOf. If that is a thousand or more, the histories
+// together must show every operation in wanted.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
 	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
 	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {

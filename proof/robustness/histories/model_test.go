@@ -46,9 +46,9 @@ type key struct {
 
 // step returns the key after an operation, and whether the operation was possible.
 //
-// An operation of unknown outcome is always possible. Where the model does not allow it to
-// be applied, it does nothing. It may also never be applied: it has no latest time, so it
-// can come after the last look.
+// An operation of unknown outcome is always possible. If the model does not allow it to be
+// applied, it changes nothing. It may also never be applied: it has no end time, so the
+// checker can place it after the last look.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:

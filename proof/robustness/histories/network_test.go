@@ -22,15 +22,15 @@ func drawn(seed uint64, what ...any) *rand.Rand {
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
-// asks returns a name for a request of a process: its operation and keys, without random
-// parts.
+// asks returns a text that identifies a request by its parts that are not random, such as
+// its operation, its keys and its worker.
 func asks(r *lab.Request) string {
 	who, _ := r.Context().Value(workerKey{}).(string)
 	return fmt.Sprintf("%s of %s, in %d bytes, commits %t, for %s", r.Op, strings.Join(r.Keys(), ", "), len(r.Body), r.Commits(), who)
 }
 
-// The requests of each process reach the table in its own slot of every cycle, so that no two
-// arrive at the same instant.
+// Each process has its own slot in every cycle, and its requests reach the table only in
+// that slot. So requests of two processes never arrive at the same instant.
 const (
 	slot  = 100 * time.Nanosecond
 	cycle = 10 * slot
@@ -86,10 +86,10 @@ func (p *process) network(r *lab.Request) (*http.Response, error) {
 		return p.pass(r, rng, there, back, func() (*http.Response, error) { return lab.Conflict(r.Call), nil })
 	case f < 97:
 		return p.pass(r, rng, there, back, refuse(500, "InternalServerError"))
-	case f < 98: // only this request is refused for its credentials; the next one is not
+	case f < 98: // the credentials are refused for this request, but not for the next one
 		codes := []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"}
 		return p.pass(r, rng, there, back, refuse(400, codes[rng.IntN(len(codes))]))
-	default: // the request is applied nevertheless
+	default: // the request is applied, although the server answers with an error
 		_, _ = p.pass(r, rng, there, back, apply)
 		return lab.Refusal(503, "ServiceUnavailable"), nil
 	}

@@ -28,7 +28,7 @@ type sharing struct {
 	acquire func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error)
 	permits bool                                // the key belongs to a semaphore
 	tamper  func(op string, body []byte) []byte // changes requests on their way
-	slowest float64                             // the rate of the slowest clock; 0 if all have rate 1
+	slowest float64                             // rate of the slowest clock; 0 if no clock is slowed down on purpose
 }
 
 // run is one history in progress.
@@ -214,7 +214,8 @@ func (p *process) hold(w *worker) {
 	}
 }
 
-// endsWith makes the history record the end of trust in the lock when trust ends.
+// endsWith records the end of trust in the history at the moment when trust in the lock
+// ends.
 func (p *process) endsWith(lock *leasehold.Lock, in asked) {
 	in.verb = end
 	line := p.line()
@@ -277,7 +278,7 @@ func (p *process) write(w *worker, in asked) {
 	p.end(p.begin(w.line, in), told{refused: refused})
 }
 
-// writeLate writes a while after the lock was checked.
+// writeLate checks the lock, pauses, and then writes without checking the lock again.
 func (p *process) writeLate(w *worker, lock *leasehold.Lock, in asked) {
 	if lock.Err() != nil {
 		return

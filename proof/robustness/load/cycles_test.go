@@ -17,9 +17,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Cycles are divided into blocks, which are compared. After the first blocks, the client
-// remembers as much as it ever will: it remembers attempts without an answer for 15
-// minutes.
+// The cycles run in blocks, and the test compares the blocks. It leaves out the first
+// blocks (warming): the client remembers attempts without an answer for 15 minutes, so its
+// memory still grows there. After them, the client remembers as much as it ever will.
 const (
 	blocks  = 20
 	warming = 5
@@ -107,7 +107,7 @@ func (kind cycle) run(t *testing.T, w *lab.World, n int) {
 		wire.SetFault(nil)
 	}
 	late := settled(wire)
-	if late.goroutines > early.goroutines+5 { // a few timers may fire at that moment
+	if late.goroutines > early.goroutines+5 { // tolerates five more, because a few timers may fire at that moment
 		t.Errorf("%d goroutines, %d before", late.goroutines, early.goroutines)
 	}
 	if grown := int64(late.memory) - int64(early.memory); grown > 1<<20 {

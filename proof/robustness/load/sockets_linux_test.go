@@ -80,7 +80,7 @@ func TestAcquireReleaseCyclesDoNotLeakSocketsOrGoroutines(t *testing.T) {
 	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
 		t.Fatal(err)
 	}
-	quiet := goleak.IgnoreCurrent() // goroutines of the server
+	quiet := goleak.IgnoreCurrent() // goroutines of the server, which are not leaks
 	transport.CloseIdleConnections()
 	for name, config := range configs {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestAcquireReleaseCyclesDoNotLeakSocketsOrGoroutines(t *testing.T) {
 			if err := c.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			// Attempts without a waiter end after three seconds.
+			// An attempt that no call waits for ends after three seconds.
 			late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			for {

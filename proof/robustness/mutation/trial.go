@@ -45,12 +45,12 @@ type trial struct {
 	seen      witnesses
 }
 
-// batch is the number of tests of one package in the first run. Most mutants are killed by
-// one of these quick tests.
+// batch is the number of tests of one package that run first for each mutant. Most mutants
+// are killed by one of these quick tests.
 const batch = 25
 
-// try builds the tests with a mutant in place of its file, and runs the tests that reach
-// the mutant.
+// try builds the tests with the mutated file in place of the original, and runs the tests
+// that reach the mutant.
 func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	r := result{Mutant: m.Name, Outcome: unseen, Package: filepath.Dir(m.File)}
 	work, err := os.MkdirTemp(t.tmp, "mutant")

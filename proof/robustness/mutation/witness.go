@@ -28,7 +28,7 @@ var others = []string{"rwlock", "election", "internal/ambiguity", "internal/beha
 // seeds sets how many seeds of each world of the simulation are run.
 const seeds = "LEASEHOLD_SEEDS=6"
 
-// witness is a test.
+// witness is a test that runs some block of code.
 type witness struct {
 	Dir, Name string
 	Took      time.Duration
@@ -118,7 +118,7 @@ func findWitnesses(ctx context.Context, root, tmp string) (witnesses, error) {
 	return w, nil
 }
 
-// ask runs each test of one package separately, and adds the code that the test runs.
+// ask runs each test of one package separately, and adds to w the code that the test runs.
 func (w witnesses) ask(ctx context.Context, root, dir, bin, tmp string) error {
 	list := exec.CommandContext(ctx, bin, "-test.list", "^(Test|Fuzz|Example)")
 	list.Dir = filepath.Join(root, dir)
@@ -152,7 +152,7 @@ func (w witnesses) ask(ctx context.Context, root, dir, bin, tmp string) error {
 	return first
 }
 
-// read adds the blocks of code that one test has run.
+// read adds to w the blocks of code that one test has run.
 func (w witnesses) read(profile string, by witness) error {
 	f, err := os.Open(profile)
 	if err != nil {

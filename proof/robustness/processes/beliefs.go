@@ -17,7 +17,7 @@ type grant struct {
 	key    string
 	token  int64
 	lease  time.Duration // lease of the worker
-	handed bool          // the key was handed over with a lease longer than the worker's, which lasts until the worker sends its first renewal
+	handed bool          // the key was handed over with a lease longer than the worker's own; the longer lease counts until the worker sends its first renewal
 	from   time.Duration // start of the worker's belief; 0 if it never believed
 	last   time.Duration // last time at which the worker was seen to believe
 	until  time.Duration // last recorded end of trust; after a hand-over, at most one lease of the worker after the event that recorded it
@@ -30,8 +30,8 @@ func (g *grant) String() string {
 }
 
 // end returns the last instant at which the worker believed, or was entitled to believe. A
-// killed worker was entitled to believe until its trust ended: no other client may be
-// granted the key before.
+// killed worker was entitled to believe until its trust ended. So it is a violation if
+// another client is granted the key before that instant.
 func (g *grant) end() time.Duration {
 	switch {
 	case g.over != 0:
@@ -95,9 +95,9 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 	return grants, found
 }
 
-// verifyBeliefs checks that beliefs in a key do not overlap, and that their tokens grow. A
-// grant that was lost before the first look is not a belief, but no other grant may have
-// its token.
+// verifyBeliefs checks that beliefs in a key do not overlap, and that their tokens grow. If
+// a grant was lost before the worker first checked the lock, there was no belief. But even
+// then, no other grant may have its token.
 func verifyBeliefs(grants []*grant) (found []Violation) {
 	before := map[string]*grant{} // grant with the latest end of belief so far, by key
 	tokens := map[string]map[int64]*grant{}
@@ -129,8 +129,9 @@ func verifyBeliefs(grants []*grant) (found []Violation) {
 // still is a stretch of time in which a worker did nothing.
 type still struct{ from, to time.Duration }
 
-// verifyStops checks that no worker believes in a lock whose lease expired while its process was
-// paused or dead. This also holds if no other worker wanted the key.
+// verifyStops checks that no worker believes in a lock whose lease expired while its
+// process was paused or dead. The check does not depend on another worker that wants the
+// key.
 func verifyStops(events []Event, grants []*grant) (found []Violation) {
 	const forever = time.Duration(1<<63 - 1)
 	stills := map[string][]still{}

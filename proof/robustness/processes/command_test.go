@@ -45,9 +45,9 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 	}
 }
 
-// Two leasehold runs want one key. One of them holds it, and something happens to that run.
-// The CMD of the other run begins next, and the CMD of the first does not run at the same
-// time.
+// Two leasehold runs want one key. A fault hits the run that holds the key, its watchdog or
+// its CMD. Then the CMD of the other run begins, and the CMD of the first run does not run
+// at the same time.
 func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -115,7 +115,7 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 			wait(lease) // time for leasehold to renew
 			since := now()
 			tc.fault(t, leasehold.PID(), cmd)
-			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // no Continued event follows
+			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // without a later Continued event, Verify treats the first run as stopped from now on
 			next, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == Granted && e.Who != first.Who })
 			if !ok {
 				t.Fatal("nobody else was granted the key")
@@ -123,7 +123,7 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 			if took := next.At - since; tc.at != 0 && took > tc.at {
 				t.Errorf("the next CMD began after %v, want it at once", took)
 			}
-			_ = leasehold.Continue() // whatever leasehold does now, its CMD does nothing
+			_ = leasehold.Continue() // leasehold may run again, but its CMD must do nothing
 			c.must(next.Who, func(e Event) bool { return e.Kind == Believes && e.At > next.At+lease/2 }, "a belief half a lease later")
 			if got := broken(c.end()); got != nil {
 				t.Errorf("broken: %q", got)

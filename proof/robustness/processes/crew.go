@@ -30,7 +30,7 @@ type crew struct {
 	path      string // path of the journal
 	journal   *journal
 	watcher   *watcher
-	tables    *tables // connected without the workers' network
+	tables    *tables // access to the tables that does not use the workers' network
 	locks     *leasehold.Client
 	contended []string // keys with queues; faults must also meet the heads of these queues
 
@@ -50,7 +50,7 @@ type slot struct {
 	ends  bool // each process ends by itself, and then a new process begins
 
 	// The crew's mutex guards these fields.
-	process *process.Process // nil while the next one has not begun
+	process *process.Process // nil between the end of one process and the start of the next
 	who     string
 	busy    bool // a fault is in progress
 	killed  bool // this program has killed the process
@@ -58,8 +58,8 @@ type slot struct {
 	head    bool // the process was the head of a queue when it was killed
 }
 
-// newCrew opens a journal, creates the tables and opens them. at is the place of the tables
-// for the tests, which do not use the workers' network.
+// newCrew opens a journal, and creates the tables. at is where the test itself reaches the
+// tables, without the workers' network.
 func newCrew(t testing.TB, name string, at place) *crew {
 	t.Helper()
 	c := &crew{t: t, name: name, seed: seed(t), path: filepath.Join(t.TempDir(), "journal")}
@@ -108,7 +108,7 @@ func again(variable string, task any) *exec.Cmd {
 	return cmd
 }
 
-// add starts a process, and starts the next one whenever it has ended.
+// add starts a process, and starts another one whenever the current one has ended.
 func (c *crew) add(ends bool, start func(who string) *exec.Cmd) {
 	s := &slot{crew: c, name: fmt.Sprintf("%s-%d", c.name, len(c.slots)), start: start, ends: ends}
 	c.mu.Lock()
@@ -148,7 +148,7 @@ func (s *slot) run() {
 			end.Kind, end.Text = Killed, asHead(head)
 		}
 		s.crew.journal.write(end)
-		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM) // the process may not have installed its signal handler yet
+		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM) // SIGTERM kills a process that has not installed its signal handler yet
 		if !killed && !s.ends && !asked {
 			s.crew.t.Errorf("%s ended by itself: %v\n%s", who, p.Err(), said)
 		}

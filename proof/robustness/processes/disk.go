@@ -38,7 +38,7 @@ func mountDisk(t testing.TB) *disk {
 	at := t.TempDir()
 	cmd := again(diskVariable, at)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if uid := os.Getuid(); uid != 0 { // the process gets the right to mount from a user namespace
+	if uid := os.Getuid(); uid != 0 { // a process without root rights gets the right to mount from a user namespace
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
@@ -66,8 +66,8 @@ func mountDisk(t testing.TB) *disk {
 	return &disk{t, filepath.Join("/proc", strconv.Itoa(keeper.PID()), "root", at)}
 }
 
-// BeDisk mounts a disk and keeps it until the process is killed, if the process was started
-// for that.
+// BeDisk does nothing unless this process was started to keep a disk. Otherwise it mounts
+// the disk, and keeps it until the process is killed.
 func BeDisk() {
 	text := os.Getenv(diskVariable)
 	if text == "" {

@@ -11,7 +11,7 @@ import (
 type figures struct {
 	kills, killedHolders  int
 	pauses, pausedHolders int
-	heads                 int // heads of queues that were killed or paused
+	heads                 int // number of queue heads that were killed or paused
 	grants, takeovers     int
 	beliefs, losses       int
 	landed, refused       int // numbers of commits

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-// broken returns the rules that a journal breaks, each once, in order.
+// broken returns the rules that a journal breaks. It returns each rule once, in
+// alphabetical order.
 func broken(events []Event) []Rule {
 	var rules []Rule
 	for _, v := range Verify(events, bound) {
@@ -67,7 +68,7 @@ func TestCrewDetectsWritesOfWorkerThatIgnoresLoss(t *testing.T) {
 		breaks []Rule
 		next   Kind // outcome of the first worker's later writes
 	}{
-		{Sound, nil, Landed}, // the worker writes under a new grant
+		{Sound, nil, Landed}, // this worker's later writes are under a new grant
 		{DeafToLoss, []Rule{TwoBelieve}, Refused},
 		{NoComparison, []Rule{StaleLanded, TwoBelieve}, Landed},
 	} {

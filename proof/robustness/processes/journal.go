@@ -44,8 +44,8 @@ func (j *journal) write(e Event) {
 
 func (j *journal) close() { _ = j.file.Close() }
 
-// parse returns the events in text. A line that does not parse was torn by a kill: its
-// event counts as not yet happened.
+// parse returns the events in text. A line that does not parse was torn by a kill. Its
+// event counts as not having happened.
 func parse(text []byte) (events []Event, torn int) {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)

@@ -24,8 +24,8 @@ type network struct {
 func connect(t testing.TB, name, endpoint string) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	// The proxy has its own address: while the proxy is down, no connection from 127.0.0.1
-	// gets its port.
+	// The proxy has its own address, not 127.0.0.1. Otherwise, while the proxy is down, a
+	// connection from 127.0.0.1 could get its port.
 	address := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	n := &network{t, toxiproxy.NewProxy(server, name, address, strings.TrimPrefix(endpoint, "http://"))}
 	if err := n.proxy.Start(); err != nil {
@@ -35,7 +35,7 @@ func connect(t testing.TB, name, endpoint string) *network {
 	return n
 }
 
-// place returns the place of the server as seen through the network.
+// place returns where workers reach the server through this network.
 func (n *network) place() place { return place{Endpoint: "http://" + n.proxy.Listen} }
 
 // toxic is a fault of toxiproxy.

@@ -46,8 +46,8 @@ const (
 // ways are the ways in which a Region is dark. serves and sluggish are not among them.
 var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
 
-// globalTable contains the tables of one engine, as three strongly consistent Regions show
-// them. The Regions simulate their agreement.
+// globalTable shows the tables of one engine as three strongly consistent Regions. The
+// Regions simulate how they agree on writes.
 type globalTable struct {
 	t       testing.TB
 	engine  *localdynamo.Engine

@@ -71,8 +71,8 @@ func TestRegionOutageDoesNotLoseLocks(t *testing.T) {
 	t.Run("all are slow", regionsThatAreAllSlowAreLeftOnce)
 }
 
-// This is the outage itself: the home Region's endpoint has no address for longer than a
-// lease.
+// The home Region's endpoint has no address for longer than a lease. Only processes that
+// know no other Region lose their locks.
 func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
 	const lease, dark, workers = 20 * time.Second, 30 * time.Second, 8
 	t.Parallel()
@@ -131,8 +131,8 @@ func processThatStartsInOutageOfHomeIsGranted(t *testing.T) {
 	}
 }
 
-// Processes leave a home Region that flaps only once, because their requests return only
-// after it has served for thirty seconds.
+// When the home Region flaps, each process leaves it only once. The reason is that requests
+// return only after the Region has served for thirty seconds.
 func regionThatFlapsIsLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -163,9 +163,9 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// Each answer takes longer than one second, after which a Region that has been quick counts
-// as silent. Each answer takes less time than the limit for the first renewal after a
-// hand-over, a quarter of six seconds.
+// Each answer takes longer than one second, so a Region that was quick before counts as
+// silent. But each answer takes less time than the limit for the first renewal after a
+// hand-over, which is a quarter of six seconds.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -214,7 +214,7 @@ type regionFigures struct {
 	failed  int           // number of failed releases
 	release time.Duration // time of the longest release
 	trust   time.Duration // shortest time for which a living process still trusted a lock that it had already renewed
-	first   time.Duration // shortest such time before the first renewal; separate, because a key is handed over for a shorter lease
+	first   time.Duration // the same for a lock that it had not yet renewed; separate, because a key is handed over for a shorter lease
 	moves   int           // number of moves, except the first of each process
 }
 

@@ -16,11 +16,12 @@ const (
 	seedVariable   = "LEASEHOLD_SEED"
 )
 
-// bound is the time within which each key must be granted after the last fault and one
-// lease. It is long enough for a busy machine.
+// bound is the time within which each key must be granted, counted from one lease after the
+// last fault. It is long enough for a busy machine.
 const bound = 20 * time.Second
 
-// count returns how many times to try: the variable's value, by default 300.
+// count returns the number of kills or pauses: the variable's value, or 300 if the variable
+// is unset.
 func count(t testing.TB, variable string) int {
 	t.Helper()
 	text := os.Getenv(variable)

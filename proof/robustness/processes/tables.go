@@ -196,7 +196,7 @@ func (t *tables) add(ctx context.Context, key, who string, token int64, unchecke
 // sharePrefix marks an attribute that counts the writes of one worker.
 const sharePrefix = "by "
 
-// read returns what is in the work table as events.
+// read returns the contents of the work table as events.
 func (t *tables) read(ctx context.Context) (events []Event, err error) {
 	pages := dynamodb.NewScanPaginator(t.db, &dynamodb.ScanInput{TableName: aws.String(workTable), ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {

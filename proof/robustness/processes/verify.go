@@ -36,8 +36,8 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Key, v.Text) }
 
-// Verify returns the violations that a journal shows. After the last fault, a key may stay
-// without a grant for the longest lease plus bound.
+// Verify returns the violations that a journal shows. Each key that a worker asked for must
+// be granted again after the last fault, within the longest lease plus bound.
 func Verify(events []Event, bound time.Duration) []Violation {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })

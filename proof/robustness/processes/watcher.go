@@ -92,7 +92,8 @@ func (w *watcher) holders() map[string]string {
 	return all
 }
 
-// await waits for an event, among present and future ones.
+// await waits until the journal contains an event that match accepts, and returns the first
+// one. The event may be there already. If limit passes first, await returns false.
 func (w *watcher) await(limit time.Duration, match func(Event) bool) (Event, bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

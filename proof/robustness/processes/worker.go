@@ -30,7 +30,7 @@ const (
 	Sound           Flaw = ""                       // no flaw
 	DeafToLoss      Flaw = "deaf to loss"           // continues to work after it learned that the lock is lost
 	TrustsFromReply Flaw = "trusts from the reply"  // counts its lease from the answer, and leaves no margin
-	Unfenced        Flaw = "writes without a fence" // puts the counter without Commit
+	Unfenced        Flaw = "writes without a fence" // writes the counter without Commit
 	NoComparison    Flaw = "has no tokens compared" // writes without comparing tokens, and continues to work after a loss, too
 )
 
@@ -84,7 +84,7 @@ type worker struct {
 	rand    *rand.Rand
 	grants  int
 	writes  int
-	region  string // Region of the requests at the last check
+	region  string // Region that requests went to at the last check
 }
 
 // work contends for keys until SIGTERM.
@@ -112,7 +112,8 @@ func work(t task) error {
 		w.noteRegion()
 		w.round(ctx)
 	}
-	// No lock is held now. A grant whose reply was lost ends with its lease.
+	// No lock is held now. But the table may still contain a grant whose reply was lost.
+	// Such a grant ends with its lease.
 	last, cancel := context.WithTimeout(context.Background(), t.Lease)
 	defer cancel()
 	if err := locks.Close(last); err != nil {
@@ -184,11 +185,11 @@ type held struct {
 	bound   context.Context
 	unbind  context.CancelFunc
 	looks   int
-	unsure  bool // a commit had no answer, and may be applied while the grant is current
+	unsure  bool // a commit got no answer, and can still be applied while the grant is current
 }
 
-// believes asks the lock whether it is held, and records the answer. It asks in three ways,
-// in turn. After a pause, each must tell the truth at once.
+// believes asks the lock whether it is held, and records the answer. Successive calls ask
+// in three ways, in turn. After a pause, each way must give the right answer at once.
 func (h *held) believes(kind Kind) bool {
 	at := now() // read before the check: if the lock is held at the check, it was held at this time, too
 	var err error

@@ -14,7 +14,7 @@ import (
 type write struct {
 	Event                  // event Sent of the write
 	answer   Kind          // Landed, Refused or Unknown; empty if the worker died before the answer
-	answered time.Duration // when the answer came
+	answered time.Duration // time when the answer came
 }
 
 // writesOf returns the commits or, if plain is true, the writes that compare tokens.
@@ -71,7 +71,7 @@ func verifyCommits(events []Event) []Violation {
 		}
 	}
 	if len(counts) == 0 {
-		return found // the tables were not read
+		return found // the tables were not read, so there is nothing to compare
 	}
 	for _, id := range slices.Sorted(maps.Keys(writes)) {
 		w := writes[id]

@@ -118,7 +118,7 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	f.Keys = []string{key}
 	f.Saw = func(holder leasehold.Record) { place.Saw(leaderOf(holder)) }
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
-		answer() // signals are already caught: a client that gets an answer may send a signal
+		answer() // elect answers probes only now that it catches signals, because a client that gets an answer may send a signal
 		for {
 			h, err := seeker.Acquire(cmd.Context())
 			if err != nil {
@@ -145,10 +145,11 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 }
 
 // listenForProbes returns the seat that elect campaigns for. It listens at the address of
-// --http. answer begins to serve the seat at that address, and stop ends the server.
+// --http. The function answer begins to answer probes of the seat at that address. The
+// function stop ends the server.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
-	// A renewal that is on time leaves two thirds of a lease. CMD is stopped one grace
-	// period before trust ends.
+	// If a renewal is on time, two thirds of a lease are left at that time. CMD is stopped
+	// one grace period before trust ends.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil
@@ -164,7 +165,7 @@ func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time
 	}
 	stop = func() {
 		_ = server.Close()
-		_ = listener.Close() // needed if the server has not begun to serve
+		_ = listener.Close() // needed if the server does not serve yet, because then server.Close does not close the listener
 	}
 	return seat, answer, stop, nil
 }
@@ -196,10 +197,10 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 	})
 }
 
-// waitFor reports the leader while it may resign, until end is called. On a terminal it
-// reports each second. Elsewhere it reports once, one lease after the request, when the
-// leader has had time to read the request. It reports nothing for a damaged record, because
-// the request to the leader fails with the same error.
+// waitFor reports the leader that was asked to resign, until end is called. On a terminal
+// it reports each second. Elsewhere it reports once, one lease after the request: by that
+// time, the leader has had time to read the request. It reports nothing if the record is
+// damaged, because the request to the leader fails with the same error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {
@@ -210,7 +211,7 @@ func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end
 		now := c.Now()
 		lasts := now.Sub(began)
 		line := fmt.Sprintf("waiting for %s, who leads %s, to step down: asked %s ago", wording.Owner(r.Owner), wording.Key(r.Key), wording.Age(lasts))
-		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // a dead leader is recognized as dead within this time
+		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // after this time, a dead leader would have been recognized as dead
 			advised = true
 			e := say.NewEvent(string(leasehold.EventWaiting), now).Of(r.Key, 0)
 			e.Holder, e.LastsMs = &say.Record{Table: t.Table, Region: t.Region(), Record: r}, say.Millis(lasts)
@@ -263,8 +264,8 @@ func (c *Commands) watchLeader(cmd *cobra.Command, key string) error {
 	})
 }
 
-// leaderLine describes the new leader: as a sentence on a terminal, as tab-separated values
-// in a pipe, or as a JSON object.
+// leaderLine describes the new leader. It returns a sentence for a terminal, tab-separated
+// values for a pipe, or a JSON object.
 func (c *Commands) leaderLine(l election.Leader) (string, error) {
 	now, nobody := c.Now(), l == election.Leader{}
 	switch {

@@ -28,7 +28,7 @@ import (
 )
 
 // defaultGrace is the default of --grace for leases of four seconds and more. For shorter
-// leases it is a quarter of the lease, or less in layouts that rely on clocks.
+// leases, the default is a quarter of the lease, or less in layouts that rely on clocks.
 const defaultGrace = time.Second
 
 type runFlags struct {
@@ -122,18 +122,19 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// wantedFlags are the flags about the hold. complete turns them into the Wanted.
+// wantedFlags are the flags about the hold. The method complete sets the embedded Wanted
+// from these flags.
 type wantedFlags struct {
 	holding.Wanted
 	more  []string // keys besides KEY
 	wait  arguments.Duration
 	lease arguments.Duration
-	once  arguments.Text     // --once: the work's label
-	every arguments.Duration // --every: the length of its periods
+	once  arguments.Text     // label of the work, from --once
+	every arguments.Duration // length of a period, from --every
 	data  arguments.Data
 
 	records  store.Records   // properties of the table's records
-	orphaned <-chan struct{} // closed when the parent has ended, with --die-with-parent; nil otherwise
+	orphaned <-chan struct{} // channel that is closed when the parent has ended; nil unless --die-with-parent is given
 }
 
 // waitFlags adds the flags for the wait for KEY.
@@ -252,10 +253,10 @@ func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.St
 	}
 	defer s.Close()
 	f.Waited = time.Since(began)
-	if f.Data, err = f.data.Option(c.Stdin); err != nil { // data is read here, where a signal can still end the wait for it
+	if f.Data, err = f.data.Option(c.Stdin); err != nil { // data is read only here, where a signal can end the wait for standard input
 		return err
 	}
-	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows this data
+	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // this data is shown by ls
 		f.Data = leasehold.WithData(fmt.Appendf(nil, "one of %s", wording.Count(f.Permits, "permit", "permits")))
 	}
 	seeker := holding.Seek(holding.User{Settings: &c.Settings, Environ: c.Environ, Say: c.Say, Now: c.Now, Orphaned: f.orphaned}, s, f.Wanted)
@@ -337,9 +338,9 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 }
 
 // graceWithin returns the time that CMD has to stop. A lease is renewed after each third of
-// its trusted time. If the grace were all of the remaining trust, CMD would be stopped
-// while a renewal is in flight. In layouts that do not rely on clocks, the longest grace is
-// half the lease.
+// its trusted time. A grace that took all of the remaining trust would be too long: CMD
+// would be stopped while a renewal is still in flight. In layouts that do not rely on
+// clocks, the longest grace is half the lease.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

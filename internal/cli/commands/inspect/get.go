@@ -102,7 +102,7 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 		switch {
 		case o.Err != nil && o.State != holders.Unknown:
 			return o.Err
-		case o.Err != nil: // the observation ended early: show the result so far
+		case o.Err != nil: // the observation ended early, so get shows the result so far
 			return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err)
 		case o.Gone:
 			return t.NotFound(key)
@@ -112,8 +112,7 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	return c.Stdout.Record(shown, c.JSON, c.Now())
 }
 
-// answer reports, by its exit code, whether key has a record for which the function is
-// returns true.
+// answer reports, by its exit code, whether key has a record r for which is(r) is true.
 func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leasehold.Record) (bool, error)) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
@@ -142,14 +141,14 @@ func names(label string, start time.Time) bool {
 	return label == visible.Period(start) || err == nil && at.Equal(start)
 }
 
-// getHeld answers whether a key is held, with --check by a live holder. It prints only
-// errors.
+// getHeld reports, by its exit code, whether a key is held. With --check, it reports
+// whether a live holder holds the key. It prints only errors.
 func (c *Commands) getHeld(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
 	return answer(ctx, t, key, func(r leasehold.Record) (bool, error) {
 		if r.Released || !f.check.Given {
 			return !r.Released, nil
 		}
-		what := "" // empty: the command prints nothing except a line that counts down
+		what := "" // if empty, the observation prints nothing; on a terminal it prints a line that counts down
 		if c.Say.Rewrites() {
 			what = "the holder"
 		}

@@ -99,7 +99,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	if len(bad) > 0 {
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
-	if len(records) == 0 && (out.Terminal || f.check.Given) { // a question about a free key gets an answer, even in a pipe
+	if len(records) == 0 && (out.Terminal || f.check.Given) { // with --check the user asked a question, so ls answers it even in a pipe
 		if f.Prefix != "" {
 			c.Say.Text("no locks are held under %s in %s", wording.Name(f.Prefix), t.Name())
 		} else {

@@ -76,8 +76,8 @@ func (c *Commands) serveUI(cmd *cobra.Command, f uiFlags) error {
 		return err
 	}
 	return c.OnTable(cmd, c.Settings.Breaker(), func(ctx context.Context, t *store.Table) error {
-		// A table that cannot be read, or that has another layout, is an error now rather
-		// than a page without locks.
+		// A table that cannot be read, or that has another layout, is an error here, before
+		// the server starts. Otherwise the user would see a page without locks.
 		for _, err := range t.Locks.List(ctx, leasehold.ListOptions{}) {
 			if err != nil && !holders.IsDamaged(err) {
 				return err
@@ -125,12 +125,12 @@ func (c *Commands) runUI(ctx context.Context, t *store.Table, server *ui.Server,
 	case err := <-served:
 		return err
 	case <-ctx.Done():
-		return nil // a signal is the normal way to end it
+		return nil // not an error, because a signal is the normal way to end ui
 	}
 }
 
-// sayBroke reports a break through the page on stderr, even with -q. This message is the
-// only trace of the operator, the grant and the reason.
+// sayBroke reports on stderr that a user of the page has broken a grant, even with -q. This
+// message is the only trace of the operator, the grant and the reason.
 func (c *Commands) sayBroke(r leasehold.Record, reason string) {
 	text := fmt.Sprintf("%s: the page broke the grant of %s", wording.Time(c.Now()), say.Grant(r))
 	if reason != "" {
@@ -139,8 +139,8 @@ func (c *Commands) sayBroke(r leasehold.Record, reason string) {
 	c.Say.Always("%s", text)
 }
 
-// shortestSecret is the minimum length of a secret in a file. It makes the command refuse
-// an unrelated file.
+// shortestSecret is the minimum length of a secret in a file. Because of this limit, the
+// command refuses an unrelated file.
 const shortestSecret = 32
 
 // uiSecret returns a new secret or, if file is given, the secret in file. It creates the

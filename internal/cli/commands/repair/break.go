@@ -122,7 +122,7 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 		r = o.Record
 	}
 	switch err := t.Locks.Break(ctx, r, how); {
-	case errors.Is(err, leasehold.ErrHolderUntold): // the grant is broken
+	case errors.Is(err, leasehold.ErrHolderUntold): // the grant is broken, although its holder could not be notified
 		c.Say.Fail(err)
 	case err != nil:
 		return err
@@ -130,10 +130,11 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 	return c.Print(say.Record{Table: t.Table, Region: t.Region(), Record: r}, "broke the grant of %s\n", say.Grant(r))
 }
 
-// wordsFor returns the arguments that break the grant in r, and no other, without asking.
+// wordsFor returns the arguments that break the grant in r without asking, and break no
+// other grant.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
-	// No library writes a version longer than this. If the version is longer and so is
-	// shortened here, the command breaks no grant.
+	// No library writes a version longer than visible.Longest. If a version is longer, it
+	// is shortened here, and the command then breaks no grant.
 	words := f.store + " --token " + wording.ShellWord(visible.Middle(grantOf(r), visible.Longest))
 	if f.reason.Value != "" {
 		words += " --reason " + wording.ShellWord(f.reason.Value)
@@ -141,7 +142,7 @@ func (f *breakFlags) wordsFor(r leasehold.Record) string {
 	return words + " --yes " + wording.ShellKey(r.Key)
 }
 
-// confirmBreak shows the record, observes it for its lease, and asks.
+// confirmBreak shows the record, observes it for its lease, and asks the user to confirm.
 func (c *Commands) confirmBreak(ctx context.Context, t *store.Table, r leasehold.Record) (o holders.Observation, err error) {
 	if err := c.Stderr.Record(say.Record{Table: t.Table, Region: t.Region(), Record: r}, c.JSON, c.Now()); err != nil {
 		return o, err

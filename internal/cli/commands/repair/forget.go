@@ -129,7 +129,7 @@ func removeExactly(ctx context.Context, t *store.Table, key leasehold.Key, item 
 	var refused *types.ConditionalCheckFailedException
 	switch {
 	case errors.As(err, &refused) && len(refused.Item) == 0 && sent > 1:
-		return nil // an earlier request, whose reply was lost, removed the item
+		return nil // an earlier request, which got no reply, removed the item
 	case errors.As(err, &refused) && len(refused.Item) == 0:
 		return t.NotFound(key)
 	case errors.As(err, &refused):

@@ -52,7 +52,7 @@ func (c *Commands) demo(cmd *cobra.Command, length arguments.Duration) error {
 		return err
 	}
 	d := &demo.Demo{Lease: length.Duration, Out: c.Stdout, JSON: c.JSON}
-	if !length.Given { // the layout's allowance for clock skew shortens trust
+	if !length.Given { // the lease is made longer by the layout's allowance for clock skew, which shortens trust
 		d.Lease = durations.Sum(d.Lease, r.Proto.Skew())
 	}
 	self, err := c.Executable()

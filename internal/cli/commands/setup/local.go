@@ -77,7 +77,7 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 	if err != nil {
 		return err
 	}
-	if file != "" { // The file is opened before the server listens: the error of an address in use would hide a problem of the file.
+	if file != "" { // The file is opened before the server listens. Otherwise an error of the address, such as an address in use, would hide a problem of the file.
 		if err := c.MakeFile(file); err != nil {
 			return err
 		}
@@ -125,11 +125,12 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 	case err := <-served:
 		return err
 	case <-ctx.Done():
-		return nil // a signal is the normal way to end it
+		return nil // not an error, because a signal is the normal way to end local
 	}
 }
 
-// fileToServe returns the file of --file or LEASEHOLD_FILE; empty if neither is set.
+// fileToServe returns the file that --file or LEASEHOLD_FILE names. It returns "" if
+// neither is set.
 func (c *Commands) fileToServe() (string, error) {
 	if c.Settings.File != "" || c.Settings.Table != "" {
 		return c.Settings.File, nil

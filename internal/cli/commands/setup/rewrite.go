@@ -62,7 +62,7 @@ rewriting.`,
 	return cmd
 }
 
-// toRewrite is a record that the layout's library cannot read.
+// toRewrite is a record that the library of the table's layout cannot read.
 type toRewrite struct {
 	key    leasehold.Key
 	what   string // why the library cannot read the record
@@ -149,8 +149,8 @@ func (c *Commands) confirmRewrite(ctx context.Context, t *store.Table, all []toR
 	return c.Confirm(ctx, fmt.Sprintf("Acquire and release the %s due, in layout %s? [y/N] ", wording.Count(due, "record that is", "records that are"), t.Layout.Name()), "nothing was rewritten")
 }
 
-// rewrite acquires and releases the key. That writes the whole record again, except the
-// user's data and attributes.
+// rewrite acquires and releases the key. These two calls write the whole record again,
+// except the user's data and attributes.
 func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error {
 	lock, err := locks.TryAcquire(ctx, r.key.Partition, leasehold.WithSortKey(r.key.Sort), leasehold.IfExists(), leasehold.WithoutRenewal(),
 		leasehold.NoWaitEvenIfDead()) // a held record is left unchanged
@@ -166,7 +166,7 @@ func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error 
 		return err
 	}
 	r.result = resultRewritten
-	// A signal must not prevent the release.
+	// The context without cancellation lets the release continue after a signal.
 	return lock.Release(context.WithoutCancel(ctx), leasehold.DeleteOnRelease(false))
 }
 
@@ -179,7 +179,7 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 			return nil, err
 		}
 		key := proto.Schema().KeyOf(item)
-		if key == (protocol.Key{}) { // the table has another layout, so the needs of its records are unknown
+		if key == (protocol.Key{}) { // the table has another layout, so it is unknown which of its records need rewriting
 			_, err := proto.Decode(item)
 			return nil, reader.AsRecordError(key, item, err)
 		}

@@ -53,7 +53,7 @@ func (c *Commands) newTableCreate() *cobra.Command {
 				problems, err := table.Check(ctx, s.Home, spec)
 				fresh := s.Created || errors.Is(err, leasehold.ErrTableNotFound)
 				if err != nil && !fresh {
-					return failure.Answer(failure.Cause(ctx, err)) // Create would send the same request once more
+					return failure.Answer(failure.Cause(ctx, err)) // the error is final: Create would only send the same request once more
 				}
 				if fresh {
 					if err := c.Settings.RefuseFailover(); err != nil {

@@ -1,5 +1,5 @@
-// Command benchratio reads the output of go test -bench, passes it on, and adds
-// how localdynamo compares with dynoxide: medians over the runs, and their ratio.
+// Command benchratio reads the output of go test -bench and passes it on. It adds a
+// comparison of localdynamo with dynoxide: the medians over the runs, and their ratio.
 package main
 
 import (

@@ -26,7 +26,7 @@ type golden struct {
 	Recorded bool   `json:"recorded"` // if false, the file was written by hand
 	Case     string `json:"case"`
 
-	// The requests to the peer.
+	// The following fields describe the requests to the peer.
 	State   string `json:"state"` // held, released or absent
 	Owner   string `json:"owner,omitempty"`
 	LeaseMS int64  `json:"leaseMs"`
@@ -120,7 +120,7 @@ func play(ctx context.Context, server *engines.Server, p peers.Peer, s peers.Set
 	return nil
 }
 
-// awaitHeartbeat waits until the only item has changed.
+// awaitHeartbeat waits until a heartbeat has changed the only item of the table.
 func awaitHeartbeat(ctx context.Context, server *engines.Server, table string) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()

@@ -91,7 +91,8 @@ func show(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// reason returns the reason in the output of a skipped test, which has the form file:line: reason.
+// reason returns the reason for which a test was skipped. The printed output of the test
+// contains the reason in a line of the form file:line: reason.
 func reason(printed string) string {
 	for line := range strings.Lines(printed) {
 		if _, text, ok := strings.Cut(line, "_test.go:"); ok {

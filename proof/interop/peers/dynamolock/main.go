@@ -72,7 +72,7 @@ func main() {
 	for lines := bufio.NewReader(os.Stdin); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return // held locks stay held, as when a process ends without releasing them
+			return // return without releasing the held locks, like a process that dies
 		}
 		var r request
 		_ = json.Unmarshal(line, &r) // decodes the ID, which the reply needs even if the request has unknown fields
@@ -81,7 +81,7 @@ func main() {
 		switch err := strict.Decode(&r); {
 		case err != nil:
 			d.answer(reply{ID: r.ID}, fmt.Errorf("%w: %w", errUnsupported, err))
-		case r.Do == "open": // done before the next line is read, because all other requests need the client
+		case r.Do == "open": // handled before the next line is read, because all other requests need the client
 			d.answer(reply{ID: r.ID}, d.open(r))
 		default:
 			go func() {

@@ -180,9 +180,9 @@ func keysOf(t *types.TableDescription) protocol.Schema {
 	return have
 }
 
-// layoutsOf returns the names of the layouts that have the key schema have when they use
-// their default attribute names.
-func layoutsOf(have protocol.Schema) []string {
+// layoutsOf returns the names of the layouts whose key schema, with their default
+// attribute names, equals schema.
+func layoutsOf(schema protocol.Schema) []string {
 	var names []string
 	for _, name := range layout.Names() {
 		l, err := layout.Parse(name)
@@ -193,8 +193,8 @@ func layoutsOf(have protocol.Schema) []string {
 		if err != nil {
 			continue
 		}
-		schema := proto.Schema()
-		if schema.TTL = ""; schema == have {
+		s := proto.Schema()
+		if s.TTL = ""; s == schema {
 			names = append(names, name)
 		}
 	}

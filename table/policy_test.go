@@ -443,7 +443,7 @@ func asked(t *testing.T, l layout.Layout, access table.Access) (actions []string
 	return actions
 }
 
-func TestPolicyAllowsOnlyActionsOfLibrary(t *testing.T) {
+func TestPolicyAllowsOnlyActionsThatLibraryUses(t *testing.T) {
 	for _, name := range layout.Names() {
 		l, err := layout.Parse(name)
 		if err != nil {

@@ -14,7 +14,7 @@ const (
 	leastAhead     = 8                      // number of waiters ahead; a waiter outside the queue pauses at least as long as a queued waiter with so many waiters ahead of it
 	mostOfWait     = 1. / 32                // shortest pause, as a fraction of the waiter's wait so far
 	unmoved        = 1. / 10                // pause if the front has not moved since the waiter first saw it, as a fraction of the waiter's wait so far
-	toFront        = 1. / 2                 // pause, as a fraction of the estimated time until the front reaches the waiter
+	toFront        = 1. / 2                 // pause, as a fraction of the estimated time until the waiter is at the front
 	spread         = 1. / 4                 // random deviation of a pause, as a fraction of the pause
 )
 

@@ -156,8 +156,8 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	return reply, true, err
 }
 
-// begin marks a request as in flight. It returns nil if no request may be sent. If the
-// caller leaves after begin, the caller does not learn the outcome.
+// begin marks a request as in flight. It returns nil if no request may be sent. A
+// caller that gives up after begin does not learn the outcome.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil

@@ -312,7 +312,7 @@ func TestReleaseOfResumedLockKeepsTurnOfLocalWaiter(t *testing.T) {
 	})
 }
 
-func TestThrottledResumeLeavesEarlierResumeUnknown(t *testing.T) {
+func TestThrottledResumeDoesNotSettleEarlierResume(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))

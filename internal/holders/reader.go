@@ -78,7 +78,7 @@ func (r *Reader) cost(keys, sessions int) (requests int, units float64) {
 	return r.requests + r.requestsFor(sessions), r.units + float64(sessions)
 }
 
-// requestsFor returns how many requests read n items by key.
+// requestsFor returns how many requests it takes to read n items by key.
 func (r *Reader) requestsFor(n int) int {
 	if n < 3 || r.oneByOne {
 		return n

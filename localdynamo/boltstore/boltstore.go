@@ -293,7 +293,7 @@ type transaction struct {
 // enter records that bbolt runs, until leave is called.
 func (tx transaction) enter() { *tx.inStore = true }
 
-// leave records that bbolt has returned.
+// leave notes that the call into bbolt is over.
 func (tx transaction) leave() { *tx.inStore = false }
 
 // Get returns the key's value, or nil if there is none.

@@ -194,8 +194,8 @@ func (p *parser) operands() []Operand {
 	}
 }
 
-// conditionFunctions maps each function of conditions to its number of operands. The names
-// must be in lower case.
+// conditionFunctions maps the name of each function of a condition expression, in lower
+// case, to its number of operands.
 var conditionFunctions = map[string]int{
 	"attribute_exists":     1,
 	"attribute_not_exists": 1,

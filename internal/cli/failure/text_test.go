@@ -41,7 +41,7 @@ func TestMessageShortensLongKeyExceptInSuggestedCommand(t *testing.T) {
 	}
 }
 
-func TestErrorTextGivesOneAdviceAfterDeadline(t *testing.T) {
+func TestErrorTextGivesOnlyOneHintAfterDeadline(t *testing.T) {
 	answer := func(code string, fault smithy.ErrorFault) error {
 		return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{Code: code, Fault: fault}}
 	}

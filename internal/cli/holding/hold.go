@@ -163,10 +163,10 @@ func stopped(lost error, isStopped bool) error {
 	return failure.Like(lost, lost.Error()+"; CMD had already ended")
 }
 
-// late returns the error of a CMD that was stopped and has ended before trust in the lock
-// did. So no other client had been granted the lock. A renewal may even have succeeded
-// since. But because CMD was stopped, this counts as a loss. why is the reason why the last
-// renewal failed, or empty if it succeeded.
+// late returns the error for a CMD that was stopped, and that exited while the lock could
+// still be trusted. No other client can have been granted the lock by then, and a later
+// renewal may even have succeeded. It still counts as a loss, because CMD was stopped.
+// why tells why the last renewal failed; it is empty if that renewal succeeded.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -273,7 +273,7 @@ type renewals struct {
 // failing describes the failing renewals of a key.
 type failing struct {
 	last   error // error of the last renewal
-	answer error // last error that was an answer, if later renewals had no answer; otherwise nil
+	answer error // last error that DynamoDB returned, if later renewals had no answer; otherwise nil
 }
 
 // then returns the state after one more failure, with the error err.

@@ -47,7 +47,7 @@ type wait struct {
 	holders int       // number of holders seen so far
 	trying  bool      // true with -n: the command waits only for a holder that appears dead
 	seenAt  time.Time // when the first holder was seen; zero before that
-	told    told      // the last report: an event, or a line that is not rewritten
+	told    told      // the last report that stays on the screen: an event, or a line that later ones do not overwrite
 
 	stop func() // ends the reports that start began
 }

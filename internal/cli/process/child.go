@@ -117,10 +117,10 @@ func StartError(name string, err error) error {
 //
 // The started process is leasehold itself (package atgate). It waits at the gate and then
 // becomes CMD (execve(2)). It stays the same process in the same group. The watchdog need
-// not confirm that it knows the group, because its pipe contains the order before the gate
-// opens. If the supervisor dies, the watchdog reads the order first and EOF afterwards. EOF
-// means that the supervisor has died. If the supervisor dies before it opens the gate, the
-// gate never opens.
+// not confirm that it knows the group: the message that names the group is in its pipe
+// before the gate opens. If the supervisor dies, the watchdog still reads that message, and
+// only then EOF, from which it learns of the death. If the supervisor dies before it opens
+// the gate, the gate never opens.
 //
 // There is an alternative without a gate: another process creates the group first, and CMD
 // joins it. But CMD would not lead that group, and could easily leave it: a shell with job

@@ -55,7 +55,7 @@ type Opening struct {
 	Wait time.Duration // limit of the wait for a local store's file that another process keeps locked; zero means ten seconds, Forever means no limit
 
 	Unnamed  func(Place)                         // called if no flag and no variable names the store
-	Made     func(file string)                   // called after the missing named file was created
+	Made     func(file string)                   // called after the named file, which did not exist, has been created
 	Known    func(*Store)                        // called when it is known where the locks are stored, before the first request
 	Requests func(*Store) func(requests.Request) // returns a function that receives each request and its consumption; nil if not needed
 }

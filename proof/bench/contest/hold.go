@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold plays a key that is held for several seconds, first while one client waits for
-// it, and then while 16 clients wait. Each round adds a different fraction of a second to
-// the hold. If the hold were a multiple of a client's pause between polls, this client
-// would always poll just before, or just after, the release.
+// longHold is the scenario in which a key is held for several seconds, first while one
+// client waits for it, and then while 16 do. Each round adds a different fraction of a
+// second to the hold. If the hold were a multiple of a client's pause between polls, that
+// client would always poll just before, or just after, the release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {

@@ -31,3 +31,15 @@ func TestUsualTimingRenewsThreeTimesWithinTrust(t *testing.T) {
 		}
 	}
 }
+
+func TestScaledTimingRenewsThreeTimesWithinTrust(t *testing.T) {
+	usual := Usual(20*time.Second, 12*time.Second)
+	for lease, want := range map[time.Duration]Timing{
+		40 * time.Second: {Lease: 40 * time.Second, Margin: 4 * time.Second, Every: 4 * time.Second, Skew: 12 * time.Second},
+		15 * time.Second: {Lease: 15 * time.Second, Margin: 1500 * time.Millisecond, Every: 500 * time.Millisecond, Skew: 12 * time.Second},
+	} {
+		if got := usual.Scaled(lease); got != want {
+			t.Errorf("%v: %+v, not %+v", lease, got, want)
+		}
+	}
+}

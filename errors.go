@@ -254,9 +254,9 @@ func (cfg *Config) unsupported(feature string) error {
 	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
 }
 
-// checkTransactions returns an error if the table is known to have no transactions. If the
-// client is still asking the Regions, checkTransactions first waits for their answer, for a
-// few seconds at most.
+// checkTransactions returns an error if the table is known not to support transactions. If
+// the client is still querying the Regions to find out, checkTransactions first waits for
+// their answer, for a few seconds at most.
 func (c *Client) checkTransactions(ctx context.Context) error {
 	several := c.env.Requests.Regions
 	if several == nil {

@@ -677,7 +677,7 @@ func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 
 // The key is handed over while a grant of the head is in flight. The reply to that grant
 // shows the hand-over.
-func TestQueueHeadHandedKeyOfDoneWorkReturnsErrDone(t *testing.T) {
+func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // without renewals the holder does not see the waiter, so its release frees the key

@@ -22,7 +22,7 @@ type Running struct {
 	closing context.Context         // ends with ErrClosed when Close is called
 	close   context.CancelCauseFunc // cancels closing; called with mu held, so that a concurrent Enter sees the cancellation
 	closed  context.Context         // cancelled with ErrClosed when Close is done; no request begins after that
-	end     context.CancelCauseFunc // cancels closed
+	end     context.CancelCauseFunc // cancels the context in the field closed
 }
 
 // NewRunning returns the Running of a client that is open.

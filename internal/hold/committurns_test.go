@@ -165,7 +165,7 @@ func TestReleaseLimitsWaitForCommit(t *testing.T) {
 	})
 }
 
-func TestRenewalWaitsForCommitForQuarterOfTrustLeft(t *testing.T) {
+func TestRenewalWaitsForCommitAtMostQuarterOfRemainingTrust(t *testing.T) {
 	for name, tc := range map[string]struct{ commit, wait time.Duration }{
 		"a short one": {time.Second, time.Second},
 		"a long one":  {3 * time.Second, 2 * time.Second}, // a quarter of the 8 s for which the lock is still trusted

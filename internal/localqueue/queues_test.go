@@ -108,7 +108,7 @@ func TestFirstWaiterHasTurnAtOnceAndNextWaitersInOrder(t *testing.T) {
 	}
 }
 
-func TestPassIsIgnoredWithoutCurrentTurn(t *testing.T) {
+func TestPassingTurnIsIgnoredUnlessTurnIsCurrent(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)

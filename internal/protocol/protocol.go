@@ -57,11 +57,11 @@ type Broken struct {
 	Token  int64 // the grant's token; 0 if it had none
 }
 
-// longestReason is the maximum length in bytes of the reason of a break. The record keeps
+// longestReason is the maximum length in bytes of the reason for a break. The record keeps
 // the reason, and the holder prints it in one line.
 const longestReason = 1000
 
-// ReasonProblem returns the problem with the reason of a break, or "" if it is valid.
+// ReasonProblem returns the problem with the reason for a break, or "" if it is valid.
 func ReasonProblem(reason string) string {
 	switch {
 	case len(reason) > longestReason:

@@ -99,7 +99,7 @@ func TestDamagedRecordReturnsDecodeErrorNamingAttribute(t *testing.T) {
 	}
 }
 
-func TestReleasedRecordIsReadFromMarkKindAndTokenAlone(t *testing.T) {
+func TestReleasedRecordNeedsOnlyMarkKindAndToken(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
 	r, err := p.Decode(damaged)

@@ -223,7 +223,7 @@ func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	return protocol.Key{}, false
 }
 
-// willBreak remembers the reason of a break that is about to happen.
+// willBreak remembers the reason for a break that is about to happen.
 func (b *board) willBreak(g brokenGrant, reason string) {
 	if _, known := b.broken[g]; !known {
 		b.order = append(b.order, g)

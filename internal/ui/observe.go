@@ -56,12 +56,12 @@ type Event struct {
 	From   *Holder   // the previous holder of a takeover or hand-over
 	Died   time.Time // time at which the lease of the dead holder ended; set for a death or a takeover
 	By     string    // operator who broke the grant, if known
-	Reason string    // the reason of a break, or the problem of a damaged record
+	Reason string    // the reason for a break, or the problem of a damaged record
 }
 
 // observe returns the lock as a read shows it, and the events since the previous read.
 // before is nil at the first read. first means that the table has not yet been read to its
-// end, so a record may be older than it seems. broken returns the reason of a break through
+// end, so a record may be older than it seems. broken returns the reason for a break through
 // this page. Most layouts store the reasons of other breaks in the record.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}

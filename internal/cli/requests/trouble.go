@@ -20,7 +20,7 @@ import (
 type Trouble struct {
 	server    Server
 	lasts     time.Duration
-	why       string // reason of the failures; empty if no request has failed
+	why       string // reason for the failures; empty if no request has failed
 	throttled bool
 	unsent    bool // no request was sent, such as for lack of credentials
 	nowhere   bool // DNS has no host of the server's name, and no request was answered before
@@ -103,7 +103,7 @@ const (
 type News struct {
 	Kind           string
 	Lasts          time.Duration
-	Reason, Advice string // reason of the trouble; advice to the user
+	Reason, Advice string // what went wrong; advice for the user
 	Line           string // the whole report as one line of text
 	Lasting        bool   // waiting will probably not end the trouble
 }

@@ -254,25 +254,13 @@ func (cfg *Config) unsupported(feature string) error {
 	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
 }
 
-// checkTransactions returns an error if the table is known not to support transactions. If
-// the client is still querying the Regions to find out, checkTransactions first waits for
-// their answer, for a few seconds at most.
+// checkTransactions returns an error if the table is known to have no transactions. While
+// the Regions of the table are being asked, it waits for their answer.
 func (c *Client) checkTransactions(ctx context.Context) error {
-	several := c.env.Requests.Regions
-	if several == nil {
-		return nil
+	if several := c.env.Requests.Regions; several != nil {
+		return several.CheckTransactions(ctx, c.cfg.Table)
 	}
-	if asking := several.State(c.cfg.Table).Asking; asking != nil {
-		select {
-		case <-asking:
-		case <-ctx.Done():
-		}
-	}
-	if !several.State(c.cfg.Table).Strong {
-		return nil
-	}
-	return &UnsupportedError{Table: c.cfg.Table, Feature: "transactions, as it is strongly consistent across Regions: " +
-		"have the target compare Lock.Token, or keep the data in the lock's record"}
+	return nil
 }
 
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }

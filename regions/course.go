@@ -62,10 +62,9 @@ type course struct {
 	quick   bool          // the Region has answered a request since the last move, or the probes before the move, within the time silence
 	back    time.Duration // when probes last brought requests home; zero if never
 
-	wait    time.Duration // how long home must answer probes before requests return
-	probed  time.Duration // when the last probe was sent
-	answers bool          // the last probe was answered in time
-	since   time.Duration // when the first probe of the current series of answered probes was sent
+	wait   time.Duration // how long home must answer probes before requests return
+	probed time.Duration // when the last probe was sent
+	since  time.Duration // when the first probe of the current series of answered probes was sent; zero if the last probe was not answered
 }
 
 // note records an exchange with the current Region. It ignores exchanges that were in flight
@@ -87,7 +86,7 @@ func (c *course) note(e exchange, mayLeave bool) {
 // leave sends requests to the next Region.
 func (c *course) leave(now time.Duration, why error) {
 	if c.at == 0 {
-		c.probed, c.answers = now, false
+		c.probed, c.since = now, 0
 		c.wait = min(durations.Times(c.wait, 2), longestHome)
 		if c.back == 0 || durations.Less(now, c.back) > relapse {
 			c.wait = homeAfter
@@ -115,12 +114,12 @@ func (c *course) noteProbe(e exchange) {
 	if c.at == 0 {
 		return
 	}
-	served := e.outcome() == serves
-	if !c.answers {
+	switch {
+	case e.outcome() != serves:
+		c.since = 0
+	case c.since == 0:
 		c.since = e.sent
-	}
-	c.answers = served
-	if served && durations.Less(e.ended, c.since) >= c.wait {
+	case durations.Less(e.ended, c.since) >= c.wait:
 		c.back = e.ended
 		c.move(0, nil)
 		c.quick = true // home has answered all probes within the time silence

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 )
@@ -24,28 +25,37 @@ func TestFailoverRequiresStrongTableInEveryRegion(t *testing.T) {
 	creating.Replicas[1].ReplicaStatus = types.ReplicaStatusCreating
 	denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
 	outage := errors.New("no such host")
+	type answer struct {
+		region string
+		table  *types.TableDescription
+		err    error
+	}
 	for name, c := range map[string]struct {
-		answers []described
+		answers []answer
 		known   bool
 		why     string
 	}{
-		"strong":                       {[]described{{"a", global(strong, "b", "c"), nil}}, true, ""},
-		"strong, and shows itself too": {[]described{{"a", global(strong, "a", "b", "c"), nil}}, true, ""},
-		"eventual":                     {[]described{{"a", global(types.MultiRegionConsistencyEventual, "b", "c"), nil}}, true, "it is no global table with multi-Region strong consistency"},
-		"in one Region":                {[]described{{"a", &types.TableDescription{}, nil}}, true, "it is no global table with multi-Region strong consistency"},
-		"one Region missing":           {[]described{{"a", global(strong, "b"), nil}}, true, "it has no active replica in c"},
-		"one Region not ready":         {[]described{{"a", creating, nil}}, true, "it has no active replica in c"},
-		"denied":                       {[]described{{"a", nil, denied}}, true, "DescribeTable in a: " + denied.Error()},
-		"home is out":                  {[]described{{"a", nil, outage}, {"b", global(strong, "a", "c"), nil}}, true, ""},
-		"home denies":                  {[]described{{"a", nil, denied}, {"b", global(strong, "a", "c"), nil}}, true, ""},
-		"home proves, another denies":  {[]described{{"a", global(strong, "b", "c"), nil}, {"b", nil, denied}}, true, ""},
-		"an answer of no DynamoDB":     {[]described{{"a", nil, nil}}, false, ""},
-		"all are out":                  {[]described{{"a", nil, outage}, {"b", nil, outage}, {"c", nil, outage}}, false, ""},
-		"home is out, another denies":  {[]described{{"a", nil, outage}, {"b", nil, denied}}, true, "DescribeTable in b: " + denied.Error()},
+		"strong":                       {[]answer{{"a", global(strong, "b", "c"), nil}}, true, ""},
+		"strong, and shows itself too": {[]answer{{"a", global(strong, "a", "b", "c"), nil}}, true, ""},
+		"eventual":                     {[]answer{{"a", global(types.MultiRegionConsistencyEventual, "b", "c"), nil}}, true, "it is no global table with multi-Region strong consistency"},
+		"in one Region":                {[]answer{{"a", &types.TableDescription{}, nil}}, true, "it is no global table with multi-Region strong consistency"},
+		"one Region missing":           {[]answer{{"a", global(strong, "b"), nil}}, true, "it has no active replica in c"},
+		"one Region not ready":         {[]answer{{"a", creating, nil}}, true, "it has no active replica in c"},
+		"denied":                       {[]answer{{"a", nil, denied}}, true, "DescribeTable in a: " + denied.Error()},
+		"home is out":                  {[]answer{{"a", nil, outage}, {"b", global(strong, "a", "c"), nil}}, true, ""},
+		"home denies":                  {[]answer{{"a", nil, denied}, {"b", global(strong, "a", "c"), nil}}, true, ""},
+		"home proves, another denies":  {[]answer{{"a", global(strong, "b", "c"), nil}, {"b", nil, denied}}, true, ""},
+		"an answer of no DynamoDB":     {[]answer{{"a", nil, nil}}, false, ""},
+		"all are out":                  {[]answer{{"a", nil, outage}, {"b", nil, outage}, {"c", nil, outage}}, false, ""},
+		"home is out, another denies":  {[]answer{{"a", nil, outage}, {"b", nil, denied}}, true, "DescribeTable in b: " + denied.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, want := judge(c.answers, []string{"a", "b", "c"}), (verdict{c.known, c.why}); got != want {
-				t.Errorf("%+v, want %+v", got, want)
+			var got verdict
+			for _, a := range c.answers {
+				got = got.with(judge(a.region, &dynamodb.DescribeTableOutput{Table: a.table}, a.err, []string{"a", "b", "c"}))
+			}
+			if got.known != c.known || got.why != c.why {
+				t.Errorf("%+v, want known %v, why %q", got, c.known, c.why)
 			}
 		})
 	}

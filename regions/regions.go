@@ -29,20 +29,17 @@ type DB struct {
 	tables map[string]*table
 }
 
-var _ leasehold.DB = (*DB)(nil)
-
-var _ attempts.Regions = (*DB)(nil)
+var _, _ = leasehold.DB((*DB)(nil)), attempts.Regions((*DB)(nil))
 
 // askEvery is the minimum time between two DescribeTable requests about a table.
 const askEvery = time.Second
 
 // table is the known state of a table.
 type table struct {
-	verdict  verdict
-	isStrong bool          // the table is strongly consistent across Regions, so it has no transactions
-	asking   chan struct{} // closed when the table has been described; nil unless DescribeTable is in flight
-	asked    time.Duration // when DescribeTable was last sent
-	last     map[string]types.AttributeValue
+	verdict verdict
+	asking  chan struct{} // closed when the table has been described; nil unless DescribeTable is in flight
+	asked   time.Duration // when DescribeTable was last sent
+	last    map[string]types.AttributeValue
 }
 
 // New returns a DB that sends requests to the Region of home and, when home does not serve,
@@ -52,7 +49,7 @@ type table struct {
 // Each client's credentials should not come from the home Region alone: the STS endpoint of
 // that Region may be down, too.
 func New(home *dynamodb.Client, others ...*dynamodb.Client) *DB {
-	d := &DB{clients: slices.Concat([]*dynamodb.Client{home}, others), began: time.Now(), tables: map[string]*table{}}
+	d := &DB{clients: slices.Concat([]*dynamodb.Client{home}, others), began: time.Now(), tables: map[string]*table{}, course: course{regions: 1 + len(others)}}
 	for _, client := range d.clients {
 		name := client.Options().Region
 		if slices.Contains(d.names, name) {
@@ -60,7 +57,6 @@ func New(home *dynamodb.Client, others ...*dynamodb.Client) *DB {
 		}
 		d.names = append(d.names, name)
 	}
-	d.course.regions = len(d.clients)
 	return d
 }
 
@@ -76,13 +72,36 @@ func (d *DB) State(name string) attempts.RegionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.table(name)
-	s := attempts.RegionState{Region: d.names[0], Stays: t.verdict.why, Strong: t.isStrong, Asking: t.asking}
+	s := attempts.RegionState{Region: d.names[0], Stays: t.verdict.why}
 	if t.verdict.mayLeave() {
 		s.Region, s.Changes, s.Left = d.names[d.course.at], d.course.moves, d.course.left
 	} else if t.verdict.known {
 		s.Changes = 1
 	}
 	return s
+}
+
+// CheckTransactions returns a *leasehold.UnsupportedError if a table is known to be strongly
+// consistent across Regions. If the Regions are being asked, it first waits for their answer,
+// attempts.Limit at most. It is for leasehold itself.
+func (d *DB) CheckTransactions(ctx context.Context, name string) error {
+	d.mu.Lock()
+	t := d.table(name)
+	asking := t.asking
+	d.mu.Unlock()
+	if asking != nil {
+		select {
+		case <-asking:
+		case <-ctx.Done():
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !t.verdict.strong {
+		return nil
+	}
+	return &leasehold.UnsupportedError{Table: name, Feature: "transactions, as it is strongly consistent across Regions: " +
+		"have the target compare Lock.Token, or keep the data in the lock's record"}
 }
 
 // Clients returns the clients, home's first. It is for leasehold itself.
@@ -96,7 +115,7 @@ func (d *DB) table(name string) *table {
 	if t == nil {
 		t = &table{}
 		if strings.HasPrefix(name, "arn:") {
-			t.verdict = verdict{true, "its ARN names one Region: use the table's name"}
+			t.verdict = verdict{known: true, why: "its ARN names one Region: use the table's name"}
 		}
 		d.tables[name] = t
 	}
@@ -112,21 +131,17 @@ func (d *DB) ask(name string, t *table) {
 		return
 	}
 	t.asking, t.asked = make(chan struct{}), now
-	var answers []described // guarded by mu
+	all, left := verdict{}, len(d.clients) // guarded by mu
 	for i, client := range d.clients {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), attempts.Limit)
 			defer cancel()
 			out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, attempts.Once)
-			if err != nil {
-				out = &dynamodb.DescribeTableOutput{}
-			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			answers = append(answers, described{d.names[i], out.Table, err})
-			t.isStrong = t.isStrong || isStrong(out.Table)
-			if v := judge(answers, d.names); t.asking != nil && (v.mayLeave() || len(answers) == len(d.clients)) {
-				t.verdict = v
+			all, left = all.with(judge(d.names[i], out, err, d.names)), left-1
+			if t.asking != nil && (all.mayLeave() || left == 0) {
+				t.verdict = all
 				close(t.asking)
 				t.asking = nil
 			}
@@ -159,8 +174,8 @@ func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange
 func (d *DB) probe(name string, key map[string]types.AttributeValue) {
 	ctx, cancel := context.WithTimeout(context.Background(), silence)
 	defer cancel()
-	e := exchange{sent: d.now()}
-	e.limit = durations.Sum(e.sent, silence)
+	sent := d.now()
+	e := exchange{sent: sent, limit: durations.Sum(sent, silence)}
 	_, e.err = d.clients[0].GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(name), Key: key, ConsistentRead: aws.Bool(true)}, attempts.Once)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -65,18 +65,17 @@ type Sender struct {
 // implements it.
 type Regions interface {
 	State(table string) RegionState
+	CheckTransactions(ctx context.Context, table string) error // returns an error if the table is known to have no transactions
 	Clients() []*dynamodb.Client
 }
 
 // RegionState describes where the requests to a table go, and what the client knows about
 // the table.
 type RegionState struct {
-	Region  string          // Region that requests are sent to
-	Changes int             // number of times that Region has changed; at least 1 if the client knows that Region can never change
-	Left    error           // reason for leaving the previous Region; nil in the home Region
-	Stays   string          // reason why all requests go to the home Region; empty if they may go to another
-	Strong  bool            // true if the client knows that the table is strongly consistent across Regions
-	Asking  <-chan struct{} // closed once the Regions have answered whether the table is strongly consistent; nil if the client is not asking them
+	Region  string // Region that requests are sent to
+	Changes int    // number of times that Region has changed; at least 1 if the client knows that Region can never change
+	Left    error  // reason for leaving the previous Region; nil in the home Region
+	Stays   string // reason why all requests go to the home Region; empty if they may go to another
 }
 
 // noteRegion calls RegionNews if the Region has changed.

@@ -2,6 +2,7 @@ package regions
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -46,6 +47,7 @@ func TestFailoverRequiresStrongTableInEveryRegion(t *testing.T) {
 		"home denies":                  {[]answer{{"a", nil, denied}, {"b", global(strong, "a", "c"), nil}}, true, ""},
 		"home proves, another denies":  {[]answer{{"a", global(strong, "b", "c"), nil}, {"b", nil, denied}}, true, ""},
 		"an answer of no DynamoDB":     {[]answer{{"a", nil, nil}}, false, ""},
+		"one is missing, home denies":  {[]answer{{"b", global(strong, "a"), nil}, {"a", nil, denied}}, true, "DescribeTable in a: " + denied.Error()},
 		"all are out":                  {[]answer{{"a", nil, outage}, {"b", nil, outage}, {"c", nil, outage}}, false, ""},
 		"home is out, another denies":  {[]answer{{"a", nil, outage}, {"b", nil, denied}}, true, "DescribeTable in b: " + denied.Error()},
 	} {
@@ -54,8 +56,11 @@ func TestFailoverRequiresStrongTableInEveryRegion(t *testing.T) {
 			for _, a := range c.answers {
 				got = got.with(judge(a.region, &dynamodb.DescribeTableOutput{Table: a.table}, a.err, []string{"a", "b", "c"}))
 			}
-			if got.known != c.known || got.why != c.why {
-				t.Errorf("%+v, want known %v, why %q", got, c.known, c.why)
+			isStrong := slices.ContainsFunc(c.answers, func(a answer) bool {
+				return a.table != nil && a.table.MultiRegionConsistency == strong
+			})
+			if want := (verdict{c.known, isStrong, c.why}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 // Breaker breaks grants for one client.
 type Breaker struct{ *core.Env }
 
-// Request is a grant to break.
+// Request says which grant to break, and how.
 type Request struct {
 	Grant     protocol.Record // the record as it was read
 	Reason    string

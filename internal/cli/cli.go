@@ -84,8 +84,8 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	// invalid one were not read. So --json is searched for here.
 	in.JSON = in.JSON || slices.Contains(ownArgs(in.Args), "--json")
 	in.Say.Configure(in.Quiet, in.JSON)
-	// With -q, only the exit code reports that KEY is held. That KEY is held is an answer
-	// to -n and -w, not an error.
+	// With -q, only the exit code reports that KEY is held, because this is an answer to -n
+	// and -w, not an error.
 	if isAnswer := in.Quiet && errors.Is(err, leasehold.ErrHeld); !failure.Silent(err) && !isAnswer {
 		in.Say.Fail(err)
 	}

@@ -61,7 +61,7 @@ func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.held {
-		if h.key == key && h.grant == grant { // a client may have several grants of one key, while one of them is being released
+		if h.key == key && h.grant == grant { // held may have several grants of one key, if one was lost and this client has not noticed yet
 			return true
 		}
 	}

@@ -106,8 +106,8 @@ func waitForDo(until context.Context, held []*Lock) bool {
 	return true
 }
 
-// freeOne frees a lock once there is a slot for its request. It uses a goroutine only if it
-// must first wait for functions in Do.
+// freeOne frees a lock once there is a slot for its request. If no function in Do works
+// under the lock, freeOne itself waits for the slot, and starts a goroutine only then.
 func (cl *closer) freeOne(h *Lock) {
 	if h.isIdle() {
 		leave, ok := cl.limiter.Take(cl.limit)

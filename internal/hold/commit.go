@@ -126,7 +126,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	defer stop()
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
-	var ended error // if set, a lock was lost: the commit is not sent, but the other releases have begun
+	var ended error // if set, nothing can be committed: the commit is not sent, but releases have begun
 	for i, r := range rs {
 		ended = cmp.Or(ended, g.handles[i].begin(limit, r))
 	}

@@ -16,7 +16,7 @@ import (
 // goroutine.
 type lockContext struct {
 	context.Context
-	readClock func() // function that ends the context if the lock's time has run out
+	readClock func() // function that ends the context if its lock has ended
 	held      *heldKeys
 }
 
@@ -45,8 +45,9 @@ func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	return nil
 }
 
-// Above returns a lock that ctx belongs to and that has a key after the given key in the
-// sorted order. It returns nil if no such lock is still held.
+// Above returns a lock that ctx belongs to, that is one of several acquired in sorted
+// order, and whose key comes after the given key in that order. It returns nil if no such
+// lock is still held.
 func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && h.by.want.InOrder && h.by.key.Compare(key) > 0 && h.by.Ended() == nil {
@@ -140,7 +141,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
-		bound := heldKeysOf(ctx).has(holds) // if false, ctx does not belong to holds, so only the release of another lock can end it
+		bound := heldKeysOf(ctx).has(holds) // if false, a release that ends ctx is the release of another lock
 		stop := context.AfterFunc(ctx, func() {
 			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, core.ErrReleased) {
 				cancel(cause)
@@ -150,8 +151,8 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	}
 	follow(ctx)
 	// ctx may have ended because one of holds was released. Then two things still end the
-	// new context: the deadline of ctx, and the end of a context that was bound to a
-	// released lock.
+	// new context: the deadline of ctx, and the end of the context from which ctx was made
+	// by binding it to one of holds.
 	for held := heldKeysOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)

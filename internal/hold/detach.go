@@ -54,9 +54,9 @@ func (l *Handle) Detach() (Detached, error) {
 	}, nil
 }
 
-// Resume resumes a grant that was detached in this process or another. It sends one
-// renewal. If that has no answer, Resume may be called again: the client remembers its
-// attempts.
+// Resume resumes a grant that was detached in this process or another. It renews the
+// grant, and repeats the renewal until that is answered. If ctx ends first, Resume may be
+// called again: the client remembers its attempts.
 func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Renewal) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, c.Errorf("resume", want.Key, "%w", attempts.Cause(ctx))

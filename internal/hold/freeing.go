@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// releaseAttempt is one write to free a key, sent once. Its version is never used again.
+// releaseAttempt is one write that frees a key, resumes a grant, or begins or ends a
+// session. It is sent once, and its version is never used again.
 type releaseAttempt struct {
 	acquire.GrantAttempt
 	handsOver bool // the write hands the key to the next goroutine of this client
@@ -59,8 +60,9 @@ const (
 )
 
 // freeing returns the freeing of the lock, for this release to use now. If the lock was
-// held through an outage or waited for a commit, its lease may have expired before the
-// first write that may have been applied. Another client may then have taken the key over.
+// held through an outage, or the release waited for a commit, the lease may have expired
+// before the first write that may have been applied. Another client may then have taken the
+// key over.
 // So a record without the grant does not prove that the write freed the key.
 func (r *release) freeing() *freeing {
 	h := r.h
@@ -138,7 +140,8 @@ func (f *freeing) done() *protocol.Done {
 }
 
 // named returns the grant to be freed, with all versions that the record may show,
-// including those of attempts without an answer.
+// including those of attempts without an answer. Such an attempt may have handed the key
+// over, so named includes the grant that it would have made.
 func (f *freeing) named() protocol.Hold {
 	hold := f.hold
 	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a releaseAttempt) bool { return a.toHead })
@@ -257,7 +260,8 @@ func (f *freeing) repeat(err error) bool {
 }
 
 // isOfUse reports whether repeating a failed release could free the key before the lease
-// does. It returns false if the first write was sent after the lease had expired.
+// does. Without a session, it returns false if the first write was sent after the lease had
+// expired: nothing would show that a repetition has freed the key.
 func (f *freeing) isOfUse() bool {
 	if f.h.session != nil {
 		return !f.h.lease.Root().IsOver()

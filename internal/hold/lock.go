@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Lock is one grant of one key, from its beginning to its end. Handles share it.
+// Lock is one grant of one key, for as long as this client has it. Handles share it.
 type Lock struct {
 	row
 	want    *acquire.Want
@@ -25,7 +25,7 @@ type Lock struct {
 	granted decide.Instant
 	dead    *protocol.Record // the dead holder that the key was taken over from; nil if there was none
 	first   *Handle          // the handle of the call that acquired the lock, with the values of that call's context
-	resumed bool             // the lock was made by Resume, in this process or an earlier one
+	resumed bool             // the lock was made by Resume: the grant was detached before, in this process or another
 
 	unclaimed bool // the lock was resumed, but its caller does not have it yet; guarded by the client's mu
 

@@ -13,8 +13,8 @@ import (
 // The functions here interpret a record after a release whose reply was lost, or whose
 // condition failed.
 
-// isFreed reports whether an attempt of this release has freed the key, judged by a record
-// that does not show the grant.
+// isFreed reports whether an attempt of this release or an earlier one has freed the key,
+// judged by a record that does not show the grant.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt, deletes bool) bool {
 	// While the first write was in flight no other client could be granted the key, unless
 	// that write was applied.

@@ -148,14 +148,14 @@ type release struct {
 	// Fields of a release that sends requests, set by open:
 	limit context.Context    // context of the call; no request begins after it has ended
 	ctx   context.Context    // context of the requests
-	cut   context.CancelFunc // function that ends ctx, which cancels requests without an answer
+	cut   context.CancelFunc // function that ends ctx, which cancels requests without an answer; otherwise it need not be called
 	done  chan struct{}
 	err   error // error of the release; valid once done is closed
 	freed bool  // true if the record no longer shows the grant; valid once done is closed
 
-	// Fields of a release that has sent requests:
+	// Fields of a release that may send requests, set while it is freeing.r:
 	started decide.Instant
-	refused bool // the last request was permanently refused, so it is not repeated
+	refused bool // the last request was permanently refused, so a repetition is of little use
 }
 
 // newRelease returns a release with the terms of the last release or, if there was none,
@@ -196,8 +196,8 @@ func (r *release) open(limit context.Context) {
 	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
 }
 
-// isBegun reports whether this release has begun. A release begins only if the lock was
-// held.
+// isBegun reports whether this release has begun. If the lock had ended before, begin does
+// not begin the release, but repeat may.
 func (r *release) isBegun() bool { return r.done != nil }
 
 // send frees the key once no commit of the lock is in progress.
@@ -210,7 +210,8 @@ func (r *release) send(limit context.Context) {
 }
 
 // drop forgets the handle that the release ends, and ends the release. If that was the last
-// handle of the grant, drop first waits for the release that frees the key.
+// handle of the grant, drop begins another release in the background, which frees the key,
+// and this release ends after that one.
 func (r *release) drop(limit context.Context) {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():
@@ -304,7 +305,8 @@ func (r *release) repeat(limit context.Context) error {
 }
 
 // currentRelease returns the release that is in progress or has freed the key. If there is
-// none, it begins next. If a repetition without a caller is in progress, it is cut short.
+// none, it begins next. If the release in progress has no caller, or its caller has no time
+// left, it is cut short.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

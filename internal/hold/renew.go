@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Renewal is the options of a call of Renew.
+// Renewal contains the options of a call of Renew.
 type Renewal struct {
 	Lease   time.Duration // new duration of the lease; zero to keep the current one
 	Changes protocol.Changes

@@ -40,7 +40,7 @@ type Terms struct {
 }
 
 // Holder owns a lease. It makes the writes, decodes the records, and is notified of
-// renewals and of the end. No mutex is held during its calls.
+// renewals and of the end. Its methods are called without Lease.mu held.
 type Holder interface {
 	// Renewal returns the write of attempt a. The write's condition accepts a record at any
 	// of the given versions.
@@ -193,8 +193,8 @@ func (l *Lease) TrustedUntil() decide.Instant {
 // Remaining returns how much longer the lease is trusted without another renewal.
 func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.TrustedUntil()) }
 
-// Look reads the clocks, and ends the trust if its time has run out. Every method that asks
-// whether the lease is trusted calls Look, and so does the expiry timer.
+// Look reads the clocks, and ends the trust if its time has run out. Ended calls Look, and
+// so does the expiry timer.
 func (l *Lease) Look() {
 	if parent := l.terms.Parent; parent != nil {
 		parent.Look()
@@ -233,8 +233,8 @@ func (l *Lease) Look() {
 
 // throughOutage reports whether the lease stays trusted after its time has run out, because
 // DynamoDB answers that it is unavailable. DynamoDB is then unavailable to all clients, so
-// no other client can acquire the key. Each such answer extends the trust by one lease. The
-// caller must hold l.mu.
+// no other client can acquire the key. The trust lasts for one lease after the last such
+// answer. The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }

@@ -14,7 +14,7 @@ import (
 // Attempt is one write that begins or renews a lease. Its version is never used again.
 type Attempt struct {
 	Version string
-	Sent    decide.Instant // when the request was sent, or a moment before
+	Sent    decide.Instant // a time before the request was sent
 	Lease   time.Duration
 	Stores  bool // the attempt writes data or attributes of the caller
 }
@@ -83,7 +83,8 @@ func (l *Lease) ByHand() {
 	}
 }
 
-// enter locks out other renewals. It returns false if ctx or the trust has ended.
+// enter locks out other renewals until leave is called. It returns false if ctx or the
+// trust has ended.
 func (l *Lease) enter(ctx context.Context) bool {
 	if ctx.Err() != nil || l.IsOver() {
 		return false
@@ -178,7 +179,7 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 
 // try sends one renewal. If it is applied, the trust counts from when it was sent. If it is
 // rejected, the lease has ended and the error is the cause. try calls unlock before it
-// calls the Holder, because the Holder's methods may end the lease.
+// calls Lost, Renewed or Failed of the Holder, because these may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, unlock func()) attempts.Result[Attempt] {
 	defer unlock()
 	ctx = context.WithoutCancel(ctx)
@@ -250,7 +251,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
 		// The record may get the shorter lease without our knowing, even if the request is
-		// rejected. The rejection may answer a second copy of the request.
+		// refused. The refusal may answer a second copy of the request.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		if l.renewal != nil {
@@ -335,8 +336,8 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	if r.Outage {
 		l.outage = &now
 		if l.c.ThroughOutage && l.renewal != nil {
-			// The answer that DynamoDB is unavailable extends the trust by one lease, so
-			// other locks are renewed first.
+			// After the answer that DynamoDB is unavailable, the trust lasts for one lease,
+			// so other locks are renewed first.
 			l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
 		}
 	}
@@ -344,9 +345,10 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 }
 
 // settleByReading reads the record when too many attempts have had no answer. If the record
-// shows one of them, that attempt and all earlier ones are settled. If it shows none, the
-// oldest attempts are dropped. If a dropped attempt is still applied, the lease is lost,
-// but no key is held twice. settleByReading returns the number of requests.
+// shows one of them, that attempt and all earlier ones are settled. If it shows none, that
+// proves nothing, and the oldest attempts are dropped. If a dropped attempt is still
+// applied, the lease is lost, but no key is held twice. settleByReading returns the number
+// of requests.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

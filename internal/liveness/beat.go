@@ -27,7 +27,7 @@ type Beat struct {
 // may have written it long before, but never later. The holder is dead if a reading that
 // was requested after the end of the lease still shows the version. A reply to an earlier
 // request may be out of date. A missing row is not a renewal. Nobody knows how long the row
-// has been missing, so its time starts with this reading.
+// has been missing, so its time starts with the first reading that does not find it.
 func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 	first := b.Since.IsZero()
 	if first || b.Version != r.Version {

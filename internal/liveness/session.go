@@ -39,8 +39,8 @@ type sessions struct {
 	many int // number of sessions at which unused ones are dropped
 }
 
-// Up to fewSessions sessions are always kept. A session that was asked for within
-// keepSession is kept, too: waiters and observers of elections ask once every PollMax.
+// With fewer than fewSessions sessions, none is dropped. A session that was asked for within
+// keepSession is always kept: waiters and observers of elections ask once every PollMax.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -89,8 +89,8 @@ func (s *Session) enter(ctx context.Context) error {
 }
 
 // Look returns the session's row, and when the session may be marked dead. That time is
-// math.MinInt64 if the session is already marked. Look reads the row unless the last
-// reading was made within the duration fresh.
+// math.MinInt64 if the session is known to be dead. Otherwise Look reads the row, unless the
+// last reading was made within the duration fresh.
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err

@@ -272,7 +272,8 @@ func (q *Scheduler) retryAfter(l *Lease, out Outcome, now time.Time) time.Durati
 	return decide.RenewalRetry(l.failures, l.times.Every, l.ends.Sub(now), q.chance())
 }
 
-// setTimer sets the timer for when the next lease is due. The caller must hold q.mu.
+// setTimer sets the timer for when the next lease is due, or the pace allows to send one
+// that is due already. The caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {

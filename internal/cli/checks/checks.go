@@ -99,8 +99,8 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 	}
 }
 
-// Found prints a finding as soon as it is known. After a signal Found prints nothing,
-// because the signal makes requests fail.
+// Found prints a finding as soon as it is known. After a signal Found prints only a failed
+// clean-up, because the signal makes all other requests fail.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return

@@ -69,8 +69,8 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit returns advice if err is the error of a feature that the layout lacks. The advice
-// names the flag to leave out or to add.
+// unfit returns advice if err says that the layout has no sort key. The advice names the
+// flag to leave out or to add. For any other error unfit returns "".
 func unfit(err error) string {
 	lacks, is := as[*leasehold.UnsupportedError](err)
 	switch {
@@ -153,8 +153,8 @@ func Plain(text string) string {
 	return text
 }
 
-// Reason returns why a request failed, and why no other Region was asked. In a message, the
-// reason follows the advice.
+// Reason returns why a request failed, and why no other Region was asked. If there is
+// advice about DynamoDB's answer, the text begins with it.
 func Reason(err error) string {
 	if stayed, is := as[interface {
 		error

@@ -273,7 +273,7 @@ type renewals struct {
 // failing describes the failing renewals of a key.
 type failing struct {
 	last   error // error of the last renewal
-	answer error // last error that DynamoDB returned, if later renewals had no answer; otherwise nil
+	answer error // last error that was no timeout, if later renewals timed out; otherwise nil
 }
 
 // then returns the state after one more failure, with the error err.
@@ -326,8 +326,8 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 }
 
 // why returns the reason why the last renewal of one of the keys failed. It returns "" if
-// no key has a failed last renewal. If renewals timed out after an answer, the reason
-// includes the answer, because a timeout says less.
+// no key has a failed last renewal. If renewals timed out after another error, the reason
+// includes that error, because a timeout says less.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

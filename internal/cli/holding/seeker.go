@@ -109,7 +109,7 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 		err = s.wanted.afterWait(err, time.Since(began))
 	}
 	s.wait.end()
-	s.store.Trouble.Pause(true) // a hold is not waited for now, so failing renewals are reported instead of trouble with requests
+	s.store.Trouble.Pause(true) // the wait has ended: from now on, failing renewals are reported instead of trouble with requests
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type wait struct {
 	holders int       // number of holders seen so far
 	trying  bool      // true with -n: the command waits only for a holder that appears dead
 	seenAt  time.Time // when the first holder was seen; zero before that
-	told    told      // the last report that stays on the screen: an event, or a line that later ones do not overwrite
+	told    told      // the last report: an event, or a line that is not rewritten
 
 	stop func() // ends the reports that start began
 }
@@ -202,7 +202,8 @@ func (w *wait) text(now time.Time) string {
 	return line
 }
 
-// allHeld collects the holders that are seen during a wait for a permit, or for one of several keys. It is safe for concurrent use.
+// allHeld collects the holders that are seen during a wait for a permit, or for one of
+// several keys. It is safe for concurrent use.
 type allHeld struct {
 	text  string          // text to show when all keys or permits are held
 	n     int             // number of keys or permits
@@ -270,7 +271,7 @@ func (e *allHeldError) Unwrap() error { return e.err }
 
 // If a waiter waits for less than a lease, it never sees a dead holder's lease expire,
 // however often it tries. So after such a short wait, the command requests the keys once
-// more, as with -n. Then it observes a holder that appears dead for the holder's lease.
+// more, as with -n. If a holder appears dead, the command then observes it for its lease.
 
 // wasTooShort reports whether the wait has ended with err because a holder was not observed
 // for its whole lease. It also returns true if that is unknown: a lock under a shared lease

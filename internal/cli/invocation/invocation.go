@@ -221,9 +221,9 @@ func (in *Invocation) key(cmd *cobra.Command, args []string, toComplete string, 
 	return in.keysFor(cmd, toComplete, wanted), cobra.ShellCompDirectiveNoFileComp
 }
 
-// keysFor returns the keys of the table that begin with prefix, as many as it can read
-// within completionTime. If anything fails, it returns no keys. It writes no message, and
-// does not create a store.
+// keysFor returns the keys of the table that begin with prefix: at most completionKeys, and
+// only those that it can read within completionTime. If the table cannot be opened, it
+// returns no keys. It writes no message, and does not create a store.
 func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.Record) bool) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()

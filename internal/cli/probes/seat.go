@@ -28,8 +28,8 @@ type Seat struct {
 	leader election.Leader // the current leader; zero if unknown
 }
 
-// NewSeat returns a Seat in its initial state. Renewals are overdue when a term stays
-// trusted for less than the duration overdue.
+// NewSeat returns a Seat in its initial state. Renewals are overdue when less than the
+// duration overdue is left until trust in a term ends.
 func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }
@@ -124,8 +124,8 @@ type standing struct {
 }
 
 // standingAt returns the standing of a process at the time now. The process's term is
-// trusted until trustedUntil, which is zero without a term. Renewals are overdue when the
-// term stays trusted for less than the duration overdue.
+// trusted until trustedUntil, which is zero without a term. Renewals are overdue when less
+// than the duration overdue is left until then.
 func standingAt(now, trustedUntil time.Time, overdue time.Duration, running bool) standing {
 	left := trustedUntil.Sub(now) // negative without a term
 	return standing{leads: left > 0, live: !running || left >= overdue}

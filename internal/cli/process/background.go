@@ -28,7 +28,7 @@ var BackgroundModes = []string{BackgroundWait, BackgroundStop, BackgroundKeep}
 
 // These are the pauses before leasehold reads the list of processes that outlive CMD.
 const (
-	lookAfterEnd = 20 * time.Millisecond // pause after the death of a process; a short pause is enough, as other processes often end together with it
+	lookAfterEnd = 20 * time.Millisecond // pause after a process has ended, because other processes often end at the same time
 	lookEvery    = time.Second           // pause if no process has died meanwhile
 	lookOften    = 50 * time.Millisecond // pause on systems that send no signal when an orphan ends
 )

@@ -146,8 +146,8 @@ func (g *gate) open() {
 }
 
 // execError returns the reason why CMD could not be executed, or nil if CMD was executed.
-// code is the exit code of the process. If code is not failure.CodeNotRun, no attempt to
-// execute CMD has failed.
+// code is the exit code of the process: a process that could not execute CMD exits with
+// failure.CodeNotRun.
 func (g *gate) execError(code int) error {
 	if code != failure.CodeNotRun {
 		return nil

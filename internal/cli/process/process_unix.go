@@ -182,7 +182,7 @@ const parentEvery = 250 * time.Millisecond
 // ParentEnd returns a channel that is closed when the process that started this one has
 // ended. It returns an error if this process is a child of init, since it may already be an
 // orphan. Another process may have adopted this one before the program began. ParentEnd
-// then waits for the end of that adopter.
+// cannot detect that: the channel is then closed when that other process has ended.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +

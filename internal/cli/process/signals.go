@@ -17,7 +17,9 @@ import (
 type Signals struct {
 	C chan os.Signal
 
-	// Orphaned is closed when the parent of this process has ended. This process then ends as if it had received SIGTERM. Orphaned is nil if this process should outlive its parent.
+	// Orphaned is closed when the parent of this process has ended. This process then ends
+	// as if it had received SIGTERM. Orphaned is nil if this process should outlive its
+	// parent.
 	Orphaned <-chan struct{}
 }
 

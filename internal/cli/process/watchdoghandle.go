@@ -42,7 +42,8 @@ func (s *supervision) sendTrust() {
 	s.watchdog.order(watchdog.OrderTrust, int64(s.until))
 }
 
-// sayStopping tells the user that CMD and its child processes are being stopped. It does so only once.
+// sayStopping tells the user that CMD and the processes that it has started are being
+// stopped. It does so only once.
 func (s *supervision) sayStopping() {
 	if s.stopping {
 		return

@@ -120,7 +120,7 @@ func (op *operation) HandleDeserialize(ctx context.Context, in middleware.Deseri
 }
 
 // The inputs and outputs of operations have fields with the same names, but no common
-// method or type. So the functions below need a case for each type.
+// method or type. So the functions below find these fields by reflection.
 
 // askingUnits returns a copy of an operation's input that asks for the consumed capacity.
 // It does not change the input itself, which belongs to the caller of the SDK.

@@ -135,8 +135,8 @@ const (
 	readerPatience = 3 * time.Second
 )
 
-// eventStream writes the events of --events, one JSON object per line. Its callers never
-// wait for a write. They do not fail if a write fails.
+// eventStream writes the events of --events, one JSON object per line. Once the stream is
+// open, the senders of events never wait for a write, and never fail because of one.
 type eventStream struct {
 	name    string // name of the stream as the user gave it
 	lines   chan []byte

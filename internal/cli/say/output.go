@@ -301,7 +301,7 @@ func (m *Messages) failure(err error) Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := failure.Text(err, m.where)
-	if !strings.HasPrefix(m.where, "table ") { // keep the error unchanged unless it can name a table that is really a file: errors of the library always name a table
+	if !strings.HasPrefix(m.where, "table ") { // the locks are in a file, but errors of the library name a table
 		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
 	}
 	if errors.As(err, new(*leasehold.RecordError)) {

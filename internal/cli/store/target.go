@@ -180,7 +180,7 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 		case !given:
 		case field.IsValid():
 			field.SetString(name)
-		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // true for dynamo-dlm 1.x, whose tables have no attribute for slots
+		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // sort=- means a table of dynamo-dlm 1.x, which has no sort key
 			noSlots.SetBool(true)
 		default:
 			return nil, misuse.Errorf("--attr %s=%s: layout %s does not let you choose the name for %[1]s: leave it out, or use another layout", r.role, name, l.Name())

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// KillGroup kills CMD alone, and ignores the choice of signal. Windows cannot signal a
-// process group, and the only signal that it has is kill.
+// KillGroup kills CMD alone, as Windows cannot signal a process group. It returns an error
+// for any signal but SIGKILL, as Windows has no other signal.
 func KillGroup(group int, sig syscall.Signal) error {
 	if sig != syscall.SIGKILL {
 		return errors.ErrUnsupported

@@ -148,8 +148,8 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 // --http. The function answer begins to answer probes of the seat at that address. The
 // function stop ends the server.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
-	// If a renewal is on time, two thirds of a lease are left at that time. CMD is stopped
-	// one grace period before trust ends.
+	// When a renewal that is on time begins, at least two thirds of the trusted time are
+	// left. CMD is stopped one grace period before trust ends.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil
@@ -198,8 +198,8 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 }
 
 // waitFor reports the leader that was asked to resign, until end is called. On a terminal
-// it reports each second. Elsewhere it reports once, one lease after the request: by that
-// time, the leader has had time to read the request. It reports nothing if the record is
+// it reports each second. Elsewhere it reports once, a lease and a second after the
+// request: by then, a live leader has read the request. It reports nothing if the record is
 // damaged, because the request to the leader fails with the same error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)

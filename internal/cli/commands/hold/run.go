@@ -337,10 +337,10 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 	}, err
 }
 
-// graceWithin returns the time that CMD has to stop. A lease is renewed after each third of
-// its trusted time. A grace that took all of the remaining trust would be too long: CMD
-// would be stopped while a renewal is still in flight. In layouts that do not rely on
-// clocks, the longest grace is half the lease.
+// graceWithin returns the time that CMD has to stop. A lease is renewed after a third of
+// its trusted time at the latest. A grace that took all of the remaining trust would be too
+// long: CMD would be stopped while a renewal is still in flight. In layouts that do not
+// rely on clocks, the longest grace is half the lease.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

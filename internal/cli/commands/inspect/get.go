@@ -148,7 +148,7 @@ func (c *Commands) getHeld(ctx context.Context, t *store.Table, key leasehold.Ke
 		if r.Released || !f.check.Given {
 			return !r.Released, nil
 		}
-		what := "" // if empty, the observation prints nothing; on a terminal it prints a line that counts down
+		what := "" // without a name, the observation prints nothing; it gets one only on a terminal, for a line that counts down
 		if c.Say.Rewrites() {
 			what = "the holder"
 		}

@@ -129,8 +129,8 @@ func (c *Client) emit(ctx context.Context, e Event) {
 }
 
 // emitOr emits an event on a caller's goroutine. If OnEvent panics, the caller never
-// receives the locks that the event reports. In that case emitOr calls undo, which gives
-// these locks back.
+// receives the locks of its call. In that case emitOr calls undo, which gives all of these
+// locks back.
 func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 	told := false
 	defer func() {

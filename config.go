@@ -69,7 +69,7 @@ type Config struct {
 	// observing a lease first, once its clock is MaxSkew past the lease's end; the holder
 	// trusts its lock for MaxSkew less. If a clock is wrong by more, two clients may hold
 	// one lock: fence what must not happen twice. Native layout only; layouts with an
-	// expiry time have a MaxSkew of their own. Default 0: wall clocks are not used.
+	// expiry time have a MaxSkew of their own. Default 0: wall clocks do not count.
 	MaxSkew time.Duration
 
 	// PollMax is the longest mean pause between two reads of a waiter, in a layout without

@@ -34,7 +34,7 @@ var (
 	ErrUnknownOutcome = attempts.ErrUnknownOutcome                          // a write may have been applied, or may still be
 	ErrDeadlock       = errors.New("leasehold: this context holds the key") // waiting could never end; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")              // wraps DynamoDB's ResourceNotFoundException
-	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break: the grant is broken; the session is not notified
+	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break, under a shared lease: the grant is broken
 )
 
 // HeldError is returned if another client holds the key. It matches ErrHeld.
@@ -149,7 +149,7 @@ func (e *LostError) Error() string {
 	case LostBroken:
 		switch {
 		case broken:
-		case e.By != nil && e.By.Released && e.By.Token == e.Token: // another process that had resumed the grant released the lock
+		case e.By != nil && e.By.Released && e.By.Token == e.Token: // another process that had resumed the grant may have released the lock
 			b.WriteString("the record shows it released")
 		default:
 			b.WriteString("somebody broke or deleted it")

@@ -121,9 +121,11 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // not deadlock. Options apply to every key, WithSortKey to keys without a sort key. A key
 // given twice counts once.
 //
-// It acquires one key after the other in sorted order, and renews its locks while it waits for the next. If it loses one, it releases all and begins again. With NoWait the
-// error is a *HeldError of the first key in that order with a live holder. After an error
-// no key is held: AcquireAll releases them before it returns, within Config.ReleaseGrace.
+// It acquires one key after the other in sorted order, and renews the locks that it has
+// while it waits for the next key. If it loses one, it releases all and begins again. With
+// NoWait the error is a *HeldError of the first key in that order with a live holder. After
+// an error no key is held: AcquireAll releases them before it returns, within
+// Config.ReleaseGrace.
 //
 // The error is ErrDeadlock if ctx belongs to a lock of one of the keys (unless Reentrant is
 // given) or to a Group with a key that sorts above one of them (unless NoWait is): acquire
@@ -226,7 +228,8 @@ func checkOrder(ctx context.Context, c *Client, want *request) error {
 	return nil
 }
 
-// orderError is the error of a key that was acquired out of order. It matches ErrDeadlock.
+// orderError is the error of a call that would acquire the key want after the key held,
+// although want sorts first. It matches ErrDeadlock.
 type orderError struct {
 	table      string
 	want, held Key

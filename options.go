@@ -216,5 +216,6 @@ func (markDone) toRelease(t *hold.Terms) { t.Done = true }
 
 // MarkDone marks the work of Once or Every as done; Do and CommitAndRelease do so by
 // themselves. Release returns nil only if the mark is stored. It retries, regardless of
-// ctx, until the lease has ended or Close has given up. It returns an error if the key was already freed without the mark.
+// ctx, until the lease has ended or Close has given up. It returns an error if the key was
+// already freed without the mark.
 func MarkDone() ReleaseOption { return markDone{} }

@@ -130,7 +130,8 @@ func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	return nil
 }
 
-// deletesByDefault reports whether a release without options deletes the record.
+// deletesByDefault reports whether a release deletes the record, unless an option says
+// otherwise.
 func (cfg *Config) deletesByDefault() bool {
 	return cfg.DeleteOnRelease || !cfg.Layout.Capabilities().KeepOnRelease
 }
@@ -178,7 +179,8 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 
 // recordOverhead returns the size in bytes of a record of this client without key, data and
 // attributes. It counts names, ids and numbers, all rounded up. It also counts a mark of
-// done work and, in the native layout, a full queue.
+// done work and, in the native layout, a full queue with the attributes handed and
+// noQueueUntil.
 func recordOverhead(owner string, proto protocol.Protocol) int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(owner)

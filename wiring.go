@@ -56,7 +56,7 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 	}
 	if in.Kind == core.WaitError {
 		l.c.waitFails.warn(ctx, l.c, in.Key, in.Err)
-		// An Observation has already reported errors of these two types.
+		// An error of one of these types is already public, so it is not wrapped again.
 		if op, damaged := (*OpError)(nil), (*RecordError)(nil); !errors.As(in.Err, &op) && !errors.As(in.Err, &damaged) {
 			e.Err = opError("acquire", l.c.cfg.Table, in.Key, in.Err)
 		}

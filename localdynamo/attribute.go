@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxNesting is the maximum number of nested lists and maps in an attribute.
+// maxNesting is the maximum number of levels of lists and maps in an attribute.
 const maxNesting = 32
 
 const maxName = 1<<16 - 1 // maximum number of bytes in an attribute's name

@@ -106,7 +106,7 @@ func (t *table) place(it item) ([]byte, error) {
 		return nil, err
 	}
 	if hash.size() > maxHashSize {
-		// DynamoDB's own text lacks this space, too.
+		// The text has no space after "of", like DynamoDB's own text.
 		return nil, invalidf("One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of%d bytes", maxHashSize)
 	}
 	key := make([]byte, 0, len(t.Name)+len(hash.text)+64)

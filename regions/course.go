@@ -11,7 +11,7 @@ import (
 
 const (
 	silence      = time.Second            // how long a Region that was quick before may take to answer before it counts as silent
-	shortestWait = 250 * time.Millisecond // a request that waited for less time than this proves nothing about the Region
+	shortestWait = 250 * time.Millisecond // a request that waited in vain for less time than this proves nothing about the Region
 	noticedLate  = 200 * time.Millisecond // if silence is noticed this long after the limit, this process was paused
 
 	probeEvery  = 5 * time.Second

@@ -20,8 +20,8 @@ type verdict struct {
 
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 
-// with returns the verdict of v and of one more Region. A Region that proves the table
-// outweighs all others, whose answers may be older or which may be cut off.
+// with returns the verdict of v and of one more Region. One by which requests may leave home
+// outweighs all others, which may be older or come from a Region that is cut off.
 func (v verdict) with(another verdict) verdict {
 	strong := v.strong || another.strong
 	if another.known && !v.mayLeave() {

@@ -123,8 +123,8 @@ func (d *DB) table(name string) *table {
 }
 
 // ask sends DescribeTable to every Region, unless the kind of table is known or ask has
-// sent DescribeTable within the last second. One answer suffices if it proves that the
-// table is strongly consistent. The caller must hold mu.
+// sent DescribeTable within the last second. One answer suffices if it proves that requests
+// may leave home. The caller must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {

@@ -50,7 +50,7 @@ const scope = "github.com/leasehold-go/leasehold/contrib/leaseholdotel"
 type Telemetry struct {
 	tracer  trace.Tracer
 	adders  map[*metrics.Metric]func(context.Context, metrics.Sample)
-	first   sync.Once // starts the counters at zero when the first event arrives
+	first   sync.Once // starts the counters at zero again when the first event arrives: see OnEvent
 	watched *watched
 }
 
@@ -115,7 +115,7 @@ func (t *Telemetry) startAtZero() {
 
 // OnEvent is the function for Config.OnEvent.
 func (t *Telemetry) OnEvent(ctx context.Context, e leasehold.Event) {
-	t.first.Do(t.startAtZero) // not done in New, as the global provider may have been set later
+	t.first.Do(t.startAtZero) // repeats what New did, as the global provider may have been set after New
 	for _, s := range metrics.Of(e) {
 		t.adders[s.Of](ctx, s)
 	}

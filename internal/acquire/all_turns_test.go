@@ -155,7 +155,7 @@ func TestGoroutinesWithOverlappingKeysNeverHoldSameKey(t *testing.T) {
 	})
 }
 
-func TestTryAcquireReturnsAtOnceWhileAcquireAllHoldsKey(t *testing.T) {
+func TestTryAcquireReturnsAtOnceWhileAcquireAllWaitsForKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAcquireAllCountsTrustOfEachKeyFromGrantOfThatKey(t *testing.T) {
+func TestAcquireAllCountsTrustOfEachKeyFromSendingOfItsGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))

@@ -186,7 +186,7 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 // even if a request is in flight. If that request acquires a key, the call itself releases
 // the key. cleanUp waits until all writes of the call are undone, for the release grace at
 // most. For One and First it waits only if the lock is not renewed. In that case the
-// process may be frozen as soon as the call returns, and nothing may be undone after that.
+// process may be frozen as soon as the call returns, so that nothing is undone after that.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:

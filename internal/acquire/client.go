@@ -42,9 +42,9 @@ type Keeper interface {
 	// *attempts.Failure.
 	Session(ctx context.Context) (Session, error)
 
-	// CheckSoon is called when the client has given up attempts to acquire key under its
-	// session. If such an attempt is applied later, the key stays blocked: no lease expires
-	// to free it as long as the session is renewed.
+	// CheckSoon is called when the client has given up attempts to acquire key. It makes sure
+	// that attempts under the client's session do not block the key. No lease would free the
+	// key from such an attempt as long as the session is renewed.
 	CheckSoon(key protocol.Key)
 }
 

@@ -51,7 +51,7 @@ func (w *call) leaveOthers(granted *waiter) {
 		if of.local == nil {
 			continue
 		}
-		if given, had := w.c.Local.Leave(of.local); had { // another goroutine may have handed one of the keys to the call in the meantime
+		if given, had := w.c.Local.Leave(of.local); had { // a turn may have come meanwhile, for this key or for another key of the call
 			w.c.Local.Pass(given.Of.Key, nil)
 		}
 	}
@@ -181,7 +181,7 @@ func (w *call) candidates() []*waiter {
 	return ready
 }
 
-// failed records that a request for a key failed or, if err is nil, succeeded. A returned
+// failed records that a request for a key failed. It does nothing if err is nil. A returned
 // error ends the wait.
 func (w *call) failed(of *waiter, s step, err error) error {
 	if err == nil || attempts.FailureOf(err) != nil || len(w.waiters) == 1 {

@@ -98,7 +98,7 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 				w.Release(lock)
 				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // leaves a holder whose last renewal came within the five seconds before it died
 				try("dies", "a holder that died just now")
-				lab.Elapse(time.Minute) // waits until this client also knows that the holder is dead
+				lab.Elapse(time.Minute) // waits until the dead holder's own client has noticed the loss
 			})
 		})
 	}
@@ -248,7 +248,7 @@ func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 }
 
 // A wait for a dead holder ends even if requests fail meanwhile.
-func TestTryWithFailingReadsGivesUpTenSecondsAfterLease(t *testing.T) {
+func TestTryWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
 	for name, fails := range map[string]func(*lab.Request) bool{
 		"all":    func(*lab.Request) bool { return true },
 		"reads":  func(r *lab.Request) bool { return r.Reads() },

@@ -308,7 +308,7 @@ func TestUnansweredGrantOfCancelledCallIsFreedAndInDoubt(t *testing.T) {
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
 			t.Errorf("sent %v: no write frees the key", sent)
 		}
-		late() // the late copy arrives after the write that was sent to free the key
+		late() // the grant arrives after the write that was sent to free the key
 		if w.owner("job") != "a" {
 			t.Fatal("it is not applied late")
 		}
@@ -374,7 +374,7 @@ func TestIfExistsReturnsErrNotFoundWithoutRecord(t *testing.T) {
 	})
 }
 
-// damage stores an item that is not a lock under key.
+// damage stores, under key, an item that is not a lock.
 func (w *world) damage(key string) {
 	w.Helper()
 	_, err := w.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
@@ -455,7 +455,7 @@ func TestAcquireAnyGrantsOtherKeysIfSessionIsUnreadable(t *testing.T) {
 			other := w.client("other").one("b")
 			c := w.client("me")
 			c.wire.fate = func(_ int, name string, deliver func()) error {
-				if name == "get" { // GetItem is used only for the session's row, as several keys are read by one other request
+				if name == "get" { // GetItem reads only the session's row here, as BatchGetItem reads the two keys
 					time.Sleep(time.Second)
 					return errReset
 				}

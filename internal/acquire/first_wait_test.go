@@ -198,7 +198,7 @@ func TestWaiterWithPassedTurnStillLetsOtherProcessesAcquire(t *testing.T) {
 	})
 }
 
-func TestWaitReleasesLateGrantBeforeItReturns(t *testing.T) {
+func TestLateGrantIsReleasedWithoutWaitingForOtherKeys(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "a")
@@ -297,9 +297,9 @@ func TestAcquireAnyGrantsOtherKeysIfOneKeyIsThrottled(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyReadsOtherKeysNoMoreOftenIfOneKeyFails(t *testing.T) {
+func TestAcquireAnyRepeatsFailingRequestOnceASecondOnAverage(t *testing.T) {
 	for name, fails := range map[string]func(r *lab.Request) bool{
-		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // GetItem is used only for a session's row, as several keys are read by one other request
+		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // GetItem reads only a session's row here, as BatchGetItem reads the two keys
 		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },
 	} {
 		t.Run(name, func(t *testing.T) {

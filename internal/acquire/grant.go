@@ -226,7 +226,9 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 }
 
 // leaveInDoubt records attempts for a key that were given up before their outcome was
-// known. So this client does not take such an attempt for a live holder.
+// known. So this client does not take such an attempt for a live holder. leaveInDoubt also
+// makes sure that attempts under this client's session do not block the key for others: see
+// Keeper.CheckSoon.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

@@ -36,7 +36,7 @@ type waiter struct {
 
 	tried   attempts.Sequence[GrantAttempt]
 	unclear bool          // the last attempt had no answer
-	failing step          // kind of the last failed request, until a request of that kind succeeds
+	failing step          // kind of the last failed request, until a request of that kind, or a grant, is answered
 	retryAt time.Duration // monotonic time until which no failed request is repeated
 	pauses  attempts.Pauses
 
@@ -299,8 +299,8 @@ func (w *waiter) succeeded(s step) {
 	}
 }
 
-// failed records that a request failed, and when it is to be repeated. If err is nil, it
-// records that the request succeeded. A returned error ends the wait.
+// failed records that a request failed, and when it is to be repeated. It does nothing if
+// err is nil. A returned error ends the wait.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	if f == nil {

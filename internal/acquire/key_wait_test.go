@@ -74,7 +74,7 @@ func TestTryTakesOverHolderObservedForFullLease(t *testing.T) { // in other libr
 	})
 }
 
-func TestWaiterWaitsForHolderThatCopiedItsToken(t *testing.T) {
+func TestWaiterWaitsForForeignHolderWithCopiedToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(a, "job"))

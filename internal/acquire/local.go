@@ -36,8 +36,8 @@ func newLocalQueues(pollMin, pollMax time.Duration) *LocalQueues {
 	return localqueue.New[Caller, Holding](handOvers, pollMin, pollMax)
 }
 
-// newPlace adds a place to the local queue of a key. The place's turn is sent on turns, or
-// on a channel of its own if turns is nil.
+// newPlace returns a place for the local queue of a key; Join puts the place into the queue.
+// The place's turn is sent on turns, or on a channel of its own if turns is nil.
 func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
 	wishes := localqueue.Wishes{NoWait: want.NoWait, SeeksItself: want.OneOfSeveral || !want.Once.None()}
 	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)

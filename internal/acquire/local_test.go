@@ -88,7 +88,7 @@ func TestAcquireAnyPassesLocalTurnOfDamagedKeyOnce(t *testing.T) {
 		var first, second func() bool
 		time.AfterFunc(time.Millisecond, func() { first, second = c.join("a"), c.join("a") })
 		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n == 1 { // the first request reads the record of a, which is damaged
+			if n == 1 { // the first request is the grant of a, whose record is damaged
 				time.Sleep(time.Second)
 			}
 			deliver()

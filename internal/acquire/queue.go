@@ -182,8 +182,9 @@ func (w *waiter) handed() (GrantAttempt, bool) {
 	return w.handedBy(*w.seen)
 }
 
-// leftQueueBy removes an entry from the waiter's entries after the entry's version has
-// become a grant.
+// leftQueueBy removes the entry that has left the queue because the key was granted. version
+// is the version of the grant. It is an entry's version if the key was handed over. Otherwise
+// the grant was this waiter's own write, which also removed the waiter's entry.
 func (w *waiter) leftQueueBy(version string) {
 	if _, handed := attempts.Find(w.queue.entries, version); !handed && w.queueEntry() != nil {
 		version = w.queueEntry().Of.Grant
@@ -193,7 +194,7 @@ func (w *waiter) leftQueueBy(version string) {
 
 func (w *waiter) handedBy(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
-	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease) // the holder may have renewed already, with this waiter's own lease
+	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease) // the shorter lease counts, as a renewal stores the waiter's own lease and may be applied without an answer
 	return a, ok && r.Owner == a.Owner && !w.manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&
 		!w.c.keeper.Shares() && a.isWorthHaving(w.want.Timing, w.c.Now()) && !w.isSliver(a)
 }
@@ -207,7 +208,10 @@ func (w *waiter) isSliver(a GrantAttempt) bool {
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
 }
 
-// queueEntry returns the waiter's entry as it was last read, or nil if the waiter was not in the queue. Between a join and the next read, it assumes that the entry is the head. If that is wrong, the write that names the entry is rejected, and the reply shows where the entry is.
+// queueEntry returns the waiter's entry as it was last read, or nil if the waiter was not in
+// the queue. Between a join and the next read, it assumes that the entry is the head. If that
+// is wrong, the write that names the entry is rejected, and the reply shows where the entry
+// is.
 func (w *waiter) queueEntry() *protocol.QueueEntry {
 	place := w.queue.place
 	if w.queue.joining {

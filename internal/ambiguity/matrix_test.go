@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rewrite = flag.Bool("rewrite", false, "write tables.md anew, to be read as a diff")
 
-// firsts is the list of fates of the first request, in the order of the tables.
+// firsts is the list of fates of the first request, in the order of the tables. The second
+// request meets the same fates, except under the race detector.
 var firsts = append(slices.Clone(fates), silence)
 
 // seconds returns all fates of second requests. Under the race detector, which takes five
@@ -53,8 +54,8 @@ func TestOutcomesOfLostRepliesMatchRecordedTables(t *testing.T) {
 	compare(t, tables)
 }
 
-// compare compares the given tables with the tables of the page. If -run has selected some
-// operations, tables contains only their tables.
+// compare compares the given tables with the tables of the page. The table of an operation
+// that -run has left out is empty, and is not compared.
 func compare(t *testing.T, tables []string) {
 	t.Helper()
 	const page, begins = "tables.md", "## The tables\n"

@@ -40,7 +40,8 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // gives fates only to requests that name this holder's version, so an earlier grant receives none
+			// Only a takeover names the holder's version. So the plain grant before it receives no fate.
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber"))
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),
@@ -54,7 +55,8 @@ var operations = []*operation{
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			lab.Elapse(lease + time.Second)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // gives fates only to requests that name this holder's version, so an earlier grant receives none
+			// Only a takeover names the holder's version. So the plain grant before it receives no fate.
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber"))
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Each of the following functions makes a write of another client before a request of the
-// operation arrives.
+// This file contains the writes that another client makes before a request of the operation
+// arrives.
 
 // stolen makes another client hold the key.
 func stolen(key string) func(*trial, *lab.Request) {

@@ -63,7 +63,8 @@ func keyAndMark(x *trial) string {
 	return who + ", done by another"
 }
 
-// written returns a function that reports which of the named items are written.
+// written returns a function that reports how often the item "a" was written, and the holders
+// of the named keys.
 func written(names ...string) func(*trial) string {
 	return func(x *trial) string {
 		s := "not written"

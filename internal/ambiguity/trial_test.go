@@ -32,8 +32,8 @@ type operation struct {
 	prepare func(x *trial) func() error
 	// overtake makes a write of another client, so that the condition of the request fails.
 	overtake func(x *trial, r *lab.Request)
-	// shows returns the text that the table shows about the records. If a key can be held,
-	// the text names its holder.
+	// shows returns the state of the table in words. For a key that can be held, it names the
+	// holder.
 	shows func(x *trial) string
 	// ask makes another client acquire the keys that the operation acts on. If ask is nil,
 	// another client acquires the key "job".

@@ -78,7 +78,8 @@ func BoundedReplies(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("BoundedReplies", bound), middleware.After)
 }
 
-// readOnly returns the request with a body that has only the method Read.
+// readOnly returns the request with a body that has only the methods Read and Seek. The
+// transport cannot call WriteTo, which fails once the SDK has closed the body: see Bounded.
 func readOnly(r *smithyhttp.Request) *smithyhttp.Request {
 	if body, ok := r.GetStream().(io.ReadSeeker); ok {
 		if only, err := r.SetStream(struct{ io.ReadSeeker }{body}); err == nil {

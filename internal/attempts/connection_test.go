@@ -61,8 +61,8 @@ func (c slowToReturn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// overPipes runs fn with a sender whose connections are slow. So the first read of a reply
-// finds nothing yet.
+// overPipes runs fn with a sender, and the network of pipes through which it reaches a
+// server. The server finds no items.
 func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		proto, err := records.Of(layout.Native{})
@@ -87,14 +87,14 @@ func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 	})
 }
 
-func TestConnectionIsReusedIfReplyArrivesDuringRequestBody(t *testing.T) {
+func TestConnectionIsReusedIfReplyArrivesBeforeWriteReturns(t *testing.T) {
 	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
 		long := strings.Repeat("k", 1000) // makes each request so long that it must be written in several parts
 		for range 10 {
 			if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: long + "1"}, {Partition: long + "2"}, {Partition: long + "3"}, {Partition: long + "4"}}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // gives the transport time either to reuse the connection or to drop it
+			time.Sleep(time.Second) // gives the transport time either to take the connection back or to drop it
 		}
 		if n := network.dialled.Load(); n != 1 {
 			t.Errorf("%d connections for 10 requests, one after the other", n)

@@ -189,7 +189,7 @@ func TestCredentialServerErrorIsNotDynamoDBOutage(t *testing.T) {
 	})
 }
 
-func TestCauseErrorMatchesCanceledOrDeadlineExceeded(t *testing.T) {
+func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
 	why := errors.New("why")
 	deadline := func(cause error) context.Context {
 		ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now(), cause)

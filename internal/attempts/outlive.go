@@ -59,7 +59,8 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 }
 
 // Latest is the progress of a write that consists of several parts, sent one at a time.
-// Until the first part begins, the write counts as answered.
+// Until the first part begins, the write counts as answered. If no part has begun when the
+// write has no time left, none begins.
 type Latest struct{ part atomic.Pointer[Sent] }
 
 // Begin makes part the current one.

@@ -71,7 +71,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 	}
 }
 
-// endedUnseen is a context that ends right after its first check.
+// endedUnseen is an ended context whose first call of Err returns nil.
 type endedUnseen struct {
 	context.Context
 	asked bool

@@ -29,7 +29,7 @@ func TestAwaitReturnsResultThatArrivesAtDeadline(t *testing.T) {
 	}
 }
 
-func TestWaitEndAwaitsWriteIfServerAnswers(t *testing.T) {
+func TestAwaitOutlastsContextIfRequestsWereAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -42,7 +42,7 @@ func TestWaitEndAwaitsWriteIfServerAnswers(t *testing.T) {
 	})
 }
 
-func TestWaitEndDoesNotAwaitUnansweredWrite(t *testing.T) {
+func TestAwaitEndsWithContextIfNoRequestWasAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()

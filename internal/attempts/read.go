@@ -35,8 +35,8 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	return out.Item, nil
 }
 
-// ReadAll reads the items of keys consistently, in as few requests as possible. It returns the items that exist, and the number of requests. The error is a
-// *Failure.
+// ReadAll reads the items of keys consistently, in as few requests as possible. It returns
+// the items that exist, and the number of requests. The error is a *Failure.
 func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
 	items := make(map[protocol.Key]protocol.Item, len(keys))
 	requests := 0

@@ -73,12 +73,13 @@ type Regions interface {
 // the table.
 type RegionState struct {
 	Region  string // Region that requests are sent to
-	Changes int    // number of times that Region has changed; at least 1 if the client knows that Region can never change
+	Changes int    // number of times that Region has changed; 1 if the client knows that Region never changes
 	Left    error  // reason for leaving the previous Region; nil in the home Region
 	Stays   string // reason why all requests go to the home Region; empty if they may go to another
 }
 
-// noteRegion calls RegionNews if the Region has changed.
+// noteRegion calls RegionNews if RegionState.Changes has grown since the last call of
+// RegionNews.
 func (s *Sender) noteRegion(ctx context.Context) {
 	if s.Regions == nil {
 		return

@@ -68,7 +68,8 @@ type Operation[A Attempt] struct {
 	Within time.Duration
 
 	// Shows returns the attempt that a record shows. sent are the attempts that may have
-	// been applied, oldest first. The item is nil if there is no record. Shows returns false if the record shows no attempt, or one that can no longer be used.
+	// been applied, oldest first. The item is nil if there is no record. Shows returns false
+	// if the record shows no attempt, or one that can no longer be used.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the next attempt may be sent. It returns a function to call
@@ -260,9 +261,9 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts until the sequence ends. It begins no attempt after limit has ended,
-// or when MostUnanswered attempts have no answer. The requests end with ctx. ctx must
-// outlive limit, as a write whose outcome must be known continues after its caller has
+// Run sends attempts until the sequence ends. It begins no retry after limit has ended, or
+// when MostUnanswered attempts of this call have no answer. The requests end with ctx. ctx
+// must outlive limit, as a write whose outcome must be known continues after its caller has
 // stopped waiting.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses

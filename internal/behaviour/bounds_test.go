@@ -187,7 +187,7 @@ func newScene(w *lab.World, shared bool) *scene {
 func TestCallsEndWithinTimeLimitsUnderEveryFault(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
-	if lab.Race { // with the race detector tests take five times as long, so it tests only faults that are slow anyway
+	if lab.Race { // the race detector takes five times as long: keep only the faults that delay calls most
 		maps.DeleteFunc(all, func(name string, _ lab.Fault) bool { return name != "hang" && name != "5xx" && name != "trickle" })
 		maps.DeleteFunc(kinds, func(_ string, ops []string) bool { return len(ops) < 3 })
 	}

@@ -118,7 +118,7 @@ func TestWaitErrorMatchesContextCauseAndKind(t *testing.T) {
 						}
 						ctx, cancel := end(t.Context(), after)
 						defer cancel()
-						synctest.Wait() // after this wait, a context that needs no timer to end has ended
+						synctest.Wait() // after this wait, a context that ends after no time has ended
 						err := tc.call(ctx, c, lock)
 						if !errors.Is(err, why) || !errors.Is(err, kind) {
 							t.Errorf("want the cause and %v: %v", kind, err)

@@ -50,7 +50,7 @@ func TestCloseReleasesOtherLocksWhileFunctionRuns(t *testing.T) {
 	}
 }
 
-func TestCloseUnderSharedLeaseWaitsForFunction(t *testing.T) {
+func TestCloseUnderSharedLeaseNeedsTwoRequestsIfFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true

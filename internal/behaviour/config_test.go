@@ -300,7 +300,7 @@ func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	})
 }
 
-func TestRetentionIsRejectedIfRecordsAreDeletedOnRelease(t *testing.T) {
+func TestRetentionIsRejectedIfReleasedRecordsCannotExpire(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}} {
 		cfg := lab.ConfigOf("locks", l)
 		cfg.Retention = time.Hour

@@ -42,7 +42,7 @@ func TestContextsEndAsDocumented(t *testing.T) {
 	})
 }
 
-func TestContextReportsKeysHeldUnderIt(t *testing.T) {
+func TestAcquireUnderContextThatHoldsKeyReturnsDeadlockError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -37,7 +37,7 @@ func FuzzGrant(f *testing.F) {
 	})
 }
 
-// rereads writes v as JSON, and parses that JSON into the variable again.
+// rereads writes v as JSON, and parses that JSON into its last argument.
 func rereads(t *testing.T, v, again any) {
 	t.Helper()
 	b, err := json.Marshal(v)

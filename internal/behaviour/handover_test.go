@@ -367,8 +367,8 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 	})
 }
 
-// The holder has renewed since it was handed the key, so the others in the queue may be
-// alive as well.
+// The holder has written the record itself, by a renewal after a hand-over or by its own
+// grant. So it was alive then, and the others in the queue may be alive as well.
 func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
 	for name, before := range map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -470,9 +470,9 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	})
 }
 
-// While the queue is suspended, goroutines of one client hand the key to each other. After
-// sixteen such hand-overs they leave the key to other processes. They also do so in a
-// layout without a queue, because the record does not show which clients poll.
+// While the queue is suspended, the record does not show which clients wait, as they poll.
+// So goroutines of one client leave the key to other processes after sixteen hand-overs
+// among themselves, as in a layout without a queue.
 func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
@@ -544,9 +544,9 @@ func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
 	}
 }
 
-// The head of the queue has changed, and the record cannot be decoded, so the holder's
-// grant may still be current.
-func TestHandOverThatFindsDamagedRecordReportsNoRelease(t *testing.T) {
+// The hand-over is rejected because the head of the queue has changed. The record cannot be
+// decoded, so the holder's grant may still be current, and the holder must release it.
+func TestReleaseFreesKeyIfHandOverFindsDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.leave[0]()

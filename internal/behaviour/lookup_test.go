@@ -32,7 +32,7 @@ func TestGet(t *testing.T) {
 	})
 }
 
-func TestListSkipsItemsThatAreNotLocks(t *testing.T) {
+func TestListReportsDamagedRecordAndContinues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for _, key := range []string{"a/1", "a/2", "b/1"} {

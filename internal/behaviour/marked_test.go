@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A release with MarkDone that returns nil has stored the mark. In these tests, a release
-// cannot store the mark.
+// A release with MarkDone that returns nil has stored the mark. In most of these tests, a
+// release cannot store the mark.
 
 func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
 	for name, before := range map[string]func(*testing.T, *leasehold.Client, *lab.Wire, *leasehold.Lock){
@@ -116,8 +116,8 @@ func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
 	}
 }
 
-// Another client has since done other work under the key. It is unknown whether this
-// client's mark was stored before that.
+// Another client has since been granted the key, and has replaced or deleted what the record
+// says about work. It is unknown whether this client's mark was stored before that.
 func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{
 		"that marked":  {leasehold.Once("mon")},
@@ -250,7 +250,7 @@ func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		w.Release(lock)
-		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // the work is done a second time, as the error text has announced
+		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // the work may be done again, as the error says
 	})
 }
 
@@ -280,7 +280,7 @@ func TestReleaseFindsMarkStoredByUnansweredCommit(t *testing.T) {
 					}
 					since(w)
 					wire.SetFault(nil)
-					if found { // during this time the client itself repeats the release, which stores the mark
+					if found { // during this time the client repeats the release itself, and finds that the lock has ended
 						lab.Elapse(5 * time.Second)
 					}
 					err := lock.Release(t.Context(), leasehold.MarkDone())

@@ -285,7 +285,7 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 		})
 		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() && !r.Sets("waiters") {
-				return lab.Cut(r) // the head's first renewal fails: it would replace the lease end that the hand-over wrote
+				return lab.Cut(r) // the head's first renewal fails: it would write a lease end of its own
 			}
 			return r.Send()
 		})

@@ -117,7 +117,7 @@ func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 	}
 }
 
-func TestOnceNeedsNoExtraRequestOrCapacityUnit(t *testing.T) {
+func TestOnceNeedsNoExtraRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var n runs

@@ -99,7 +99,7 @@ func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
 						panic("work")
 					})
 				})
-				if took := time.Since(panicked); p != "work" || took > 2*time.Second { // the panic must not come after the release grace
+				if took := time.Since(panicked); p != "work" || took > 2*time.Second { // the release delays the panic for Config.ReleaseGrace at most
 					t.Errorf("panic %v after %v", p, took)
 				}
 				lab.Elapse(5 * time.Second)

@@ -175,7 +175,9 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 			if n := lab.Count(l.wires[i].Sent(), lab.Call.Grants); n > 0 {
 				t.Errorf("number %d sent %d grants", i, n)
 			}
-			if r := next.Record(); r.Version == r.Grant { // a hand-over must use a new version: a late copy of the waiter's join may make a grant with the old one again
+			// A late copy of the waiter's join may lead to a hand-over with the same grant again.
+			// So a hand-over needs a version that differs from its grant.
+			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("number %d was handed the key under a version that may come back", i)
 			}
 			last = next

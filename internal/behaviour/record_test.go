@@ -85,7 +85,7 @@ func TestReturnedRecordIsCopyThatCallersMayChange(t *testing.T) {
 		copy(lock.Record().Data, "spoiled!")
 		is("the record, spoiled by its data,", lock.Record())
 
-		// Another goroutine of this client tries to acquire the key, and gives up.
+		// Another call of this client tries to acquire the key, and is rejected.
 		var held *leasehold.HeldError
 		if _, err := c.TryAcquire(t.Context(), "job"); !errors.As(err, &held) {
 			t.Fatal(err)

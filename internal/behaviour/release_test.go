@@ -178,7 +178,7 @@ func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 			synctest.Wait()
 		}
 		wire.Sent()
-		lab.Elapse(time.Minute) // long enough that no client polls when the key becomes free
+		lab.Elapse(time.Minute) // goroutines do not poll a key that their own client holds
 		for _, c := range wire.Sent() {
 			if !c.Renews() {
 				t.Errorf("sent %s while the key was held", c.Op)

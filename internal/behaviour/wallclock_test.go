@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// In layouts without an expiry time, clients do not use the times of the wall clock. Only
-// people and TTL do.
+// If records do not store when a lease ends, neither trust nor takeovers depend on the wall
+// clock. Its times are then for people and for TTL.
 func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	plain := func(c *leasehold.Client, ctx context.Context) (*leasehold.Lock, error) { return c.Acquire(ctx, "job") }

@@ -51,8 +51,8 @@ type target struct {
 type Reply struct {
 	Item     Item
 	Items    []Item
-	Scanned  int32 // number of items that were read; zero if it equals the number of items in the reply
-	Count    int32 // number of items; zero unless the request asked only for a count
+	Scanned  int32 // number of items that a Query or Scan has read; zero if all of them passed the filter
+	Count    int32 // number of items if the request asked only for a count, or what a Call has counted
 	Last     Item
 	Capacity float64 // consumed capacity; zero unless Metered asked for it
 	Detail   string  // the result of a Call

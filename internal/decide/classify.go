@@ -107,7 +107,7 @@ func CredentialsRefused(err error) bool {
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
 // refusedAs reports whether DynamoDB refused a request, or cancelled a transaction, for a
-// reason with meaning m.
+// reason with meaning m. The cause of m must not be None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
@@ -196,8 +196,9 @@ func NoCredentials(err error) bool {
 	return !refused && !canceled && !stepFailed(err, "sign request: ") && !ServerSilent(err)
 }
 
-// RequestError returns the error of the SDK's request that err wraps, without the text that
-// others have added. If err wraps no such error, RequestError returns err.
+// RequestError returns the error of the SDK's request that err wraps. err may also wrap the
+// reason why the wait around that request ended, which RequestError leaves out. If err wraps
+// no error of a request, RequestError returns err.
 func RequestError(err error) error {
 	if request, ok := as[*smithy.OperationError](err); ok {
 		return request

@@ -50,7 +50,7 @@ func Front(began []time.Time) time.Time {
 
 // pause returns the time until the next read of a grant of the given age. It is half of the
 // estimated time until the front of the queue reaches the waiter. The estimate assumes that
-// the front moves as fast as it did recently. After only one read, no speed is known. The
+// the front moves as fast as it has so far. After only one read, no speed is known. The
 // estimate then assumes one second per second, as in a queue of constant length where all
 // waiters wait equally long. A waiter reads rarely if it has waited for a long time or is
 // far from the front, because there may be thousands of such waiters.

@@ -20,7 +20,8 @@ func (i Instant) Add(d time.Duration) Instant {
 	return Instant{Mono: durations.Sum(i.Mono, d), Boot: durations.Sum(i.Boot, d)}
 }
 
-// Past reports whether either clock has reached until. A holder uses the clock that is further ahead.
+// Past reports whether either clock has reached until. A holder uses the clock on which more
+// time has passed.
 func (i Instant) Past(until Instant) bool { return i.Remaining(until) <= 0 }
 
 // Remaining returns the time left until the given instant, measured by the clock that

@@ -146,7 +146,8 @@ const (
 const lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. u is uniform in [0,1).
-// Pauses grow with the age of the grant: see Pause. Once the holder is dead, a waiter that has read the record recently writes the conditional takeover without another read.
+// Pauses grow with the age of the grant: see Pause. Once the holder is dead, a waiter that
+// has read the record recently writes the conditional takeover without another read.
 func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	switch {
 	case !v.Known, v.Free:
@@ -194,9 +195,9 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// soon returns a pause that is short compared with the given age of a grant. It is a
-// quarter of a second up to an age of five seconds, and a twentieth of the age from then
-// on. So a waiter polls rarely in a long wait.
+// soon returns the longest pause that matters little to a waiter behind a grant of the given
+// age. It is a quarter of a second up to an age of five seconds, and a twentieth of the age
+// from then on. So a waiter polls rarely in a long wait.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
 // Pause returns the time between two reads of a grant of the given age, a random time from

@@ -88,7 +88,7 @@ func TestTakeoverWaitsUntilVersionIsUnchangedForLease(t *testing.T) {
 	})
 }
 
-func TestTakeoverByWallClockWaitsForExpiryAndClockError(t *testing.T) {
+func TestTakeoverByWallClockWaitsForExpiryPlusSkewPlusStep(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
 		expires time.Duration // expiry time, relative to wall
@@ -151,7 +151,7 @@ func TestQueuedWaiterPausesAccordingToPosition(t *testing.T) {
 
 // The longer a key is held, the more rarely a waiter reads. Still, the waiter is late by at
 // most a small part of its wait.
-func TestWaiterReadsFourTimesASecondDuringShortHold(t *testing.T) {
+func TestWaiterReadsFourTimesASecondDuringHoldOfSeconds(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
 		{0, 25 * ms},
@@ -281,7 +281,7 @@ func TestQueueJoinLimitIsSixteenPlusOneEveryFourSeconds(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, 0},
 		{4 * time.Second, 44 * time.Second, 10},
 		{44 * time.Second, 46 * time.Second, 1},
-		{time.Hour, time.Hour + 2*time.Second, 16}, // the limit is full again, but does not grow further
+		{time.Hour, time.Hour + 2*time.Second, 16}, // the allowance is full again, and no larger than at first
 	} {
 		if n := take(began+tc.from, began+tc.to); n != tc.want {
 			t.Errorf("from %v to %v: %d, want %d", tc.from, tc.to, n, tc.want)

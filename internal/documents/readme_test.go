@@ -93,7 +93,7 @@ var (
 	reasonGiven   = regexp.MustCompile(`(?m)^\tLost\w+ +LostReason = "(\w+)"`)
 )
 
-func TestOperatorsPageListsEveryError(t *testing.T) {
+func TestOperatorsPageListsEveryErrorAndNoOther(t *testing.T) {
 	t.Chdir(root)
 	page, err := os.ReadFile("docs/operating.md")
 	if err != nil {

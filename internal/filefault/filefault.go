@@ -1,7 +1,8 @@
 // Package filefault describes the faults of a local store's file: whether they end by
 // themselves, and how to repair them. Packages that handle such errors share it. Package
-// boltstore marks the lasting errors. The engine refuses requests with the error code Code,
-// and no client repeats such a request. The command-line tool gives the advice.
+// boltstore marks the lasting errors. The engine refuses a request that failed with such an
+// error with the error code Code, and no client repeats that request. The command-line tool
+// gives the advice.
 package filefault
 
 import (

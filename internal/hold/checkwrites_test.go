@@ -49,7 +49,7 @@ func TestInvalidCommitIsRejectedBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		many := lab.Writes(put("locks", map[string]types.AttributeValue{"key": lab.Str("other"), "x": lab.Str("y")})) // writes the row of another client's session, as a caller may do
+		many := lab.Writes(put("locks", map[string]types.AttributeValue{"key": lab.Str("other"), "x": lab.Str("y")})) // writes the record of another key, which is the caller's own business
 		for i := range 98 {
 			many = append(many, lab.Note(fmt.Sprint(i), "1"))
 		}

@@ -59,14 +59,14 @@ func newServer(places int, takes time.Duration) *server {
 
 func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
 	thousands := 10_000
-	if lab.Race { // use fewer locks with the race detector: make test also runs this test without it
+	if lab.Race { // use fewer locks with the race detector: make test runs all of them without it
 		thousands = 600
 	}
 	for name, tc := range map[string]struct {
 		locks  int
 		places int
 		takes  time.Duration
-		most   int // largest number of releases in flight; may exceed the limit, as hanging releases lose their slots
+		most   int // largest number of releases in flight: the limit is 128, but a release that hangs for a second loses its slot to another
 	}{
 		"128 at a time": {thousands, 128, 5 * time.Millisecond, 128},
 		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // if all requests were sent at once, half of them would time out

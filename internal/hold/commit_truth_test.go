@@ -23,7 +23,7 @@ func appliedUnheard(wire *lab.Wire, then func()) {
 	}))
 }
 
-// isUnknownAlone fails the test unless err is ErrUnknownOutcome and matches no other error.
+// isUnknownAlone fails the test unless err is ErrUnknownOutcome and reports no loss.
 func isUnknownAlone(t *testing.T, err error) {
 	t.Helper()
 	var lost *leasehold.LostError

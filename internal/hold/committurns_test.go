@@ -53,8 +53,9 @@ func TestCommitsOfSameLockRunOneAtATime(t *testing.T) {
 	})
 }
 
-// A commit of a group waits for the lock that the group names first, and then locks both
-// locks at once.
+// The groups name the same locks in opposite orders, and the commits for which they wait
+// end at the same time. If the commit of a group took its locks in the group's order, each
+// group would have one lock and wait for the other for ever.
 func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())

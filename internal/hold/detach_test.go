@@ -168,8 +168,8 @@ func TestResumeEndedByCloseLeavesGrantHeld(t *testing.T) {
 	}
 }
 
-// A slow log handler delays Resume between its answer and the check whether its client is
-// closing.
+// Resume logs a warning that the client holds many locks, after its answer and before the
+// check whether its client is closing. The log handler blocks it there.
 func TestResumeAnsweredDuringCloseLeavesGrantHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})

@@ -315,7 +315,8 @@ func TestClientRepeatsFailedReleaseUnderSharedLease(t *testing.T) {
 	})
 }
 
-// touchingSoon is the longest pause between two attempts of a release under a session.
+// touchingSoon is the longest pause between two attempts of a release under a session, whose
+// records are touched every twenty minutes.
 const touchingSoon = 20 * time.Minute
 
 func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
@@ -350,7 +351,7 @@ func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
 	}
 }
 
-func TestBackgroundReleaseEndsOnceSameClientAcquiresKey(t *testing.T) {
+func TestSecondReleaseSucceedsOnceSameClientHoldsKeyAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -90,8 +90,8 @@ func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// The other client must join the queue within one section. The reply to its
-				// request may still arrive after that time.
+				// The other client joins the queue during one section. The release of that
+				// section may not know of it yet, so the client may wait for a second one.
 				limit, cancel := context.WithTimeout(t.Context(), 2*section+10*roundTrip+time.Second/4)
 				defer cancel()
 				if lock, err := theJob(limit, other); err != nil {

@@ -293,7 +293,7 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 // its grant is refused. Then the record changes, so that it shows neither that grant nor a
 // mark. The next release does not report a loss. It returns an error because its mark is
 // not stored.
-func TestMarkIsNotReportedStoredAfterFailedHandOver(t *testing.T) {
+func TestMarkIsNotReportedStoredAfterHandOverToCancelledGoroutine(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
 		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },

@@ -119,7 +119,7 @@ func TestReleaseReturnsErrorIfMarkIsNotStoredWithinLease(t *testing.T) {
 	}
 }
 
-func TestReleaseReturnsErrorAtOnceIfMarkIsDenied(t *testing.T) {
+func TestReleaseReturnsErrorAtOnceIfMarkIsRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))
@@ -169,8 +169,8 @@ func TestCloseLimitsTimeForStoringMark(t *testing.T) {
 	}
 }
 
-// longLease returns a configuration with a lease so long that the test cannot wait until it
-// ends.
+// longLease returns a configuration with a lease so long that no caller waits for its end.
+// So a failed release is repeated in the background.
 func longLease() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Lease = 15 * time.Minute

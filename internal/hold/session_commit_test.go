@@ -325,7 +325,7 @@ func TestHangingCommitDoesNotDelayOtherLocks(t *testing.T) {
 	})
 }
 
-func TestAbandonedCommitDoesNotDelaySession(t *testing.T) {
+func TestAbandonedCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, leaver, other := w.Acquire(c, "job"), w.Acquire(c, "leaver"), w.Acquire(c, "other")

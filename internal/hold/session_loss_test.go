@@ -231,7 +231,7 @@ func TestLocksEndWithSessionDespiteBlockedOnEvent(t *testing.T) {
 	}
 }
 
-func TestLockGrantedUnderEndedSessionIsLostWithoutRequest(t *testing.T) {
+func TestLockGrantedUnderEndedSessionIsReportedLostAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second

@@ -139,7 +139,7 @@ func TestReleaseAfterCloseOfSessionSucceedsWithoutRequest(t *testing.T) {
 	})
 }
 
-func TestLockIsNotReleasedIfCloseCannotEndSession(t *testing.T) {
+func TestLockIsNotReportedReleasedIfCloseCannotEndSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var reported []error
 		cfg := lab.SharedConfig()

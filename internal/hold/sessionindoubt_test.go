@@ -106,7 +106,7 @@ func TestUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestLateGrantUnderSessionIsUndoneByRelease(t *testing.T) {
+func TestLateGrantUnderSessionIsReleasedOrDeletedAsConfigured(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := lab.SharedConfig()

@@ -13,7 +13,7 @@ import (
 type Listing struct {
 	Scope
 	Released bool // includes records of free keys
-	Bare     bool // omits attributes and long data, as a record may have 400 KB of them
+	Bare     bool // omits attributes, and data that is not a remark, as a record may have 400 KB of them
 }
 
 // IsDamaged reports whether err is about one damaged record, so that a listing continues.

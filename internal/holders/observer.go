@@ -46,8 +46,8 @@ type Observer struct {
 	rule liveness.Rule
 }
 
-// New returns an Observer of a table. proto decodes the table's records, and locks converts
-// them for users.
+// New returns an Observer of a table whose records proto decodes. locks is a client of that
+// table.
 func New(db leasehold.DB, table string, proto protocol.Protocol, caps layout.Capabilities, locks *leasehold.Client) Observer {
 	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, caps)}
 }

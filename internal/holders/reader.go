@@ -41,7 +41,7 @@ type Reader struct {
 	requests int
 	units    float64
 
-	oneByOne bool // BatchGetItem is denied, for example by a policy that allows only GetItem
+	oneByOne bool // BatchGetItem is denied, for example by a policy of table.Read
 }
 
 // NewReader returns a reader of the items of a table.

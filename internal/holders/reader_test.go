@@ -30,7 +30,7 @@ func (c empty) Do(r *http.Request) (*http.Response, error) {
 	return reply, nil
 }
 
-func TestBatchWithoutResponsesIsErrorForEveryHolder(t *testing.T) {
+func TestBatchWithoutResponsesIsErrorAndNotMissingHolders(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	proto, err := records.Of(layout.Native{})

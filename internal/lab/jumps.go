@@ -9,7 +9,8 @@ import (
 )
 
 // Jumps says how far each clock of a machine is ahead of package time. While a machine is
-// suspended, only its boot clock runs, and no timer fires. The wall clock may be set.
+// suspended, its boot clock runs, but its monotonic clock and its timers stand still. The
+// wall clock may be set.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
 // Edit adds the jumps to the clocks of a client's machine.

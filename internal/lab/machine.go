@@ -31,7 +31,7 @@ func Chance(draw func() float64) Edit {
 	return func(m *machine.Machine) { m.Chance = draw }
 }
 
-// Renewals allows a client n renewals in flight.
+// Renewals allows a client at most n renewals in flight.
 func Renewals(n int) Edit {
 	return func(m *machine.Machine) { m.Renewals = n }
 }

@@ -93,7 +93,7 @@ func formerHolder(e *env) {
 // early and, if time is virtual, not too late.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
-	dead := e.peer.until(e.item(), time.Now()) // c has not read this record before, so it counts the lease from now
+	dead := e.peer.until(e.item(), time.Now()) // c has not observed the record before, so a lease without an expiry time counts from now
 	if e.isByClock() {
 		dead = dead.Add(e.skew)
 	}
@@ -126,8 +126,7 @@ func expired(e *env) {
 		{-time.Hour, false}, {-e.step(), false}, {0, false}, {e.skew, false},
 		{e.skew + e.step(), true}, {time.Hour, true}, {20 * 365 * 24 * time.Hour, true},
 	} {
-		// Start at a whole second even in real time, because a synctest bubble always
-		// starts at one.
+		// Start each round at a whole second, so that rounding does not change the expiry time.
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		e.put(e.granted(e.key, "a-peer", -of.ago))
 		lock, err := c.TryAcquire(e.Context(), e.key)

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// faultChecks returns the checks for faults of the five other libraries. A single client
-// can show each of these faults.
+// faultChecks returns the checks for those faults of the five other libraries that a single
+// client can show.
 func faultChecks() []check {
 	return []check{
 		{claim: "an attribute of a caller's cannot free the key", hold: reservedNames},

@@ -21,7 +21,7 @@ func setToken(t *testing.T, w *lab.World, n string) {
 	}
 }
 
-func TestGrantWritesRecordThatLayoutLibraryCanRead(t *testing.T) { // 2^53-2 is the highest token that the decoder accepts
+func TestGrantsNearLastTokenWriteOnlyReadableRecords(t *testing.T) { // 2^53-2 is the highest token that the decoder accepts
 	layouts := map[string]layout.Layout{"native": layout.Native{}, "awslabs": layout.AWSLabs{}, "dynamolock": layout.Dynamolock{},
 		"python_dynamodb_lock": layout.PythonDynamoDBLock{}, "dynamo-dlm": layout.DynamoDLM{}, "dyndb-mutex": layout.DyndbMutex{}}
 	type acquire func(c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)

@@ -18,7 +18,8 @@ func reset(*lab.Request) (*http.Response, error) {
 	return nil, lab.ErrReset
 }
 
-// heldThroughOutage returns a lock with HoldThroughOutage at the beginning of an outage.
+// heldThroughOutage returns a lock with HoldThroughOutage, and its client's wire, on which
+// an outage has just begun.
 func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(lab.OutageConfig())

@@ -206,7 +206,7 @@ func TestTrustEndsBeforeLeaseAndIsReportedOnce(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		w.lostBy(t, Expired) // the timer noticed the expiry: no method has read the clocks
+		w.lostBy(t, Expired) // the timer noticed the expiry: no method has read the clocks after it
 		_ = w.lease.Ended()
 		w.lostBy(t, Expired)
 	})
@@ -256,7 +256,7 @@ func TestFirstReadAfterSuspendShowsLoss(t *testing.T) {
 	})
 }
 
-func TestLeaseTimerExpiresEarlierAfterSuspend(t *testing.T) {
+func TestReadAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.suspend(10 * time.Second)
@@ -265,7 +265,7 @@ func TestLeaseTimerExpiresEarlierAfterSuspend(t *testing.T) {
 		}
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		w.lostBy(t, Expired) // the timer noticed the expiry: no method has read the clocks since the suspend
+		w.lostBy(t, Expired) // the timer noticed the expiry, because Ended read the clocks after the suspend and set the timer anew
 	})
 }
 
@@ -594,7 +594,7 @@ func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			time.Sleep(100 * time.Millisecond) // shorter than the time after which a hanging attempt gives up its place
+			time.Sleep(100 * time.Millisecond) // makes the other lease due this much later, before a hanging attempt would give up its place
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
 				sent = append(sent, time.Since(w.began))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestWarningIsGivenOnceAfterEachRenewal(t *testing.T) {
+func TestWarningIsGivenOnceEachTimeTrustRunsLow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()

@@ -36,7 +36,7 @@ func TestHolderIsDeadOnlyAfterReadSentAfterLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestHolderIsDeadAfterExpiryTimeAndSkew(t *testing.T) {
+func TestHolderIsDeadAfterExpiryPlusSkewPlusStep(t *testing.T) {
 	by := liveness.Rule{Clocked: true, Skew: 2 * time.Second, Step: time.Second}
 	r := protocol.Record{Version: "v", GrantedAt: start, ExpiresAt: start.Add(lease)}
 	end := start.Add(lease + 3*time.Second)

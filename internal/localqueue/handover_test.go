@@ -81,7 +81,7 @@ func TestHandOversAreUnlimitedIfQueueInRecordIsEmpty(t *testing.T) {
 	}
 }
 
-func TestTurnIsNotDelayedIfQueueInRecordIsEmpty(t *testing.T) {
+func TestTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})

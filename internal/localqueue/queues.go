@@ -126,7 +126,8 @@ func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
 	return q != nil && q.known
 }
 
-// ReportHolder sets the holder of a key that a goroutine is waiting to acquire, and reports the holder to each waiter that has set NoWait.
+// ReportHolder sets the holder of a key that a goroutine is waiting to acquire, and reports
+// the holder to each waiter that has set NoWait.
 func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

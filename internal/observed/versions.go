@@ -12,7 +12,7 @@ import (
 // Version is a version of a record, and when it was first observed.
 type Version struct {
 	ID      string
-	Grant   string         // grant id; renewals do not change it
+	Grant   string         // identifies the grant (liveness.GrantOf); renewals do not change it
 	Since   decide.Instant // when this version was first observed
 	Granted time.Duration  // monotonic time when the grant was first observed
 }

@@ -204,7 +204,7 @@ func spell(item protocol.Item) written {
 
 // finds fails the test unless an item has all attributes that the peer requires, in the
 // peer's spelling. In an item that leasehold wrote, the version may have any form, but a
-// release code of dynamo-dlm must have the peer's form.
+// release code of dynamo-dlm must have the peer's form, as people look at that code.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -380,7 +380,7 @@ func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderIsDead(t *testing.T) {
 	})
 }
 
-func TestGrantKeepsPeersAttributesInGoldenRecords(t *testing.T) {
+func TestWritesKeepPeersAttributesInGoldenRecords(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		if r.Name() == "native" && r.folder == "dynamolock" {
 			return // skipped, as native writes leases as Java does, and dynamolock cannot read them

@@ -190,7 +190,7 @@ func TestInvalidKeysAreRefusedBeforeSending(t *testing.T) {
 	}
 }
 
-func TestPartitionAndSortKeyJoinUnambiguously(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c")
+func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c")
 	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	a, _ := p.Key(protocol.Key{Partition: "a", Sort: "bc"})
 	b, _ := p.Key(protocol.Key{Partition: "ab", Sort: "c"})

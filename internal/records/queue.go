@@ -145,9 +145,9 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 // A release that stores a mark erases the queue, too, because its waiters may want the work
 // that is done. They see the mark at their next read, and need not leave one by one.
 
-// Grant makes the same write as in all layouts. It also removes the client that acquires
-// the key from the queue, or erases the queue of a dead holder. An entry has an index only
-// while the record exists: if the record is gone, the grant is rejected and the waiter
+// Grant makes the same write as in all layouts. It also removes the queue entry of the
+// client that acquires the key, or erases the queue of a dead holder. An entry has an index
+// only while the record exists: if the record is gone, the grant is rejected and the waiter
 // reads again. A takeover may suspend the queue.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)

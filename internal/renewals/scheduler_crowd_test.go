@@ -281,7 +281,7 @@ func TestLossOfLockWithQueuedRenewalIsNotReportedAsPause(t *testing.T) {
 	})
 }
 
-func TestFailingRenewalWithDataDoesNotDelayOtherRenewals(t *testing.T) {
+func TestFailingRenewalWithDataDoesNotDelayPlainRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -130,7 +130,7 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 		for range 50 {
 			began := time.Since(b.began)
 			l := b.lease("other", 133*time.Millisecond, trust, 0, Renewed)
-			elapse(100 * time.Millisecond) // all leases are due by then
+			elapse(100 * time.Millisecond) // the other lease is due by then
 			if b.lastSent("other") < began {
 				t.Fatal("a place is kept from a lease whose requests are answered")
 			}
@@ -186,7 +186,7 @@ func TestLeaseWithShortenedTrustIsRenewedWithinThirdOfTrust(t *testing.T) {
 		if b.lastSent("lock") != 1100*time.Millisecond {
 			t.Errorf("sent after %v", b.lastSent("lock"))
 		}
-		b.q.Lasts(l, time.Hour) // the trust lasts for an hour
+		b.q.Lasts(l, time.Hour) // a longer trust does not make a renewal later
 		elapse(5 * time.Second)
 		if b.lastSent("lock") != 3100*time.Millisecond {
 			t.Errorf("sent after %v", b.lastSent("lock"))

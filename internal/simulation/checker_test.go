@@ -19,8 +19,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// checker watches a run from outside: what each process sends and receives, what the table applies and in which order, and when each process trusts a grant. Its reports have the numbers of
-// the invariants in docs/guarantees.md.
+// checker watches a run from outside: what each process sends and receives, what the table
+// applies and in which order, and when each process trusts a grant. Its reports have the
+// numbers of the invariants in docs/guarantees.md.
 type checker struct {
 	mu       sync.Mutex
 	clocked  bool // true in layouts whose records have an expiry time
@@ -39,7 +40,7 @@ type checker struct {
 	hears   time.Duration                   // time within which each holder must learn of a break; 0 if no time is promised
 	spoils  map[string]types.AttributeValue // the original lease of each row that was damaged by hand
 
-	table    *lab.World               // the engine's table
+	table    *lab.World               // the table to which requests are applied
 	records  map[string]*state        // records by key, as they are in the table
 	versions map[string]bool          // all versions that have been applied
 	pairs    map[[2]string]bool       // all pairs of grant id and token that have been applied
@@ -166,7 +167,7 @@ func (c *checker) newestBy(grant string) *process {
 // believed returns the process's beliefs in the grants that the request's condition names.
 // If a grant was detached and resumed, the newest belief counts.
 func (c *checker) believed(r *request) []*belief {
-	if r.manner == reads || r.RenewsSession() { // not checked: a read may name broken grants, and is not sent by their holder
+	if r.manner == reads || r.RenewsSession() { // not checked: such a request may name broken grants, but neither renews them nor gives them up
 		return nil
 	}
 	newest := map[string]*belief{}

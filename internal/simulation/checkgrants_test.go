@@ -99,9 +99,8 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		return // the change is a renewal or a release, so there is no new grant to check
 	}
 
-	// The change is a grant. A hand-over to the head of the queue is recognised by a
-	// version that differs from its grant. The versions differ whichever client is the
-	// head.
+	// The change is a grant. A hand-over to the head of the queue has a version that differs
+	// from its grant, whichever client is the head.
 	if before != nil && r.manner == handsOver && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}

@@ -18,7 +18,8 @@ func closing(seed uint64) world {
 	}
 }
 
-// sectionBeforeClose repeats section until another goroutine has closed the client.
+// sectionBeforeClose runs section, or closes the client while other goroutines may be in
+// section.
 func (c *process) sectionBeforeClose(r *worker) {
 	if r.IntN(4) > 0 {
 		c.section(r)
@@ -35,7 +36,7 @@ func (c *process) sectionBeforeClose(r *worker) {
 			c.commit(r, lock, time.Second) // the commit may still be in flight after this call
 		}
 	}
-	began, most := time.Now(), 4*time.Second+100*time.Millisecond // most is the longest time that a release and its grace period may take
+	began, most := time.Now(), 4*time.Second+100*time.Millisecond // most is the longest context, plus the release grace
 	err := c.client.Close(c.asks(ctx, "close"))
 	if took := time.Since(began); took > most {
 		c.violated("12: Close of process %d took %v, its context %v at most: %v", c.id, took, most, err)

@@ -82,7 +82,7 @@ func (c *process) allOf(r *worker) {
 		// comes first.
 		time.Sleep(time.Microsecond)
 	}
-	if r.IntN(3) == 0 { // releases one of the locks early: a later CommitAndRelease must not be applied without it
+	if r.IntN(3) == 0 { // releases one lock early: a commit that is still in flight must not be applied without it
 		c.releases(r, locks[len(locks)-1])
 		c.rest(r, 8000)
 	}

@@ -184,7 +184,7 @@ func damageRows(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// mended returns a row as it was before it was damaged. The caller must hold c.mu.
+// mended returns a row as it would be if nobody had damaged it. The caller must hold c.mu.
 func (c *checker) mended(key string, item attributeMap) attributeMap {
 	if lease := c.spoils[key]; lease != nil && item.text("leaseDuration") == unreadable {
 		item["leaseDuration"] = attributesOf(map[string]types.AttributeValue{"is": lease})["is"]

@@ -161,7 +161,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 // meets applies the fault of a request on the network.
 func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	if sent.manner == commits {
-		f.late *= 3 // late copies of commits arrive even later, so that some arrive after the commit's grant has ended
+		f.late *= 3 // a late commit is even later, so that it sometimes arrives after its grant has ended
 	}
 	what, more := c.faultOf(sent, f), none
 	if !slices.Contains([]fault{inCrash, inSuspend, inPartition, inOutage}, what) && c.goesOn() {

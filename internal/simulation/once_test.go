@@ -106,7 +106,9 @@ func (c *process) does(r *worker, checks bool) {
 		return
 	}
 	c.rest(r, 2000)
-	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 { // the worker gives up: it releases nothing and stores no mark
+	// A worker that has lost the lock may stop here. Otherwise it goes on, and may ask for a
+	// mark that must not be stored.
+	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 {
 		return
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))

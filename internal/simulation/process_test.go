@@ -59,7 +59,9 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.ReleaseGrace = time.Second
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
-		cfg.PollMax = 2 * usualLease // polls so long that a client may mark a session dead because of a reading of the greatest possible age
+		// A waiter uses a reading of a session for as long as PollMax. So it may mark the
+		// session dead because of a reading that is twice as old as the usual lease.
+		cfg.PollMax = 2 * usualLease
 	}
 	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
 		s.mu.Lock()

@@ -102,8 +102,8 @@ func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }
 
-// heardOf records what a reply proves: that the credentials of the process are valid, or
-// that the wait that sent the request has been answered.
+// heardOf records what a reply proves: that the credentials of the process are valid, that
+// the wait that sent the request has been answered, or that the wait was refused.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {

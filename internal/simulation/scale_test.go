@@ -59,9 +59,9 @@ var worlds = []struct {
 
 // TestSimulationAtScale runs rounds of all worlds: until LEASEHOLD_FAULTED operations have
 // met a fault, for LEASEHOLD_FOR, or until it is interrupted. The seeds start at
-// LEASEHOLD_FIRST. By default they start at the time of day, so that they are new. A seed
-// needs a thread to itself, so the test starts one process, called a lane, for each
-// processor. The lanes take the rounds in turn.
+// LEASEHOLD_FIRST. By default they start at a number made from the current time, so that
+// nobody has run them yet. A seed needs a thread to itself, so the test starts one process,
+// called a lane, for each processor. The lanes take the rounds in turn.
 func TestSimulationAtScale(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)

@@ -174,7 +174,7 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	case ended-began >= lock.Record().Lease: // no violation: a release is not repeated once its lease has ended, because the machine may have been suspended
+	case ended-began >= lock.Record().Lease: // no violation: a release is not repeated for longer than the lease, which a suspend may have used up
 	default:
 		c.violated("0: release: %v", err)
 	}

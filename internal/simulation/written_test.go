@@ -7,7 +7,10 @@ import (
 	"testing"
 )
 
-// TestWritesOfSimulationArePassedToModels simulates several seeds, and writes the history of each run to the file that LEASEHOLD_WRITES names. proof/spec checks these histories against the models. With LEASEHOLD_BROKEN the test simulates a variant that is broken on purpose.
+// TestWritesOfSimulationArePassedToModels simulates several seeds, and writes the history of
+// each run to the file that LEASEHOLD_WRITES names. proof/spec checks these histories
+// against the models. With LEASEHOLD_BROKEN the test simulates a variant that is broken on
+// purpose.
 func TestWritesOfSimulationArePassedToModels(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {

@@ -24,9 +24,9 @@ var mayOverflow = map[string]string{
 	"internal/durations/durations.go": "it is the arithmetic that saturates",
 }
 
-// A lease of 98 years, multiplied by three, overflows and becomes negative. So only package durations may
-// add, subtract or multiply durations. Constants and the time between two readings of one
-// clock are exceptions.
+// A lease of 98 years, multiplied by three, overflows and becomes negative. So only package
+// durations may add, subtract or multiply durations. Constants and the time between two
+// readings of one clock are exceptions.
 func TestDurationArithmeticSaturates(t *testing.T) {
 	t.Chdir(root)
 	used := map[string]bool{}

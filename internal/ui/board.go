@@ -34,7 +34,7 @@ type board struct {
 	order     []brokenGrant              // the keys of broken, oldest first
 }
 
-// brokenGrant names a grant that was broken through this page.
+// brokenGrant names a grant that is being broken, or was broken, through this page.
 type brokenGrant struct {
 	key   protocol.Key
 	grant string

@@ -156,7 +156,8 @@ func (c *change) byBreak(h Holder) bool {
 
 // succession records how one grant ended and the next began. If both happened between the
 // same two reads, they may be one event: the key of an expired lease was taken over, or a
-// grant was handed over. Otherwise the key was free between them, but no read showed that.
+// grant was handed over within one owner. Otherwise the key was free between them, but no
+// read showed that.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant

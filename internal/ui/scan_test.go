@@ -410,7 +410,7 @@ func TestHolderIsNotShownExpiringWithoutSuccessfulRead(t *testing.T) {
 		lock := w.Acquire(holder, "job")
 		lab.Elapse(2 * time.Second)
 		answer := b.source.hang()
-		lab.Elapse(18 * time.Second) // more than two thirds of the lease pass without a renewal
+		lab.Elapse(18 * time.Second) // more than two thirds of the lease pass while the page reads nothing
 		if r := b.row("job"); r.State != Held {
 			t.Errorf("while nobody can look: %+v", r)
 		}

@@ -8,9 +8,8 @@ import (
 )
 
 // under returns the beat of a lock whose holder renews a session instead of the lock. b is
-// the beat of the lock, and session is the beat of the session as observed. If no renewal
-// of the session was seen, for example because the session has ended, Since and Lease keep
-// the lock's own values.
+// the beat of the lock, and session is the beat of the session as observed. The beat of an
+// ended session has no Since and no Lease, so the lock's own values stay.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {

@@ -70,9 +70,9 @@ func Word(s string) string {
 	return s
 }
 
-// isPlain reports whether r may be part of a plain word. Names of hosts, users, files and
-// keys are plain words. Plain words do not contain spaces, or signs that end a sentence or
-// a clause.
+// isPlain reports whether r may be part of a plain word. A plain word has the characters
+// that names of hosts, users, files and keys have. It has neither spaces nor signs that end
+// a sentence or a clause.
 func isPlain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-_./@:#+=%~", r)

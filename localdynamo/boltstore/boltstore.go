@@ -145,9 +145,9 @@ func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	})
 }
 
-// in calls fn with the store's bucket. It fails if the bucket is missing. Make never leaves
-// a file without this bucket, because such a file would look like a store in which nothing
-// is held.
+// in calls fn with the store's bucket. It fails if the bucket is missing, because such a file
+// would look like a store in which nothing is held. Make never leaves a file without the
+// bucket.
 func (s *store) in(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
 	if b := tx.Bucket(bucket); b != nil {
 		return fn(b)

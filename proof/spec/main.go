@@ -2,8 +2,8 @@
 
 // Command spec checks the models of the protocol, the *.pml files in this directory, in every
 // state within their bounds. Each model must hold as it is, and must be refuted without any
-// one of its rules. Then it runs the simulation, and checks that the models allow each of
-// its histories (history.h). It prints the results.
+// one of its rules. Then it runs the simulation, and checks that the model history.h
+// allows each of its histories. It prints the results.
 //
 //	go run .                       # the bounds of make check
 //	LEASEHOLD_BOUNDS=1 go run .    # one more attempt in each model

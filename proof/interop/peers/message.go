@@ -40,8 +40,8 @@ type Request struct {
 	// Client is the number that Open returned for the client; 0 for the first client.
 	Client int64 `json:"client,omitempty"`
 
-	// Key and SortValue are fields of the requests acquire and get. In the request list,
-	// they select one partition.
+	// Key and SortValue are fields of the requests acquire and get. In the request list, Key
+	// selects one partition.
 	Key       string `json:"key,omitempty"`
 	SortValue string `json:"sortValue,omitempty"`
 

@@ -183,7 +183,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 		panic(http.ErrAbortHandler)
 	case dark == stopped:
-		<-over // the request is served after its client has gone
+		<-over // then serve the request, even if its client has gone
 	case dark == slow:
 		wait(2 * time.Second)
 	case dark == sluggish:

@@ -140,7 +140,8 @@ func itemKey(name string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{keyName: text(name)}
 }
 
-// readCount returns the counter as the previous holders of the lock have left it.
+// readCount returns the counter as the holders of the lock have left it. A holder also sees
+// its own commits.
 func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string) (int64, error) {
 	items, err := lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String(workTable), Key: itemKey(countItem + key)}}})
 	if err != nil {

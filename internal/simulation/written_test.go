@@ -66,13 +66,13 @@ func written(t *testing.T, seed uint64, w world) {
 // brokenWrites are variants whose histories the models must refuse. Either their requests
 // omit a rule of the protocol, or their clocks are wrong.
 var brokenWrites = map[string]simulation{
-	"a guard on the owner alone":                tampered(guardOnOwnerAlone, written),
-	"a new token for every request":             tampered(newTokenEveryTime, written),
-	"a grant that is resumed whatever it shows": tampered(renewedWhateverItShows, written),
-	"a takeover of whatever version there is":   tampered(takenOverWhateverItShows, written),
-	"a release that names one attempt":          tampered(namingOneAttempt, written),
-	"a grant that lands on its own release":     tampered(notLookingForItself, written),
-	"a hand-over to whoever stands in line":     tampered(handedToAnybody, written),
+	"a guard on the owner alone":                 tampered(guardOnOwnerAlone, written),
+	"a new token for every request":              tampered(newTokenEveryTime, written),
+	"a grant that is resumed whatever it shows":  tampered(renewedWhateverItShows, written),
+	"a takeover of whatever version there is":    tampered(takenOverWhateverItShows, written),
+	"a release that names one attempt":           tampered(namingOneAttempt, written),
+	"a grant that lands on its own release":      tampered(notLookingForItself, written),
+	"a hand-over to whoever stands in the queue": tampered(handedToAnybody, written),
 	"a lease that is over before its watcher has seen it pass": func(t *testing.T, seed uint64, w world) {
 		w.work = leaping
 		written(t, seed, w)

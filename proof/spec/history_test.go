@@ -129,7 +129,7 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 		"a takeover of whatever version there is",
 		"a grant that lands on its own release",
 		"a release that names one attempt",
-		"a hand-over to whoever stands in line",
+		"a hand-over to whoever stands in the queue",
 	} {
 		t.Run(broken, func(t *testing.T) {
 			for _, seeds := range []int{20, 100, 500} { // number of seeds; it grows until one of them does what the rule forbids

@@ -68,7 +68,7 @@ type Event struct {
 // stopped.
 func asHead(is bool) string {
 	if is {
-		return "the head of a line"
+		return "the head of a queue"
 	}
 	return ""
 }

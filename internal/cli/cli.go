@@ -51,11 +51,11 @@ func Main(env invocation.Env) int {
 	root := newRoot(in)
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
-	root.SetOut(in.Stdout)
+	root.SetOut(helpOutput{in.Stdout})
 	root.SetErr(in.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
-		err = in.Stdout.Failed // needed because cobra ignores errors when it writes help
+		err = in.Stdout.Failed // needed because help and --version do not return it
 	}
 	// The program catches SIGPIPE. So its exit code is correct even if no process reads
 	// standard error.
@@ -70,6 +70,15 @@ func Main(env invocation.Env) int {
 	}
 	in.Say.EndEvents(in.Now(), code, err)
 	return code
+}
+
+// helpOutput writes help without returning errors, because cobra would print them itself.
+// Main reports them.
+type helpOutput struct{ io.Writer }
+
+func (o helpOutput) Write(b []byte) (int, error) {
+	_, _ = o.Writer.Write(b)
+	return len(b), nil
 }
 
 // exitCode reports the error and returns its exit code.

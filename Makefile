@@ -85,7 +85,7 @@ mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by 
 spec: ## Search every state of the models of the protocol, with each rule and without, and ask them for histories of the simulation; needs spin and a C compiler
 	@cd proof/spec && go run .
 
-bench: ## Play lock libraries against each other, RUNS (5) times, in 45 minutes; for less SCENARIOS="cycle takeover", CONTENDERS=ours,Java; DYNAMOLOCK=CHECKOUT; PUBLISH=1 writes docs/internals/performance.md
+bench: ## Play lock libraries against each other, RUNS (5) times, in 50 minutes; for less SCENARIOS="cycle takeover", CONTENDERS=ours,Java; DYNAMOLOCK=CHECKOUT; PUBLISH=1 writes docs/internals/performance.md
 	cd proof/bench && $(if $(DYNAMOLOCK),LEASEHOLD_DYNAMOLOCK="$(abspath $(DYNAMOLOCK))") go run . -runs $(RUNS) -engine "$(ENGINE)" -scenarios "$(SCENARIOS)" -contenders "$(CONTENDERS)" -out ../../.engines/bench.json $(if $(PUBLISH),-docs ../../docs/internals)
 
 bench-engine: ## Compare the engine's conditional updates with dynoxide's, five runs

@@ -34,8 +34,8 @@ type section struct {
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	if clients > 16 { // longer, because in 6 s each client had only three or four sections, so the start dominated the result
-		closedFor, openFor, starts = 12*time.Second, 4*time.Second, 7*time.Second
+	if clients > 16 { // longer, so that each client has some fifteen sections: with fewer, chance and the start dominate Jain's index
+		closedFor, openFor, starts = 24*time.Second, 4*time.Second, 7*time.Second
 	}
 	random := clients == 16
 	s := Scenario{

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// isClosedAlone fails the test unless err is the error of a call that Close has ended, and
-// matches no other error.
+// isClosedAlone fails the test unless err matches ErrClosed, and neither ErrReleased nor
+// ErrLost.
 func isClosedAlone(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, leasehold.ErrClosed) || errors.Is(err, leasehold.ErrReleased) || errors.Is(err, leasehold.ErrLost) {

@@ -54,7 +54,8 @@ func report(ctx context.Context, token int64) error {
 }
 
 // Cron starts this process on every host, once a night. The process ends at once if another
-// host is at work. If last night's holder has died, the process observes the record for one lease, and then acquires the key.
+// host is at work. If last night's holder has died, the process observes the record for one
+// lease, and then acquires the key.
 func ExampleClient_TryAcquire() {
 	ctx := context.Background()
 	db := openDB(ctx)

@@ -258,7 +258,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if begun.Load() != 3 { // one function of the first client, one of the other, and another one of the first
+		if begun.Load() != 3 { // the function of the first call, that of the second, and that of the first again, as its term was broken
 			t.Errorf("%d functions begun", begun.Load())
 		}
 	})

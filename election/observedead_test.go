@@ -175,7 +175,7 @@ func TestObserveOmitsLeaderWhoseTermIsNotTrusted(t *testing.T) {
 			case r.Op == "GetItem":
 				return r.Send()
 			}
-			return nil, lab.ErrReset // drops every request, so that the term cannot be released either
+			return nil, lab.ErrReset // drops every other request, so that the term cannot be released either
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()

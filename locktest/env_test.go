@@ -100,7 +100,7 @@ func TestEnvDoesNotReportReleasedLock(t *testing.T) {
 	}
 }
 
-func TestEnvDoesNotReportLocksOfHold(t *testing.T) {
+func TestEnvDoesNotReportItsOwnLocks(t *testing.T) {
 	inBubble(t, func(_ *testing.T, env *locktest.Env) {
 		env.Hold("held")
 		env.Steal("stolen")

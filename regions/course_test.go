@@ -133,7 +133,7 @@ func TestRequestSentBeforeRegionMoveDoesNotCauseAnother(t *testing.T) {
 	if round.note(before, true); round.at != 0 {
 		t.Errorf("at %d, after a request of before all the moves", round.at)
 	}
-	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // an exchange with home about another table, because requests to that table stay at home
+	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // a request to home, for another table whose requests stay at home
 	if c.note(home, true); c.at != 1 {
 		t.Errorf("at %d, after a request to another Region", c.at)
 	}

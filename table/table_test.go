@@ -163,7 +163,7 @@ func TestCheckReportsEveryMismatch(t *testing.T) {
 		spoil  func(*describing)
 		layout layout.Layout
 		fatal  bool
-		want   string // expected error; empty if the table fits the layout
+		want   string // text of the expected problem; empty if the table fits the layout
 		about  string
 	}{
 		{name: "nothing", spoil: func(*describing) {}},

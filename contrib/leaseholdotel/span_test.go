@@ -200,7 +200,7 @@ func TestFailedCommitShowsItsError(t *testing.T) {
 	})
 }
 
-func TestHeldTimeOfLostLockIsCountedOnce(t *testing.T) {
+func TestReleaseOfLostLockAddsNoSecondHoldSpan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

@@ -17,7 +17,7 @@ import (
 
 // The processes at the gate and of the watchdog do little. The initialization of the SDK
 // and other packages would cost several times as much as their work.
-func TestGateAndWatchdogDoNotInitializeSDK(t *testing.T) {
+func TestGateAndWatchdogInitializeFewPackagesAndNoSDK(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

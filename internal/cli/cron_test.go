@@ -169,7 +169,7 @@ func TestQuietSuppressesMessageAboutLocalStore(t *testing.T) {
 	loud.said("no table: using ")
 }
 
-func TestExitCodeForHeldKeyIsNeverThatOfCMDOnAnyTable(t *testing.T) {
+func TestHeldKeyExitsWith75OrChosenCodeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "timeout", "0.1", "sleep", "5").ends(124)

@@ -101,7 +101,7 @@ func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 	var want strings.Builder
 	for hour := range 4 {
 		at := first.Add(time.Duration(hour) * time.Hour).Unix()
-		if hour != 2 { // the second half past two, which must be skipped, is also in hour 2
+		if hour != 2 { // the run two hours later comes at the second half past two, and must be skipped
 			fmt.Fprintln(&want, at)
 		}
 		p := processOf(t, dir, append(env, fmt.Sprintf("AT=%d", at)), "sh", "-c", lines[0])

@@ -269,7 +269,7 @@ func TestDoctorEndsIfOutputReaderIsGone(t *testing.T) {
 	}
 }
 
-func TestDoctorEndsIfServerNeverAnswers(t *testing.T) {
+func TestDoctorEndsIfNoServerAnswers(t *testing.T) {
 	t.Parallel()
 	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+noServer)
 	lines := doctor(t, env, 2)

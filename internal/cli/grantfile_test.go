@@ -17,7 +17,7 @@ import (
 )
 
 // The commands run with -v, which would show each request.
-func TestInvalidGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
+func TestNonRegularGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
 	dir, env := tableEnv(t)

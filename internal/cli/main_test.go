@@ -74,8 +74,8 @@ func alone() invocation.Env {
 	return env
 }
 
-// leakChecked wraps a testing.M for goleak.VerifyTestMain, for a test main that calls
-// os.Exit itself.
+// leakChecked runs the tests and then looks for leaked goroutines, as goleak.VerifyTestMain
+// does. It is for a test main that calls os.Exit itself.
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
@@ -144,7 +144,8 @@ func bare(dir string) []string {
 	}
 }
 
-// newStoreFile creates the file of a local store and its directory, so that commands find it and do not say that they have created it.
+// newStoreFile creates the file of a local store and its directory, so that commands find it
+// and do not say that they have created it.
 func newStoreFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -76,7 +76,7 @@ func TestMaxSkewIsRejectedWhereItCannotWork(t *testing.T) {
 	}
 }
 
-func TestLeaseTooCloseToMaxSkewIsRejected(t *testing.T) {
+func TestLeaseTooCloseToMaxSkewIsRejectedWithAdviceThatWorks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, does string

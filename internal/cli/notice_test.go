@@ -26,7 +26,7 @@ func TestCommandsReportThatTheyUseDefaultLocalStore(t *testing.T) {
 	}
 }
 
-func TestDoctorReportsDefaultLocalStoreInTable(t *testing.T) {
+func TestDoctorReportsDefaultLocalStoreOnlyOnStdout(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, dir, bare(dir), "doctor")

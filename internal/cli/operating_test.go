@@ -112,7 +112,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-func TestOperatorsPageListsEveryMessage(t *testing.T) {
+func TestOperatorsPageListsExactlyMessagesOfCommand(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operating.md")
 	if err != nil {

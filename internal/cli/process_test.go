@@ -156,7 +156,7 @@ func isDead(pid int) bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// dead checks that the process is dead, and reports the error otherwise if it is not.
+// dead fails the test with the message otherwise unless the process is dead.
 func dead(t *testing.T, pid int, otherwise string) {
 	t.Helper()
 	if !isDead(pid) {
@@ -229,7 +229,7 @@ func TestLockedMetricsFileDoesNotDelayRunOnAnyTable(t *testing.T) {
 	p.said("the metrics could not be written to m.prom: ")
 }
 
-func TestSuggestedCommandOmitsEscapeSequencesOnAnyTable(t *testing.T) {
+func TestSuggestedCommandQuotesEscapeSequencesOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skipf("not every sh reads $'...' yet: %v", err)
@@ -281,12 +281,12 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.signal(syscall.SIGUSR1) // has no effect: the process at the gate is still leasehold, which ignores this signal
+	p.signal(syscall.SIGUSR1) // must be held back for CMD: the process at the gate is still leasehold, which would ignore this signal
 	p.ends(128 + int(syscall.SIGUSR1))
 }
 
 // The test compares CMD with the same program started without leasehold.
-func TestCMDStartsInSameEnvironmentAsWithoutRunOnAnyTable(t *testing.T) {
+func TestCMDStartsAsWithoutLeaseholdOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process was started with is read in /proc")

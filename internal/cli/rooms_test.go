@@ -11,7 +11,7 @@ import (
 
 // Code that two packages of commands share belongs in a package below both, where a
 // newcomer finds it. So no package of commands imports another.
-func TestCommandPackagesAreImportedOnlyByRootPackage(t *testing.T) {
+func TestCommandPackagesAreImportedOnlyByPackageCLI(t *testing.T) {
 	const commands = `"github.com/leasehold-go/leasehold/internal/cli/commands/`
 	known := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -142,8 +142,8 @@ func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 	}
 }
 
-// The command cannot write the grant to the file, and cannot release the key either, since
-// the server hangs.
+// The command cannot write the grant to standard output, which is full. It cannot release
+// the key either, since the server hangs.
 func TestAcquireEndsIfServerHangsBeforeGrantIsWritten(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)

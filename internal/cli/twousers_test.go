@@ -93,7 +93,7 @@ func TestRootDoesNotCreateStoreInHomeOfAnotherUser(t *testing.T) {
 
 // Without this check, any user who may start the set-UID program leasehold could run any
 // program with the rights of the file's owner.
-func TestSetUIDProgramRefusesToRunCMD(t *testing.T) {
+func TestSetUIDProgramRefusesEveryCommand(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can lend its rights")
 	}

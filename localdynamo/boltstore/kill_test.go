@@ -134,7 +134,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 	return stored(t, client, "a")
 }
 
-func TestKillDuringWriteLeavesNoPartialWrite(t *testing.T) {
+func TestKillDuringWriteLosesNoWriteAndLeavesNonePartial(t *testing.T) {
 	for kind := range writes {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -4,7 +4,7 @@ package main
 
 import "testing"
 
-func TestModelFailsIfAnySingleRuleIsRemoved(t *testing.T) {
+func TestModelsHoldAndFailIfAnySingleRuleIsRemoved(t *testing.T) {
 	more, err := moreBounds()
 	if err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ func TestProbesAnswerOnlyKnownPaths(t *testing.T) {
 	}
 }
 
-func TestProcessIsLiveUnlessRenewalIsOverdue(t *testing.T) {
+func TestProcessLeadsWhileTrustedAndIsLiveUnlessRenewalIsOverdue(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	const overdue = 6 * time.Second
 	for name, c := range map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSignalThatArrivesAfterGrantIsNotLost(t *testing.T) {
+func TestSignalTooLateToEndWaitIsNotLost(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
@@ -22,7 +22,7 @@ func TestSignalThatArrivesAfterGrantIsNotLost(t *testing.T) {
 }
 
 // A service manager sends its signals to CMD and to leasehold at the same moment.
-func TestSignalDuringExitOfCMDEndsNextWait(t *testing.T) {
+func TestSignalDuringExitOfCMDIsKeptForNextWait(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
 		told bool

@@ -50,7 +50,7 @@ func TestPageIsNotServedIfOneAddressIsInUse(t *testing.T) {
 	}
 }
 
-func TestPageOnWildcardAddressAcceptsIPAddressInURL(t *testing.T) {
+func TestPageOnWildcardAddressHasIPAddressInURL(t *testing.T) {
 	at, err := ForPage(t.Context(), "0.0.0.0:0", true)
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func watchRecorded(grace time.Duration) *recordedWatchdog {
 	return k
 }
 
-// order writes an order. The value at of the order trust is the time since the start.
+// order writes an order. For OrderTrust, at is the end of trust, counted from the start.
 func (k *recordedWatchdog) order(what string, at time.Duration) {
 	n := int64(dogGroup)
 	if what == OrderTrust {

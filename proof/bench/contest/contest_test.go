@@ -64,7 +64,7 @@ func TestContendersRunOrReportWhyNot(t *testing.T) {
 	}
 }
 
-func TestQuietContendersRunInSameBatch(t *testing.T) {
+func TestScenarioDeterminesWhichContendersShareBatch(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario

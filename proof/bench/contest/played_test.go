@@ -82,7 +82,7 @@ func TestContentionDetectsTwoHoldersAtOnce(t *testing.T) {
 	}
 }
 
-func TestArrivalsAreSameForAllContendersOfRound(t *testing.T) {
+func TestArrivalsAreSameForAllContendersAndDifferByRound(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0

@@ -260,7 +260,7 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTemplatesDescribeSameTableAsCreate(t *testing.T) {
+func TestTemplatesDescribeSameTableAsCreateAndProtectIt(t *testing.T) {
 	specs := map[string]table.Spec{
 		"as it comes":      {Name: "locks"},
 		"with a sort key":  {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},

@@ -69,7 +69,7 @@ func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
 
 // An owner's name can reverse the direction of the text after it, and a key can look like
 // another key.
-func TestPageShowsHostileTextWithoutRunningIt(t *testing.T) {
+func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 	const key, key2 = "job\u200b\u202egol", `job\u200b\u202egol`
 	s := newScene(t, "native")
 	p := s.ui("--allow-break")

@@ -204,7 +204,7 @@ func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
 	p.Wait(says("other", "held", next.token))
 }
 
-func TestPageShowsBannerAndFreezesLeasesWithoutServer(t *testing.T) {
+func TestPageWithoutAnswerShowsBannerAndHoldersAsUnknown(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	h := s.hold("job", "-l", "6s")

@@ -28,7 +28,7 @@ func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lo
 }
 
 // The test deletes the engine's own table and creates it again, as an operator's tool does.
-func TestLockOfDeletedTableIsTrustedUntilLeaseEnds(t *testing.T) {
+func TestHolderOfDeletedTableKeepsTrustAndNewTableGrantsLocks(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(7500 * time.Millisecond)
 		drop(t, s)

@@ -165,7 +165,7 @@ func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
 }
 
 // A worker is paused between its read and its write.
-func TestCrewDetectsWorkerThatWritesWithoutTokenCheck(t *testing.T) {
+func TestCrewDetectsWorkerThatWritesCounterWithoutCommit(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	at := place{File: t.TempDir() + "/locks.db"}

@@ -62,9 +62,9 @@ func TestFailureOfRegionsInTurnDoesNotLoseLocks(t *testing.T) {
 	}
 }
 
-// TestRegionOutageDoesNotLoseLocks has the machine to itself, because it counts how often
-// processes move away from a Region.
-func TestRegionOutageDoesNotLoseLocks(t *testing.T) {
+// TestOutageOfRegion has the machine to itself, because it counts how often processes move
+// away from a Region.
+func TestOutageOfRegion(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
 	t.Run("home flaps", regionThatFlapsIsLeftOnce)
@@ -170,7 +170,7 @@ func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
 	c := newCrew(t, "slow", g.direct)
-	for _, key := range keysOf(4) { // one key for each worker: only one of four workers could hold the same key
+	for _, key := range keysOf(4) { // a key for each worker: of four workers on one key, only one would hold it
 		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 20 * time.Second, Idle: true})
 	}
 	c.hold(4)

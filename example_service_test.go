@@ -72,7 +72,7 @@ func ExampleClient_Do() {
 
 // newLocks returns the client of one call, which runs in a process that has observed
 // nothing yet. MaxSkew bounds the error of this process's clock. So a call that died blocks
-// an account only for its lease.
+// an account only for its lease, and not until another client has observed it for that long.
 func newLocks(db leasehold.DB) (*leasehold.Client, error) {
 	return leasehold.New(db, leasehold.Config{Table: "locks", MaxSkew: time.Second})
 }

@@ -47,7 +47,7 @@ func endpointOf(r *http.Request) string {
 // wrapper of the client, which may leave out empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
-	if !ok || raw == nil || raw.Response == nil {
+	if !ok {
 		return nil
 	}
 	return &ForeignError{endpointOf(raw.Request), errors.New("its reply has no " + what)}

@@ -1,6 +1,7 @@
 package renewals
 
 import (
+	"cmp"
 	"container/heap"
 	"time"
 )
@@ -69,17 +70,11 @@ type line struct {
 }
 
 func byDue(a, b *Lease) bool {
-	if a.due.Equal(b.due) {
-		return a.number < b.number
-	}
-	return a.due.Before(b.due)
+	return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.number, b.number)) < 0
 }
 
 func byTrust(a, b *Lease) bool {
-	if a.ends.Equal(b.ends) {
-		return a.number < b.number
-	}
-	return a.ends.Before(b.ends)
+	return cmp.Or(a.ends.Compare(b.ends), cmp.Compare(a.number, b.number)) < 0
 }
 
 // first returns the first lease in line, or nil if there is none.

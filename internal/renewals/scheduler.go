@@ -282,15 +282,11 @@ func (q *Scheduler) setTimer(now time.Time) {
 	if q.choose() != nil && (at.IsZero() || q.next.Before(at)) {
 		at = q.next
 	}
-	switch {
-	case at.IsZero():
-		if q.timer != nil {
-			q.timer.Stop()
-		}
-	case q.timer == nil:
+	if q.timer != nil {
+		q.timer.Stop()
+	}
+	if !at.IsZero() {
 		q.timer = time.AfterFunc(at.Sub(now), q.tick)
-	default:
-		q.timer.Reset(at.Sub(now))
 	}
 }
 

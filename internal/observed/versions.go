@@ -80,8 +80,13 @@ func (v *Versions) Note(key protocol.Key, o Version) Version {
 		if before.Grant == o.Grant || before.ID == o.ID {
 			o.Granted = before.Granted
 		}
+		v.remove(before)
 	}
-	v.put(key, o)
+	e := &entry{key: key, Version: o}
+	v.byKey[key] = e
+	if v.pins[key] == 0 {
+		v.rest(e)
+	}
 	return o
 }
 
@@ -91,18 +96,6 @@ func (v *Versions) Forget(key protocol.Key) {
 	defer v.mu.Unlock()
 	if e := v.byKey[key]; e != nil {
 		v.remove(e)
-	}
-}
-
-// put stores o as the newest version. The caller must hold v.mu.
-func (v *Versions) put(key protocol.Key, o Version) {
-	if before := v.byKey[key]; before != nil {
-		v.remove(before)
-	}
-	e := &entry{key: key, Version: o}
-	v.byKey[key] = e
-	if v.pins[key] == 0 {
-		v.rest(e)
 	}
 }
 

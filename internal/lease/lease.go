@@ -89,7 +89,6 @@ const (
 type Report struct {
 	Requests  int
 	Took      time.Duration
-	Item      protocol.Item // for Renewed: the record in the reply; nil if only a later reply showed that the attempt was applied
 	Remaining time.Duration // for Failed: how much longer the lease is trusted
 	Err       error         // for Failed: the error of the attempt
 	Throttled bool          // for Failed: the attempt was throttled, or in conflict with a transaction
@@ -209,15 +208,14 @@ func (l *Lease) Look() {
 		return
 	}
 	now := l.c.Now()
-	if remaining := now.Remaining(l.until); remaining > 0 {
+	if !l.hasRunOut(now) {
+		next := now.Remaining(l.until)
+		if next <= 0 { // the lease is trusted through an outage
+			next = l.timing.Every
+		}
 		// After a suspend of the machine, the timer would fire too late if it were not set
 		// again.
-		l.expiry.Reset(remaining)
-		l.mu.Unlock()
-		return
-	}
-	if l.throughOutage(now) {
-		l.expiry.Reset(l.timing.Every)
+		l.expiry.Reset(next)
 		l.mu.Unlock()
 		return
 	}
@@ -281,14 +279,7 @@ func (l *Lease) Cause() error {
 func (l *Lease) Over() <-chan struct{} { return l.over }
 
 // IsOver reports whether trust has ended, without reading the clock.
-func (l *Lease) IsOver() bool {
-	select {
-	case <-l.over:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Lease) IsOver() bool { return l.Cause() != nil }
 
 // Orphaned reports whether the lease has a parent whose trust has ended.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }

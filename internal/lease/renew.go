@@ -47,7 +47,7 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 			}
 			return last
 		}
-		r := l.try(ctx, ch, l.unlockOnce(l.lockWrites()))
+		r := l.try(ctx, ch, l.lockWrites())
 		unknown = unknown || r.Outcome == attempts.Unanswered
 		switch r.Outcome {
 		case attempts.Applied:
@@ -74,7 +74,7 @@ func (l *Lease) ByHand() {
 	if !l.enter(context.Background()) {
 		return
 	}
-	defer l.leave()
+	defer l.renews.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.manual = true
@@ -83,7 +83,7 @@ func (l *Lease) ByHand() {
 	}
 }
 
-// enter locks out other renewals until leave is called. It returns false if ctx or the
+// enter locks out other renewals until l.renews is unlocked. It returns false if ctx or the
 // trust has ended.
 func (l *Lease) enter(ctx context.Context) bool {
 	if ctx.Err() != nil || l.IsOver() {
@@ -96,17 +96,6 @@ func (l *Lease) enter(ctx context.Context) bool {
 	case <-l.over:
 	}
 	return false
-}
-
-func (l *Lease) leave() { l.renews.Unlock() }
-
-// unlockOnce returns a function that lets transactions and other renewals write the record
-// again. Only its first call has an effect.
-func (l *Lease) unlockOnce(leave func()) (end func()) {
-	return sync.OnceFunc(func() {
-		leave()
-		l.leave()
-	})
 }
 
 // lockWrites waits until no transaction that names the record is in flight, because a
@@ -148,12 +137,12 @@ func (l *Lease) due() renewals.Outcome {
 		l.c.Scheduler.Waits(l.renewal)
 		leave = l.lockWrites()
 	}
-	unlock := l.unlockOnce(leave)
 	if l.isManual() { // the lease has become manual meanwhile
-		unlock()
+		leave()
+		l.renews.Unlock()
 		return renewals.Over
 	}
-	return outcomeOf(l.try(l.terms.Values, Changes{}, unlock))
+	return outcomeOf(l.try(l.terms.Values, Changes{}, leave))
 }
 
 func (l *Lease) isManual() bool {
@@ -178,9 +167,14 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 }
 
 // try sends one renewal. If it is applied, the trust counts from when it was sent. If it is
-// rejected, the lease has ended and the error is the cause. try calls unlock before it
-// calls Lost, Renewed or Failed of the Holder, because these may end the lease.
-func (l *Lease) try(ctx context.Context, ch Changes, unlock func()) attempts.Result[Attempt] {
+// rejected, the lease has ended and the error is the cause. The caller has locked out other
+// renewals, and transactions until leave is called. try lets both write the record again
+// before it calls Lost, Renewed or Failed of the Holder, because these may end the lease.
+func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Result[Attempt] {
+	unlock := sync.OnceFunc(func() {
+		leave()
+		l.renews.Unlock()
+	})
 	defer unlock()
 	ctx = context.WithoutCancel(ctx)
 	report := Report{Requests: 1 + l.settleByReading(ctx)}
@@ -204,9 +198,6 @@ func (l *Lease) try(ctx context.Context, ch Changes, unlock func()) attempts.Res
 			return l.rejected(r)
 		}
 		l.extend(r.Attempt, record)
-		if !r.Earlier {
-			report.Item = r.Item
-		}
 	case attempts.Rejected:
 		unlock()
 		l.holder.Lost(Loss{Reason: Gone, Item: r.Item})
@@ -292,17 +283,11 @@ func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 // extend records an attempt that was applied: the trust now counts from when it was sent.
 // Trust that has ended is not restored.
 func (l *Lease) extend(a Attempt, record protocol.Record) {
-	if l.recordApplied(a, record) {
-		l.holder.Extended()
-	}
-}
-
-func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	now := l.c.Now()
 	if l.cause != nil || l.hasRunOut(now) {
-		return false // Look will report the end
+		l.mu.Unlock()
+		return // Look will report the end
 	}
 	l.timing = l.timing.Scaled(a.Lease)
 	l.until = l.trustedFrom(l.timing, a)
@@ -316,7 +301,8 @@ func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	if l.renewal != nil {
 		l.c.Scheduler.Renewed(l.renewal, l.timing.times(), now.Mono-a.Sent.Mono, now.Remaining(l.until))
 	}
-	return true
+	l.mu.Unlock()
+	l.holder.Extended()
 }
 
 // reset sets the timers according to the remaining trust. The caller must hold l.mu, and

@@ -1,4 +1,4 @@
 package liveness
 
 // Sessions returns how many sessions are remembered.
-func (o *Observer) Sessions() int { return len(o.sessions.byID) }
+func (o *Observer) Sessions() int { return len(o.sessions) }

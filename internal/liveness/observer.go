@@ -1,6 +1,7 @@
 package liveness
 
 import (
+	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/core"
@@ -15,11 +16,15 @@ type Observer struct {
 	*core.Env
 	Records *observed.Versions
 
-	sessions sessions
+	mu       sync.Mutex // guards the fields below
+	sessions map[string]*Session
+	many     int // number of sessions at which unused ones are dropped
 }
 
 // New returns an Observer that has observed nothing.
-func New(env *core.Env) *Observer { return &Observer{Env: env, Records: observed.New(env.Memory)} }
+func New(env *core.Env) *Observer {
+	return &Observer{Env: env, Records: observed.New(env.Memory), sessions: map[string]*Session{}}
+}
 
 // Observe records that a reply has shown item as the record of key at now. item is nil if
 // there is no record. Observe returns nil if the key is free.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -17,11 +16,10 @@ import (
 // Session is another client's session. All goroutines that wait for one of its locks share
 // the Session, and each reading of its row.
 type Session struct {
-	o     *Observer
-	proto protocol.Native
-	key   protocol.Key
-	used  time.Duration  // monotonic time when a caller last asked for the session; guarded by sessions.mu
-	busy  ctxmutex.Mutex // held to read or write the row; guards the fields below
+	o    *Observer
+	key  protocol.Key
+	used time.Duration  // monotonic time when a caller last asked for the session; guarded by o.mu
+	busy ctxmutex.Mutex // held to read or write the row; guards the fields below
 
 	readAt time.Duration   // monotonic time when the row was last read
 	known  bool            // the row could be decoded when it was last read
@@ -30,17 +28,10 @@ type Session struct {
 	deadAt time.Duration   // monotonic time when the session may be marked dead if it is not renewed
 }
 
-// sessions are the sessions that an observer knows. If there are many, the observer drops
-// the sessions that no caller has asked for in a while. A session's row is quickly read
-// again.
-type sessions struct {
-	mu   sync.Mutex
-	byID map[string]*Session
-	many int // number of sessions at which unused ones are dropped
-}
-
-// With fewer than fewSessions sessions, none is dropped. A session that was asked for within
-// keepSession is always kept: waiters and observers of elections ask once every PollMax.
+// If there are many sessions, an observer drops those that no caller has asked for in a
+// while. A session's row is quickly read again. With fewer than fewSessions sessions, none
+// is dropped. A session that was asked for within keepSession is always kept: waiters and
+// observers of elections ask once every PollMax.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -48,21 +39,17 @@ const (
 
 // SessionOf returns the session that is renewed instead of r, or nil if there is none.
 func (o *Observer) SessionOf(r protocol.Record) *Session {
-	proto := o.Native
-	if proto == nil || r.Session == "" {
+	if o.Native == nil || r.Session == "" {
 		return nil
 	}
 	now := o.Now().Mono
-	o.sessions.mu.Lock()
-	defer o.sessions.mu.Unlock()
-	s := o.sessions.byID[r.Session]
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.sessions[r.Session]
 	if s == nil {
-		o.sessions.dropUnused(durations.Less(now, max(keepSession, durations.Times(o.PollMax, 2))))
-		s = &Session{o: o, proto: proto, key: proto.SessionKey(r.Session), busy: ctxmutex.New()}
-		if o.sessions.byID == nil {
-			o.sessions.byID = map[string]*Session{}
-		}
-		o.sessions.byID[r.Session] = s
+		o.dropUnused(durations.Less(now, max(keepSession, durations.Times(o.PollMax, 2))))
+		s = &Session{o: o, key: o.Native.SessionKey(r.Session), busy: ctxmutex.New()}
+		o.sessions[r.Session] = s
 	}
 	s.used = now
 	return s
@@ -70,13 +57,13 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 
 // dropUnused drops the sessions that no caller has asked for since the monotonic time
 // before. It does so each time the number of sessions has doubled. The caller must hold
-// ss.mu.
-func (ss *sessions) dropUnused(before time.Duration) {
-	if len(ss.byID) < max(ss.many, fewSessions) {
+// o.mu.
+func (o *Observer) dropUnused(before time.Duration) {
+	if len(o.sessions) < max(o.many, fewSessions) {
 		return
 	}
-	maps.DeleteFunc(ss.byID, func(_ string, s *Session) bool { return s.used < before })
-	ss.many = 2 * len(ss.byID)
+	maps.DeleteFunc(o.sessions, func(_ string, s *Session) bool { return s.used < before })
+	o.many = 2 * len(o.sessions)
 }
 
 // enter waits until no other goroutine reads or writes the row. It returns an error if ctx
@@ -112,7 +99,7 @@ func (s *Session) observe(item protocol.Item) error {
 	wall, now := s.o.Wall(), s.o.Now()
 	before, watched := s.record.Version, s.known
 	s.known, s.readAt = true, now.Mono
-	row, err := SessionRow(s.proto, item, s.o.Lease)
+	row, err := SessionRow(s.o.Native, item, s.o.Lease)
 	if err != nil {
 		s.known = false // not known, so that the next caller reads the row again, and gets the error, too
 		return s.o.Errors.Unreadable(s.key, item, err)
@@ -159,7 +146,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 		Key: s.key,
 		Next: func() (attempts.Version, *protocol.Write) {
 			version := protocol.NewVersion()
-			return attempts.Version(version), s.proto.Session().Break(s.record, protocol.Break{Version: version, Expires: s.o.DeadExpires()})
+			return attempts.Version(version), s.o.Native.Session().Break(s.record, protocol.Break{Version: version, Expires: s.o.DeadExpires()})
 		},
 	})
 	switch r.Outcome {

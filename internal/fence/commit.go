@@ -35,10 +35,10 @@ type Locks interface {
 type Commit struct {
 	env    *core.Env
 	locks  Locks
-	token  token
 	writes *request // request with the writes and the guards
 	guards *request // request with the guards alone
 
+	began      decide.Instant // when the idempotency token was first used
 	requests   int
 	unanswered bool // at least one request got no answer
 
@@ -53,15 +53,9 @@ type Result struct {
 	Step     decide.Step                // Committed, NotHeld, Cancelled, Rejected, GiveUp or Doubtful
 	Err      error                      // error of the last request; if Cancelled, error of the request whose writes failed
 	Writes   []types.CancellationReason // if Cancelled, one reason for each write
-	Failed   []FailedGuard              // if NotHeld, the guards that failed, at least one
+	Failed   map[int]protocol.Item      // if NotHeld, the guards that failed, at least one; see failedGuards
 	Requests int
 	Took     time.Duration
-}
-
-// FailedGuard is a guard that failed.
-type FailedGuard struct {
-	Guard int           // index of the failed guard in the list of guards
-	Item  protocol.Item // the item whose condition failed; nil if there is no item, or if the engine does not return it
 }
 
 // New prepares a commit of writes. ends are sent with the writes: for each lock, its guard
@@ -72,18 +66,15 @@ func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteI
 	form := func(items []types.TransactWriteItem) *request {
 		return &request{in: &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: aws.String(id)}, guards: len(guards)}
 	}
-	return &Commit{
-		env: env, locks: locks, token: token{env: env},
-		writes: form(slices.Concat(writes, ends)), guards: form(guards),
-	}
+	return &Commit{env: env, locks: locks, writes: form(slices.Concat(writes, ends)), guards: form(guards)}
 }
 
 // Run sends the transaction until its outcome is known, or can never be known. After ctx
 // has ended, Run returns once the request in flight has ended. It must be called only once.
 func (c *Commit) Run(ctx context.Context) Result {
-	c.token.since = c.env.Now()
+	c.began = c.env.Now()
 	r := c.run(ctx)
-	r.Requests, r.Took = c.requests, c.env.Now().Mono-c.token.since.Mono
+	r.Requests, r.Took = c.requests, c.env.Now().Mono-c.began.Mono
 	return r
 }
 
@@ -113,7 +104,7 @@ func (c *Commit) run(ctx context.Context) Result {
 			c.env.Requests.Pause(ctx, &pauses)
 		}
 		last.Step = decide.NextCommit(reply, decide.Course{
-			Stage: stage, Unanswered: c.unanswered, Trusted: c.locks.Trusted(), Stopped: ctx.Err() != nil || c.token.isOld(),
+			Stage: stage, Unanswered: c.unanswered, Trusted: c.locks.Trusted(), Stopped: ctx.Err() != nil || c.isTokenOld(),
 		})
 		switch last.Step {
 		case decide.Again:
@@ -129,10 +120,13 @@ func (c *Commit) run(ctx context.Context) Result {
 	}
 }
 
-func failedGuards(reply decide.CommitReply, guards int) []FailedGuard {
-	failed := make([]FailedGuard, len(reply.Failed))
-	for i, guard := range reply.Failed {
-		failed[i] = FailedGuard{Guard: guard, Item: reply.Reasons[len(reply.Reasons)-guards+guard].Item}
+// failedGuards returns the items that failed the conditions of guards, by the index of the
+// guard in the list of guards. An item is nil if there is none, or if the engine does not
+// return it.
+func failedGuards(reply decide.CommitReply, guards int) map[int]protocol.Item {
+	failed := make(map[int]protocol.Item, len(reply.Failed))
+	for _, guard := range reply.Failed {
+		failed[guard] = reply.Reasons[len(reply.Reasons)-guards+guard].Item
 	}
 	return failed
 }
@@ -148,7 +142,7 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	read := sync.OnceFunc(func() { close(inFlight) })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempts.Limit)
 	defer cancel()
-	reply, err := r.send(ctx, c.env.Requests, &c.token, read)
+	reply, err := r.send(ctx, c, read)
 	c.requests++
 	c.unanswered = c.unanswered || reply.Effect == decide.Unknown
 	c.answered(err)

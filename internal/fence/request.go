@@ -12,8 +12,6 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
@@ -25,15 +23,15 @@ type request struct {
 	body   []byte // body of the first attempt
 }
 
-// send sends the request once. read is called when the SDK has read the caller's
-// values.
-func (r *request) send(ctx context.Context, s *attempts.Sender, t *token, read func()) (decide.CommitReply, error) {
-	err := s.Commit(ctx, r.in, r.inTheSameBytes(read), t.checkWhenSigned)
+// send sends the request once, for the commit c. read is called when the SDK has read the
+// caller's values.
+func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.CommitReply, error) {
+	err := c.env.Requests.Commit(ctx, r.in, r.inTheSameBytes(read), c.checkWhenSigned)
 	if errors.Is(err, errTokenOld) {
 		return decide.CommitReply{Effect: decide.NotApplied, Cause: decide.Unreachable}, err
 	}
 	reply := decide.ClassifyCommit(err, len(r.in.TransactItems), r.guards)
-	reply.Cause, err = s.CauseOf(reply.Cause, err)
+	reply.Cause, err = c.env.Requests.CauseOf(reply.Cause, err)
 	return reply, err
 }
 
@@ -76,21 +74,15 @@ const tokenUse = 5 * time.Minute
 // errTokenOld is the error of a request that was not sent because it was signed too late.
 var errTokenOld = errors.New("this request was not sent: its idempotency token is more than five minutes old")
 
-// token is the idempotency token of a commit.
-type token struct {
-	since decide.Instant // when the token was first used
-	env   *core.Env
-}
-
-// isOld reports whether DynamoDB may soon forget the token.
-func (t *token) isOld() bool { return t.env.Now().Since(t.since) >= tokenUse }
+// isTokenOld reports whether DynamoDB may soon forget the commit's idempotency token.
+func (c *Commit) isTokenOld() bool { return c.env.Now().Since(c.began) >= tokenUse }
 
 // checkWhenSigned makes the SDK check the token's age right after it has signed a request.
 // After a pause, a process may sign a request long after it decided to send it. DynamoDB
 // accepts a request for five minutes after it was signed.
-func (t *token) checkWhenSigned(o *dynamodb.Options) {
+func (c *Commit) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
-		if t.isOld() {
+		if c.isTokenOld() {
 			return middleware.FinalizeOutput{}, middleware.Metadata{}, errTokenOld
 		}
 		return next.HandleFinalize(ctx, in)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -88,12 +89,12 @@ func (t *transaction) errorOf(r fence.Result) error {
 // loss of the first of them.
 func (t *transaction) lost(r fence.Result) error {
 	shown := map[*row]protocol.Item{}
-	for _, f := range r.Failed {
-		row := t.rows[f.Guard]
-		if f.Item == nil { // the row is missing, or the engine does not return it
-			f.Item, _ = t.c.Requests.Read(context.WithoutCancel(t.ctx), row.key)
+	for _, guard := range slices.Sorted(maps.Keys(r.Failed)) {
+		row, item := t.rows[guard], r.Failed[guard]
+		if item == nil { // the row is missing, or the engine does not return it
+			item, _ = t.c.Requests.Read(context.WithoutCancel(t.ctx), row.key)
 		}
-		shown[row] = f.Item
+		shown[row] = item
 	}
 	t.losses = loseBy(shown, t.holds, r.Err, func(h *Lock) error {
 		if !h.lease.IsOver() {

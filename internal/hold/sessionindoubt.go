@@ -2,7 +2,6 @@ package hold
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -16,12 +15,9 @@ import (
 // client checks the key for as long as it remembers one of the attempts. All attempts for a
 // key share one keyInDoubt.
 type keyInDoubt struct {
-	c   *Holds
-	s   *session
-	key protocol.Key
-
-	mu    sync.Mutex // guards the fields below; never held across I/O
-	pause time.Duration
+	s     *session
+	key   protocol.Key
+	pause time.Duration // guarded by s.mu, as is the timer
 	timer *time.Timer
 }
 
@@ -32,74 +28,57 @@ const (
 	longestPause = 2 * time.Minute
 )
 
-// CheckSoon makes sure that attempts for key that were given up do not block the key.
+// CheckSoon makes sure that attempts for key that were given up do not block the key. It
+// has the key checked soon, and then less and less often.
 func (c *Holds) CheckSoon(key protocol.Key) {
 	s := c.session.Load()
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	u := s.inDoubt[key]
 	if u == nil {
-		u = &keyInDoubt{c: c, s: s, key: key}
+		u = &keyInDoubt{s: s, key: key}
+		u.timer = time.AfterFunc(firstPause, u.due)
 		s.inDoubt[key] = u
 	}
-	s.mu.Unlock()
-	u.checkSoon()
-}
-
-// checkSoon checks the key soon, and then less and less often.
-func (u *keyInDoubt) checkSoon() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	u.pause = firstPause
-	if u.timer == nil {
-		u.timer = time.AfterFunc(u.pause, u.due)
-	} else {
-		u.timer.Reset(u.pause)
-	}
+	u.timer.Reset(firstPause)
 }
 
 // due checks the key, and sets the timer for the next check if an attempt may still be
 // applied. It does nothing once the session has ended, as that frees the session's keys.
 func (u *keyInDoubt) due() {
-	if u.s.lease.Ended() != nil || !u.c.Enter() {
+	c := u.s.c
+	if u.s.lease.Ended() != nil || !c.Enter() {
 		return
 	}
-	defer u.c.Leave()
-	if free := u.check(); free && u.isOver() {
-		return
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.pause = min(durations.Times(u.pause, 2), longestPause)
-	u.timer.Reset(u.pause)
-}
-
-// isOver reports whether the key need not be checked, because no attempt for it is
-// remembered.
-func (u *keyInDoubt) isOver() bool {
+	defer c.Leave()
+	free := u.check()
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
-	if u.c.keys.InDoubt.Any(u.key, u.c.Now().Mono) {
-		return false
+	if free && !c.keys.InDoubt.Any(u.key, c.Now().Mono) {
+		delete(u.s.inDoubt, u.key)
+		return
 	}
-	delete(u.s.inDoubt, u.key)
-	return true
+	u.pause = min(durations.Times(u.pause, 2), longestPause)
+	u.timer.Reset(u.pause)
 }
 
 // check reads the record, and frees the key if one of the attempts holds it. It reports
 // whether none of the attempts holds the key now.
 func (u *keyInDoubt) check() (free bool) {
-	item, err := u.c.Requests.Read(context.Background(), u.key)
+	c := u.s.c
+	item, err := c.Requests.Read(context.Background(), u.key)
 	if err != nil {
 		return false
 	}
-	r, err := u.c.Decode(u.key, item)
-	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.keys.IsInDoubt(u.key, r.Version) {
+	r, err := c.Decode(u.key, item)
+	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !c.keys.IsInDoubt(u.key, r.Version) {
 		return true
 	}
 	hold := protocol.Hold{Key: u.key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
-	reply := u.c.Requests.Write(context.Background(), u.c.keys.Freeing(u.c.Proto, hold, u.c.DeletesByDefault), attempts.Limit)
+	reply := c.Requests.Write(context.Background(), c.keys.Freeing(c.Proto, hold, c.DeletesByDefault), attempts.Limit)
 	return reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed
 }

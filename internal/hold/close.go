@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/inflight"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
@@ -86,24 +85,13 @@ func (cl *closer) freeAll(held, unfreed []*Lock) {
 			cl.freeOne(h)
 		}
 	}
-	if !waitForDo(patience, ofSession) {
+	if slices.ContainsFunc(ofSession, func(h *Lock) bool { return !h.waitForDo(patience) }) {
 		for _, h := range ofSession {
 			cl.freeOne(h)
 		}
 	}
 	cl.wg.Wait()
 	cl.failed(cl.c.closeSession(cl.limit, cl.busy))
-}
-
-// waitForDo waits until no function in Do works under any of the locks. It returns false if
-// until ends first.
-func waitForDo(until context.Context, held []*Lock) bool {
-	for _, h := range held {
-		if !h.waitForDo(until) {
-			return false
-		}
-	}
-	return true
 }
 
 // freeOne frees a lock once there is a slot for its request. If no function in Do works
@@ -133,18 +121,13 @@ func (cl *closer) freeOne(h *Lock) {
 func (cl *closer) free(h *Lock, leave func(), ok bool) {
 	if !ok {
 		h.end(core.ErrClosed)
-		cl.failed(cl.c.unreleased(h.key, attempts.Cause(cl.limit)))
+		cl.failed(cl.c.Errors.Failed("release", h.key, fmt.Errorf("nothing was sent, no time was left: %w", attempts.Cause(cl.limit))))
 		return
 	}
 	defer leave()
 	r := h.newRelease()
 	r.close, r.effort = true, cl.limiter.Effort(leave)
 	cl.failed(cl.c.releaseWithin(cl.limit, []*release{r})[0])
-}
-
-// unreleased returns the error of a lock whose release was not sent.
-func (c *Holds) unreleased(key protocol.Key, cause error) error {
-	return c.Errors.Failed("release", key, fmt.Errorf("nothing was sent, no time was left: %w", cause))
 }
 
 func (cl *closer) failed(err error) {

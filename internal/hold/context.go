@@ -37,20 +37,21 @@ func heldKeysOf(ctx context.Context) *heldKeys {
 // Of returns the lock of the given key that ctx belongs to. It returns nil if ctx belongs
 // to no lock of that key that is still held.
 func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
-	for h := heldKeysOf(ctx); h != nil; h = h.outer {
-		if h.by.c == c && h.by.key == key && h.by.Ended() == nil {
-			return h.by
-		}
-	}
-	return nil
+	return c.innermost(ctx, func(h *Lock) bool { return h.key == key })
 }
 
 // Above returns a lock that ctx belongs to, that is one of several acquired in sorted
 // order, and whose key comes after the given key in that order. It returns nil if no such
 // lock is still held.
 func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
+	return c.innermost(ctx, func(h *Lock) bool { return h.want.InOrder && h.key.Compare(key) > 0 })
+}
+
+// innermost returns the innermost lock of this client that ctx belongs to, that is still
+// held, and that fits. It returns nil if there is none.
+func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
-		if h.by.c == c && h.by.want.InOrder && h.by.key.Compare(key) > 0 && h.by.Ended() == nil {
+		if h.by.c == c && fits(h.by) && h.by.Ended() == nil {
 			return h.by
 		}
 	}

@@ -101,12 +101,7 @@ func (r *row) isIn(table *string, item protocol.Item) bool {
 		return false
 	}
 	schema := r.c.Proto.Schema()
-	for name := range own {
-		if _, ok := item[name]; !ok {
-			return false
-		}
-	}
-	return schema.KeyOf(item) == schema.KeyOf(own)
+	return schema.KeyOf(item) == schema.KeyOf(own) // no part of our own key is "", so that an item without a part does not match
 }
 
 // gone returns the reason for which, according to a record, the grant has ended. The reason

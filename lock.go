@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/hold"
+	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
 // Lock is one grant of one key. Its methods are safe for concurrent use, and cannot change
@@ -99,10 +100,10 @@ func newLock(c *Client) *Lock {
 func lockOf(h *hold.Handle) *Lock { return h.Of.(*Lock) }
 
 // warned converts the expiry warnings of a call. Each warning passes l to its function.
-func (l *Lock) warned(asked []warning) []hold.Warning {
-	warnings := make([]hold.Warning, len(asked))
+func (l *Lock) warned(asked []warning) []*lease.Warning {
+	warnings := make([]*lease.Warning, len(asked))
 	for i, w := range asked {
-		warnings[i] = hold.Warning{Left: w.left, Call: func() { w.fn(l) }}
+		warnings[i] = &lease.Warning{Left: w.left, Call: func() { w.fn(l) }}
 	}
 	return warnings
 }

@@ -28,12 +28,6 @@ type Handle struct {
 	warnings []*lease.Warning // guarded by h.mu
 }
 
-// Warning is a function that is called when less than Left of the trust remains.
-type Warning struct {
-	Left time.Duration
-	Call func()
-}
-
 // Lock returns the grant.
 func (l *Handle) Lock() *Lock { return l.h }
 
@@ -74,7 +68,7 @@ func (h *Lock) add(values context.Context, l *Handle) {
 }
 
 // Share adds l to the handles of a grant that already has other handles.
-func (h *Lock) Share(ctx context.Context, l *Handle, warnings []Warning) error {
+func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) error {
 	h.add(context.WithoutCancel(ctx), l)
 	err := h.Ended()
 	if err == nil && h.c.IsClosing() { // checked again, as Close may not have seen the new handle
@@ -102,9 +96,10 @@ func (h *Lock) dropHandle(l *Handle) {
 
 // warn starts the given warnings. The calling function must hold h.mu, unless no other
 // goroutine has the handle yet.
-func (l *Handle) warn(asked []Warning) {
-	for _, w := range asked {
-		l.warnings = append(l.warnings, l.h.lease.Warn(w.Left, w.Call))
+func (l *Handle) warn(warnings []*lease.Warning) {
+	l.warnings = warnings
+	for _, w := range warnings {
+		l.h.lease.Warn(w)
 	}
 }
 

@@ -45,7 +45,7 @@ type Lock struct {
 }
 
 // Hold begins to hold a grant. first is the handle of the call that acquired it.
-func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle, warnings []Warning) *Lock {
+func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle, warnings []*lease.Warning) *Lock {
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{
 		row: c.newRow(ctx, want.Key, c.Proto, g.Record), want: want,

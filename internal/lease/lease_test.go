@@ -663,7 +663,7 @@ func TestLeaseIsReadableBeforeStart(t *testing.T) {
 		"renewed": func(w *world) error { return w.renew(Changes{}) },
 		"warned of at once": func(w *world) error {
 			looked := make(chan error)
-			w.lease.Warn(math.MaxInt64, func() { looked <- w.lease.Ended() })
+			w.lease.Warn(&Warning{Left: math.MaxInt64, Call: func() { looked <- w.lease.Ended() }})
 			return <-looked
 		},
 	} {

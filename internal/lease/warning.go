@@ -10,22 +10,22 @@ import (
 // Warning is a function to call once each time the remaining trust falls to a limit. If the
 // lease is lost before the call, the function is called then.
 type Warning struct {
+	Left time.Duration
+	Call func()
+
 	l     *Lease
-	left  time.Duration
-	fn    func()
 	timer *time.Timer
-	given bool // the function has been called since the remaining trust was last greater than left
+	given bool // the function has been called since the remaining trust was last greater than Left
 }
 
-// Warn arranges for fn to be called, on a goroutine of its own, once the remaining trust is
-// at most left.
-func (l *Lease) Warn(left time.Duration, fn func()) *Warning {
+// Warn arranges for w.Call to be called, on a goroutine of its own, once the remaining trust
+// is at most w.Left.
+func (l *Lease) Warn(w *Warning) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w := &Warning{l: l, left: left, fn: fn}
-	w.timer = time.AfterFunc(durations.Less(l.remaining(), left), w.fired)
+	w.l = l
+	w.timer = time.AfterFunc(durations.Less(l.remaining(), w.Left), w.fired)
 	l.warnings = append(l.warnings, w)
-	return w
 }
 
 // Cancel ends the warning.
@@ -50,7 +50,7 @@ func (l *Lease) WarnOfLoss() {
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true
-		go w.fn()
+		go w.Call()
 	}
 }
 
@@ -62,8 +62,8 @@ func (w *Warning) fired() {
 	if w.l.cause != nil || !slices.Contains(w.l.warnings, w) {
 		return
 	}
-	if remaining := w.l.remaining(); remaining > w.left {
-		w.timer.Reset(durations.Less(remaining, w.left))
+	if remaining := w.l.remaining(); remaining > w.Left {
+		w.timer.Reset(durations.Less(remaining, w.Left))
 		return
 	}
 	w.give()
@@ -83,11 +83,11 @@ func (l *Lease) Rearm() {
 func (l *Lease) rearm() {
 	remaining := l.remaining()
 	for _, w := range l.warnings {
-		if remaining > w.left {
+		if remaining > w.Left {
 			w.given = false
 		}
 		if !w.given {
-			w.timer.Reset(durations.Less(remaining, w.left))
+			w.timer.Reset(durations.Less(remaining, w.Left))
 		}
 	}
 }

@@ -12,7 +12,7 @@ func TestWarningIsGivenOnceEachTimeTrustRunsLow(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
 		given := make(chan time.Duration, 10)
-		w.lease.Warn(5*time.Second, func() { given <- w.lease.Remaining() })
+		w.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { given <- w.lease.Remaining() }})
 		time.Sleep(15 * time.Second)
 		synctest.Wait()
 		if len(given) != 1 || <-given != 5*time.Second {
@@ -34,7 +34,7 @@ func TestWarningIsGivenAtOnceIfShorterLeaseLeavesTooLittle(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
 		var given atomic.Int32
-		w.lease.Warn(10*time.Second, func() { given.Add(1) })
+		w.lease.Warn(&Warning{Left: 10 * time.Second, Call: func() { given.Add(1) }})
 		if err := w.renew(Changes{Lease: 10 * time.Second}); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func TestWarningNotYetGivenIsGivenWhenLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		var given atomic.Int32
-		w.lease.Warn(5*time.Second, func() { given.Add(1) })
+		w.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { given.Add(1) }})
 		w.overwrite("another's")
 		_ = w.renew(Changes{})
 		synctest.Wait()
@@ -62,7 +62,7 @@ func TestWarningNotYetGivenIsGivenWhenLeaseIsLost(t *testing.T) {
 func TestExpiryWarningIsNotGivenForAReleasedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
-		w.lease.Warn(5*time.Second, func() { t.Error("given") })
+		w.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }})
 		w.end()
 		time.Sleep(time.Minute)
 	})
@@ -71,7 +71,9 @@ func TestExpiryWarningIsNotGivenForAReleasedLease(t *testing.T) {
 func TestCancelledWarningIsNotGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
-		w.lease.Warn(5*time.Second, func() { t.Error("given") }).Cancel()
+		cancelled := &Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }}
+		w.lease.Warn(cancelled)
+		cancelled.Cancel()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		w.lostBy(t, Expired)
@@ -85,7 +87,7 @@ func TestWarningOfChildLeaseFollowsTrustInParent(t *testing.T) {
 		child := newWorld(func(c *Leases, terms *Terms) { manual(c, terms); terms.Parent = parent.lease })
 		defer child.end()
 		var given atomic.Int32
-		child.lease.Warn(5*time.Second, func() { given.Add(1) })
+		child.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { given.Add(1) }})
 		time.Sleep(10 * time.Second)
 		if err := parent.renew(Changes{}); err != nil {
 			t.Fatal(err)

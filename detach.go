@@ -11,6 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/hold"
+	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
 // Grant is a detached lock as plain data, for another process. It can be resumed once. Its
@@ -88,41 +89,33 @@ func (l *Lock) Detach() (Grant, error) {
 		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")
 	}
 	d, err := l.h.Detach()
-	if err != nil {
-		return Grant{}, err
-	}
-	return Grant{
-		Table: l.c.cfg.Table, Key: d.Key, Owner: d.Owner, Token: d.Token, ID: d.Grant,
-		Versions: d.Versions, Lease: d.Lease, TrustedUntil: d.TrustedUntil,
-	}, nil
+	return Grant(d), err
 }
 
 // Resume resumes the grant that Lock.Detach returned, by one renewal. The error is ErrLost
 // if the key was taken over, or the grant resumed elsewhere. After ErrUnknownOutcome call
 // it again, on the same client.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
-	r := hold.Renewal{Lease: g.Lease}
+	ch := lease.Changes{Lease: g.Lease}
 	if err := noneNil(c, "resume", g.Key, opts); err != nil {
 		return nil, err
 	}
 	for _, o := range opts {
-		o.toRenew(&r)
+		o.toRenew(&ch)
 	}
-	key, err := c.checkGrant(g, r)
-	if err != nil {
+	var err error
+	if g.Key, err = c.checkGrant(g, ch); err != nil {
 		return nil, err
 	}
-	want := &request{Want: acquire.Want{Key: key, Timing: c.timing.Scaled(r.Lease), Delete: c.cfg.deletesByDefault()}}
-	h, err := c.holds.Resume(ctx, hold.Detached{
-		Key: key, Owner: g.Owner, Token: g.Token, Grant: g.ID, Versions: g.Versions, TrustedUntil: g.TrustedUntil,
-	}, want.wanted(c), r)
+	want := &request{Want: acquire.Want{Key: g.Key, Timing: c.timing.Scaled(ch.Lease), Delete: c.cfg.deletesByDefault()}}
+	h, err := c.holds.Resume(ctx, hold.Detached(g), want.wanted(c), ch)
 	if err != nil {
 		return nil, err
 	}
 	return lockOf(h.First()), nil
 }
 
-func (c *Client) checkGrant(g Grant, r hold.Renewal) (Key, error) {
+func (c *Client) checkGrant(g Grant, ch lease.Changes) (Key, error) {
 	var missing []string
 	for _, field := range []struct {
 		name string
@@ -134,7 +127,7 @@ func (c *Client) checkGrant(g Grant, r hold.Renewal) (Key, error) {
 		{"token", g.Token == 0},
 		{"id", g.ID == ""},
 		{"versions", len(g.Versions) == 0},
-		{"lease", r.Lease == 0},
+		{"lease", ch.Lease == 0},
 	} {
 		if field.lost {
 			missing = append(missing, field.name)
@@ -151,8 +144,8 @@ func (c *Client) checkGrant(g Grant, r hold.Renewal) (Key, error) {
 	if err != nil {
 		return key, err
 	}
-	if err := c.checkLease("resume", key, r.Lease); err != nil {
+	if err := c.checkLease("resume", key, ch.Lease); err != nil {
 		return key, err
 	}
-	return key, c.checkChanges("resume", key, r.Changes)
+	return key, c.checkChanges("resume", key, ch.Record)
 }

@@ -113,28 +113,28 @@ func (l *Lock) warned(asked []warning) []*lease.Warning {
 // ends.
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	c, h := l.c, l.h.Lock()
-	var r hold.Renewal
+	var ch lease.Changes
 	if err := noneNil(c, "renew", l.Key(), opts); err != nil {
 		return err
 	}
 	for _, o := range opts {
-		o.toRenew(&r)
+		o.toRenew(&ch)
 	}
 	if err := l.Err(); err != nil {
 		return err
 	}
-	if r.Lease != 0 {
+	if ch.Lease != 0 {
 		if h.UnderSession() {
 			return c.cfg.unsupported("WithLease together with SharedLease")
 		}
-		if err := c.checkLease("renew", l.Key(), r.Lease); err != nil {
+		if err := c.checkLease("renew", l.Key(), ch.Lease); err != nil {
 			return err
 		}
 	}
-	if err := c.checkChanges("renew", l.Key(), r.Changes); err != nil {
+	if err := c.checkChanges("renew", l.Key(), ch.Record); err != nil {
 		return err
 	}
-	return l.h.Renew(ctx, r)
+	return l.h.Renew(ctx, ch)
 }
 
 // Release frees the key. The lock's context ends before the write is sent. Release returns

@@ -9,6 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attribute"
 	"github.com/leasehold-go/leasehold/internal/hold"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -18,7 +19,7 @@ type AcquireOption interface{ toAcquire(*request) }
 // RenewOption is an option of Renew and Resume, and of calls that acquire.
 type RenewOption interface {
 	AcquireOption
-	toRenew(*hold.Renewal)
+	toRenew(*lease.Changes)
 }
 
 // ReleaseOption is an option of Release and CommitAndRelease.
@@ -126,7 +127,7 @@ func (d leaseOption) toAcquire(r *request) {
 	r.lease = time.Duration(d)
 	r.Timing = r.Timing.Scaled(r.lease)
 }
-func (d leaseOption) toRenew(r *hold.Renewal) { r.Lease = time.Duration(d) }
+func (d leaseOption) toRenew(ch *lease.Changes) { ch.Lease = time.Duration(d) }
 
 // WithLease overrides Config.Lease, at least 1 s. RenewEvery and Margin keep their ratio to
 // it. A Renew with a shorter lease shortens the trust as soon as it is sent, even if it is
@@ -135,9 +136,9 @@ func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
 type recordOption func(*protocol.Changes)
 
-func (f recordOption) toAcquire(r *request)    { f(&r.Changes) }
-func (f recordOption) toRenew(r *hold.Renewal) { f(&r.Changes) }
-func (f recordOption) toRelease(t *hold.Terms) { f(&t.Changes) }
+func (f recordOption) toAcquire(r *request)      { f(&r.Changes) }
+func (f recordOption) toRenew(ch *lease.Changes) { f(&ch.Record) }
+func (f recordOption) toRelease(t *hold.Terms)   { f(&t.Changes) }
 
 // WithAttributes sets top-level attributes of the record, and removes those that are nil.
 // Others stay, whatever client wrote them. Names that the layout uses are refused.

@@ -28,8 +28,8 @@ type Holds struct {
 
 	failing  failing
 	resumes  indoubt.Attempts[string] // unresolved attempts to resume a grant, by the grant's id
-	resuming resuming
-	result   error // error of the first Close, returned by later calls of Close
+	resuming sync.Map                 // a channel for each Resume in progress, by the grant's id; closed when that Resume has ended
+	result   error                    // error of the first Close, returned by later calls of Close
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	held    map[*Lock]int

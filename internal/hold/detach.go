@@ -4,22 +4,24 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Detached is a grant that a client has given up without releasing it.
+// Detached is a grant that a client has given up without releasing it. The root package's
+// Grant has the same fields.
 type Detached struct {
+	Table        string
 	Key          protocol.Key
 	Owner        string
 	Token        int64
-	Grant        string   // id of the grant
+	ID           string   // grant id
 	Versions     []string // versions that the record may show
 	Lease        time.Duration
 	TrustedUntil time.Time
@@ -36,7 +38,7 @@ func (l *Handle) Detach() (Detached, error) {
 		return Detached{}, err
 	}
 	if h.lease.RestsOnHandOver() && !l.isShared() {
-		if err := l.Renew(h.ctx, Renewal{}); err != nil { // Renew repeats the renewal until it is answered or the lock is no longer trusted
+		if err := l.Renew(h.ctx, lease.Changes{}); err != nil { // Renew repeats the renewal until it is answered or the lock is no longer trusted
 			return Detached{}, err
 		}
 	}
@@ -49,7 +51,7 @@ func (l *Handle) Detach() (Detached, error) {
 	}
 	h.passTurn()
 	return Detached{
-		Key: h.key, Owner: h.owner, Token: h.token, Grant: h.grant,
+		Table: h.c.Table, Key: h.key, Owner: h.owner, Token: h.token, ID: h.grant,
 		Versions: h.asHeld().Versions, Lease: h.lease.Duration(), TrustedUntil: until,
 	}, nil
 }
@@ -57,7 +59,7 @@ func (l *Handle) Detach() (Detached, error) {
 // Resume resumes a grant that was detached in this process or another. It renews the
 // grant, and repeats the renewal until that is answered. If ctx ends first, Resume may be
 // called again: the client remembers its attempts.
-func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Renewal) (*Lock, error) {
+func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, c.Errorf("resume", want.Key, "%w", attempts.Cause(ctx))
 	}
@@ -68,13 +70,13 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Re
 	var tried attempts.Sequence[releaseAttempt]
 	ctx, stop := c.UntilClosing(ctx)
 	defer stop()
-	end, ok := c.resuming.begin(ctx, d.Grant)
+	end, ok := c.beginResume(ctx, d.ID)
 	if !ok { // ctx has ended while another Resume, whose attempt has no answer yet, was in progress
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
 	}
 	var h *Lock
 	var err error
-	done, unknown := attempts.Outlive(ctx, c.Detach, &tried, func() { h, err = c.resume(ctx, d, want, r, &tried) })
+	done, unknown := attempts.Outlive(ctx, c.Detach, &tried, func() { h, err = c.resume(ctx, d, want, ch, &tried) })
 	if unknown != nil {
 		c.Detach(func() {
 			defer end()
@@ -118,40 +120,24 @@ func (c *Holds) isUnclaimed(h *Lock) bool {
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
 	h.passTurn()
-	c.resumes.Add(d.Grant, h.asHeld().Versions, c.Now().Mono)
+	c.resumes.Add(d.ID, h.asHeld().Versions, c.Now().Mono)
 }
 
-// resuming makes sure that only one Resume of a grant is in progress. Two of them could
-// each name the other's attempt in their conditions, and both would succeed. It is safe for
-// concurrent use.
-type resuming struct {
-	mu sync.Mutex
-	by map[string]chan struct{} // one channel for each Resume in progress, by id of the grant; closed when the Resume ends
-}
-
-// begin waits until no other Resume of the grant is in progress, and blocks others until
-// end is called. It returns false if ctx ends first.
-func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
+// beginResume waits until no other Resume of the grant is in progress, and blocks others
+// until end is called. It returns false if ctx ends first. Two of them could each name the
+// other's attempt in their conditions, and both would succeed.
+func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
+	own := make(chan struct{})
 	for {
-		r.mu.Lock()
-		other, busy := r.by[id]
+		other, busy := c.resuming.LoadOrStore(id, own)
 		if !busy {
-			if r.by == nil {
-				r.by = map[string]chan struct{}{}
-			}
-			own := make(chan struct{})
-			r.by[id] = own
-			r.mu.Unlock()
 			return func() {
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				delete(r.by, id)
+				c.resuming.Delete(id)
 				close(own)
 			}, true
 		}
-		r.mu.Unlock()
 		select {
-		case <-other:
+		case <-other.(chan struct{}):
 		case <-ctx.Done():
 			return nil, false
 		}
@@ -159,26 +145,23 @@ func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
 }
 
 // resume sends the renewal until it is answered.
-func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, r Renewal, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
-	of := row{c: c, key: want.Key, token: d.Token, proto: c.Proto, ctx: ctx}
-	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // versions of unanswered attempts of earlier calls
+func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
+	of := row{c: c, key: want.Key, owner: d.Owner, grant: d.ID, token: d.Token, proto: c.Proto, ctx: ctx}
+	earlier := c.resumes.Of(d.ID, c.Now().Mono) // versions of unanswered attempts of earlier calls
 	versions, _, err := of.narrow(ctx, ctx, slices.Concat(d.Versions, earlier), tried, decide.Never)
 	if err != nil {
 		return nil, c.UnknownOutcome("resume", want.Key, errors.Join(attempts.Cause(ctx), err))
 	}
-	defer func() { c.resumes.Add(d.Grant, tried.Versions(), c.Now().Mono) }()
+	defer func() { c.resumes.Add(d.ID, tried.Versions(), c.Now().Mono) }()
 	res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[releaseAttempt]{
 		Key: want.Key,
 		Next: func() (releaseAttempt, *protocol.Write) {
-			a := c.newAttempt(r.Lease)
-			return a, c.Proto.Renew(protocol.Hold{
-				Key: want.Key, Owner: d.Owner, Grants: []string{d.Grant}, Token: d.Token,
-				Versions: slices.Concat(versions, tried.Versions()),
-			}, protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: c.Wall(), Changes: r.Changes})
+			a := c.newAttempt(ch.Lease)
+			return a, of.Renewal(a.Attempt, slices.Concat(versions, tried.Versions()), ch.Record)
 		},
 		Within: want.Within(nil),
 		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
-			shown, err := c.Decode(want.Key, item)
+			shown, err := of.Decode(item)
 			a, ok := attempts.Find(sent, shown.Version)
 			return a, ok && err == nil && !shown.Released && !c.Now().Past(want.Timing.TrustedFrom(a.Sent))
 		},
@@ -212,13 +195,12 @@ func (c *Holds) notResumed(d Detached, want *acquire.Want, item protocol.Item) e
 	if now := c.Wall().Round(0); now.Before(lost.At) {
 		lost.At = now
 	}
-	if item == nil {
-		return c.Errors.Lost(lost)
+	var damage error
+	if item != nil {
+		var r protocol.Record
+		if r, damage = c.Decode(want.Key, item); damage == nil {
+			lost.Seen(r, d.ID)
+		}
 	}
-	r, err := c.Decode(want.Key, item)
-	if err != nil {
-		return errors.Join(c.Errors.Lost(lost), err)
-	}
-	lost.Seen(r, d.Grant)
-	return c.Errors.Lost(lost)
+	return attempts.Joined(c.Errors.Lost(lost), damage)
 }

@@ -16,30 +16,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Renewal contains the options of a call of Renew.
-type Renewal struct {
-	Lease   time.Duration // new duration of the lease; zero to keep the current one
-	Changes protocol.Changes
-}
-
 // Renew renews the lock now. It repeats the renewal until it is answered, or ctx or the
 // trust ends.
-func (l *Handle) Renew(ctx context.Context, r Renewal) error {
+func (l *Handle) Renew(ctx context.Context, ch lease.Changes) error {
 	h := l.h
 	if ctx.Err() != nil {
 		return h.c.Errorf("renew", h.key, "%w", attempts.Cause(ctx))
 	}
 	var err error
-	if _, unknown := attempts.Outlive(ctx, h.c.Detach, h.lease, func() { err = l.renewUntil(ctx, r) }); unknown != nil {
+	if _, unknown := attempts.Outlive(ctx, h.c.Detach, h.lease, func() { err = l.renewUntil(ctx, ch) }); unknown != nil {
 		return h.c.UnknownOutcome("renew", h.key, unknown)
 	}
 	return err
 }
 
 // renewUntil renews for a caller.
-func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
+func (l *Handle) renewUntil(ctx context.Context, ch lease.Changes) error {
 	h := l.h
-	unknown, err := h.lease.Renew(ctx, lease.Changes{Lease: r.Lease, Record: r.Changes})
+	unknown, err := h.lease.Renew(ctx, ch)
 	f := attempts.FailureOf(err)
 	switch {
 	case err == nil:

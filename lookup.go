@@ -259,10 +259,7 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	ctx, stop := c.env.UntilClosing(ctx)
 	defer stop()
 	f := forgetting{c: c, proto: c.env.Native, key: key, mark: protocol.Done(*r.Done)}
-	if _, unknown := attempts.Outlive(ctx, c.env.Detach, &f.tried, func() { err = f.run(ctx) }); unknown != nil {
-		return c.env.UnknownOutcome("forget", f.key, unknown)
-	}
-	return err
+	return c.env.Outlive(ctx, "forget", f.key, &f.tried, func() error { return f.run(ctx) })
 }
 
 // forgetting is the operation that removes one mark. It needs no version: it has succeeded

@@ -26,21 +26,18 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	told := make(chan error, 1)
 	var now attempts.Latest
 	now.Begin(&attempts.Sequence[attempts.Version]{}) // one request is sent even if ctx has ended
-	var err error
-	_, unknown := attempts.Outlive(ctx, c.Detach, &now, func() {
-		var maybe bool
-		if maybe, err = c.free(ctx, r, &now); maybe || err == nil {
+	err := c.Outlive(ctx, "break", key, &now, func() error {
+		maybe, err := c.free(ctx, r, &now)
+		if maybe || err == nil {
 			c.Detach(func() { told <- c.tell(ctx, r.Grant) })
 		}
+		return err
 	})
-	if unknown != nil {
-		return c.UnknownOutcome("break", key, unknown)
-	}
 	if err != nil {
 		return err
 	}
 	select {
-	case err = <-told:
+	case err := <-told:
 		return err
 	case <-ctx.Done():
 		return c.untold(key, attempts.Cause(ctx))

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -105,6 +106,17 @@ func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) er
 // that nothing was written.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
+}
+
+// Outlive runs write, which outlives its caller as attempts.Outlive says, and returns its
+// error. If limit ends while the outcome is not known, it returns the error of
+// UnknownOutcome.
+func (e *Env) Outlive(limit context.Context, op string, key protocol.Key, sent attempts.Sent, write func() error) error {
+	var err error
+	if _, unknown := attempts.Outlive(limit, e.Detach, sent, func() { err = write() }); unknown != nil {
+		return e.UnknownOutcome(op, key, unknown)
+	}
+	return err
 }
 
 // withoutLoss returns an error that reads like err but does not match ErrLost.

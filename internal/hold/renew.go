@@ -23,11 +23,7 @@ func (l *Handle) Renew(ctx context.Context, ch lease.Changes) error {
 	if ctx.Err() != nil {
 		return h.c.Errorf("renew", h.key, "%w", attempts.Cause(ctx))
 	}
-	var err error
-	if _, unknown := attempts.Outlive(ctx, h.c.Detach, h.lease, func() { err = l.renewUntil(ctx, ch) }); unknown != nil {
-		return h.c.UnknownOutcome("renew", h.key, unknown)
-	}
-	return err
+	return h.c.Outlive(ctx, "renew", h.key, h.lease, func() error { return l.renewUntil(ctx, ch) })
 }
 
 // renewUntil renews for a caller.

@@ -69,14 +69,12 @@ func (s *session) close(ctx context.Context) error {
 	if lost && why.SeenGone() {
 		return core.Public(cause) // the row no longer shows this session
 	}
-	var err error
-	if _, unknown := attempts.Outlive(limit, s.c.Detach, &s.marks, func() { err = s.mark(limit, !lost) }); unknown != nil {
-		return s.c.UnknownOutcome("release", s.key, unknown)
-	}
-	if lost {
+	return s.c.Outlive(limit, "release", s.key, &s.marks, func() error {
+		if err := s.mark(limit, !lost); !lost {
+			return err
+		}
 		return core.Public(cause)
-	}
-	return err
+	})
 }
 
 // mark marks the row dead once no transaction of this client names it. trusted reports

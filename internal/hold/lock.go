@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
@@ -31,17 +30,15 @@ type Lock struct {
 
 	committing ctxmutex.Mutex // held during each commit and the release, so that only one of them runs at a time
 
-	onAsked atomic.Pointer[func()] // called when the holder is asked to step down; nil if not registered
-
-	mu           sync.Mutex // guards the fields below; never held across I/O
-	handles      []*Handle
-	working      int           // number of functions in Do
-	idle         chan struct{} // closed when no function in Do is left; Close waits for it
-	lasted       time.Duration // how long the lock was trusted, set when the trust has ended
-	heldReported bool          // an event has already reported how long the lock was held
-	givenUp      bool          // true if a release has ended the trust; false after a loss, a Detach, or a Close that releases nothing
-	release      *release      // the last release that has begun
-	freeing      *freeing      // state that is used by one release at a time
+	mu      sync.Mutex // guards the fields below; never held across I/O
+	handles []*Handle
+	onAsked []func()      // called when the holder is asked to step down
+	working int           // number of functions in Do
+	idle    chan struct{} // closed when no function in Do is left; Close waits for it
+	lasted  time.Duration // how long the lock was trusted; 0 until the trust has ended, and once an event has reported it
+	givenUp bool          // true if a release has ended the trust; false after a loss, a Detach, or a Close that releases nothing
+	release *release      // the last release that has begun
+	freeing *freeing      // state that is used by one release at a time
 }
 
 // Hold begins to hold a grant. first is the handle of the call that acquired it.
@@ -211,11 +208,9 @@ func reportLosses(lost []*Lock) {
 func (h *Lock) held() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.heldReported {
-		return 0
-	}
-	h.heldReported = true
-	return h.lasted
+	lasted := h.lasted
+	h.lasted = 0
+	return lasted
 }
 
 // passTurn lets the next goroutine in the local queue acquire the key.

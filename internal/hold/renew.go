@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"sync"
 	"time"
 
@@ -57,8 +58,12 @@ func (h *Lock) Extended() {}
 // calls the functions that OnAsked has registered.
 func (h *Lock) Renewed(r lease.Report) {
 	if h.lease.Record().Asked == h.grant {
-		if asked := h.onAsked.Swap(nil); asked != nil {
-			(*asked)()
+		h.mu.Lock()
+		asked := h.onAsked
+		h.onAsked = nil
+		h.mu.Unlock()
+		for _, fn := range asked {
+			fn()
 		}
 	}
 	h.row.Renewed(r)
@@ -69,15 +74,9 @@ func (h *Lock) Renewed(r lease.Report) {
 // The request stays in the record, so a function that is registered later is called at the
 // next renewal.
 func (h *Lock) OnAsked(fn func()) {
-	for {
-		before, all := h.onAsked.Load(), fn
-		if before != nil {
-			all = func() { (*before)(); fn() }
-		}
-		if h.onAsked.CompareAndSwap(before, &all) {
-			return
-		}
-	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.onAsked = append(h.onAsked, fn)
 }
 
 // Renewal returns the write of attempt a.
@@ -148,12 +147,11 @@ func (f *failing) add(r *row, err error) {
 	f.attempts, f.logged, f.inEpisode = 0, time.Now(), true
 	f.mu.Unlock()
 
-	worst, remaining := r, time.Duration(0)
+	worst, remaining := r, time.Duration(math.MaxInt64)
 	now := r.c.Now()
-	first := true
 	for r := range locks {
-		if left := now.Remaining(r.lease.TrustedUntil()); first || left < remaining {
-			worst, remaining, first = r, left, false
+		if left := now.Remaining(r.lease.TrustedUntil()); left <= remaining {
+			worst, remaining = r, left
 		}
 	}
 	r.c.Log.LogAttrs(worst.ctx, slog.LevelWarn, "leasehold: renewals fail: the lock named has the least trust left",

@@ -17,22 +17,23 @@ import (
 // Commit sends writes in one transaction, which is applied only if all grants of the group
 // are current.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
-	holds := g.inOrder()
-	if err := g.c.checkWrites(holds, writes); err != nil {
+	if err := g.checkCommit(ctx, writes); err != nil {
 		return err
 	}
-	if err := g.Err(); err != nil {
+	t := newTransaction(ctx, g, writes, nil, nil)
+	return g.c.Outlive(ctx, "commit", t.holds[0].key, t, func() error { return g.commit(t) })
+}
+
+// checkCommit returns the reason why writes need not be sent.
+func (g *Group) checkCommit(ctx context.Context, writes []types.TransactWriteItem) error {
+	holds := g.inOrder()
+	if err := cmp.Or(g.c.checkWrites(holds, writes), g.Err()); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {
 		return notSent(holds[0], attempts.Cause(ctx))
 	}
-	t := newTransaction(ctx, holds, writes, nil, g.ended)
-	var err error
-	if _, unknown := attempts.Outlive(ctx, g.c.Detach, t, func() { err = g.commit(t) }); unknown != nil {
-		return g.c.UnknownOutcome("commit", holds[0].key, unknown)
-	}
-	return err
+	return nil
 }
 
 // commit runs t while no other commit or release of its locks runs.
@@ -61,15 +62,9 @@ func (g *Group) commit(t *transaction) error {
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {
-		err = g.c.checkWrites(g.inOrder(), writes)
+		err = g.checkCommit(ctx, writes)
 	}
-	switch {
-	case err != nil:
-	case g.Err() != nil:
-		err = g.Err()
-	case ctx.Err() != nil:
-		err = notSent(g.inOrder()[0], attempts.Cause(ctx))
-	default:
+	if err == nil {
 		return g.commitAndRelease(ctx, rs, writes)
 	}
 	notDone(rs)
@@ -142,7 +137,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 		if late != nil { // another commit has used up the time
 			err = notSent(late, attempts.Cause(limit))
 		} else {
-			err = c.commitWithReleases(ctx, rs, writes, &now)
+			err = g.commitWithReleases(ctx, rs, writes, &now)
 		}
 		if err != nil {
 			notDone(rs)
@@ -200,7 +195,7 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 // commitWithReleases ends all the releases. If not, it ends the releases of locks that turn
 // out to be lost; the other releases learn what the transaction may have written. now is
 // set to the transaction in progress.
-func (c *Holds) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
+func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // each element is nil if other handles share the grant
 	sent := make([]releaseAttempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
@@ -212,15 +207,9 @@ func (c *Holds) commitWithReleases(ctx context.Context, rs []*release, writes []
 		var w *protocol.Write
 		fs[i] = r.freeing()
 		sent[i], w = fs[i].next()
-		ends[i] = w.TransactItem(c.Table)
+		ends[i] = w.TransactItem(g.c.Table)
 	}
-	holds := holdsOf(rs)
-	t := newTransaction(ctx, holds, writes, ends, func(h *Lock) error {
-		if fs[slices.Index(holds, h)] == nil {
-			return h.Ended()
-		}
-		return h.outlived()
-	})
+	t := newTransaction(ctx, g, writes, ends, rs)
 	now.Begin(t)
 	result, err := t.run()
 	t.report(result, err)

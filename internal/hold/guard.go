@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -71,12 +72,8 @@ func (g *Group) GuardError(err error, first int) error {
 			shown[r] = reason.Item
 		}
 	}
-	for _, lost := range loseBy(shown, holds, err, (*Lock).endedOtherwise) {
-		if lost != nil {
-			return core.Public(lost)
-		}
-	}
-	return err
+	lost := cmp.Or(loseBy(shown, holds, err, (*Lock).endedOtherwise)...)
+	return cmp.Or(core.Public(lost), err)
 }
 
 // loseBy ends every lock that depends on a row which no longer shows its grant. It returns
@@ -141,7 +138,8 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 	var items []protocol.Item
 	var ended error
 	err = h.c.Requests.Repeat(ctx, func() (err error) {
-		items, err = h.readTogether(ctx, all)
+		defer h.session.lockTransactions(ctx)()
+		items, err = h.c.Requests.ReadTogether(ctx, all)
 		return err
 	}, func(f *attempts.Failure) error {
 		if f.Cause != decide.Unreachable {
@@ -177,14 +175,6 @@ func (h *Lock) besideRows(gets []types.TransactGetItem) ([]types.TransactGetItem
 		all = append(all, types.TransactGetItem{Get: &types.Get{TableName: aws.String(h.c.Table), Key: key}})
 	}
 	return all, nil
-}
-
-// readTogether sends the transaction once. It ends with ctx.
-func (h *Lock) readTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
-	if h.session != nil {
-		defer h.session.lockTransactions(ctx)()
-	}
-	return h.c.Requests.ReadTogether(ctx, gets)
 }
 
 // stillHeld ends the trust in the lock if the rows that were read no longer show the grant

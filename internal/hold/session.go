@@ -69,15 +69,13 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	if c.IsClosing() {
 		return nil, &attempts.Failure{Cause: decide.Refused, Err: core.ErrClosed}
 	}
-	before := c.session.Load()
-	switch {
-	case before == nil:
-	case before.lease.Ended() != nil:
+	if before := c.session.Load(); before != nil {
+		if before.lease.Ended() == nil {
+			return before, nil
+		}
 		// The locks of the old session are lost. Other clients can take them over at once
 		// only if the old session is marked dead.
 		c.Detach(func() { _ = before.close(ctx) })
-	default:
-		return before, nil
 	}
 	return c.beginSession(ctx)
 }
@@ -174,8 +172,11 @@ const turnAtMost = 500 * time.Millisecond
 // lockTransactions waits until no other transaction of this client names the session's row,
 // and blocks others until leave is called. All but one of the waiting transactions wait in
 // the queue. A renewal of the row does not wait in the queue, so at most two transactions
-// come before it.
+// come before it. A nil session blocks nothing.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
+	if s == nil {
+		return func() {}
+	}
 	for _, mutex := range []ctxmutex.Mutex{s.queue, s.naming} {
 		select {
 		case mutex <- struct{}{}:

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,24 +21,23 @@ import (
 // locks, and ends the locks with failed guards.
 type transaction struct {
 	*fence.Commit
-	c      *Holds
-	ctx    context.Context // context that ends with the caller's context, or when the client closes
-	stop   context.CancelFunc
-	holds  []*Lock           // the locks, sorted by key
-	rows   []*row            // the guarded rows: the records of holds, and the row of their session
-	ended  func(*Lock) error // returns why no request may begin under a lock; nil if one may begin
-	losses []error           // losses that the commit has found, one element for each of holds
+	c        *Holds
+	group    *Group
+	ctx      context.Context // context that ends with the caller's context, or when the client closes
+	stop     context.CancelFunc
+	holds    []*Lock    // the locks, sorted by key
+	rows     []*row     // the guarded rows: the records of holds, and the row of their session
+	releases []*release // the releases of holds, for CommitAndRelease; nil for Commit
+	losses   []error    // losses that the commit has found, one element for each of holds
 }
 
-// newTransaction prepares a commit. ends are the releases that replace the guards of holds;
-// nil if no lock is released. The argument ended is stored in the field of the same name,
-// whose comment describes it.
-func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.TransactWriteItem, ended func(*Lock) error) *transaction {
+// newTransaction prepares a commit. For CommitAndRelease, releases are the releases of the
+// locks, sorted by key, and ends are what is sent in place of the guards.
+func newTransaction(ctx context.Context, g *Group, writes, ends []types.TransactWriteItem, releases []*release) *transaction {
+	holds := g.inOrder()
 	rows := rowsOf(holds)
 	guards := guardsOf(rows)
-	t := &transaction{
-		c: holds[0].c, holds: holds, rows: rows, ended: ended, losses: make([]error, len(holds)),
-	}
+	t := &transaction{c: g.c, group: g, holds: holds, rows: rows, releases: releases, losses: make([]error, len(holds))}
 	t.ctx, t.stop = t.c.UntilClosing(ctx)
 	t.Commit = fence.New(t.c.Env, t, writes, slices.Concat(ends, guards[len(ends):]), guards)
 	return t
@@ -105,7 +105,18 @@ func (t *transaction) lost(r fence.Result) error {
 		}
 		return nil
 	})
-	return core.Public(t.losses[slices.IndexFunc(t.losses, func(lost error) bool { return lost != nil })])
+	return core.Public(cmp.Or(t.losses...))
+}
+
+// ended returns why no request may begin under a lock. It returns nil if one may begin.
+func (t *transaction) ended(h *Lock) error {
+	switch {
+	case t.releases == nil:
+		return t.group.ended(h)
+	case t.releases[slices.Index(t.holds, h)].handle == nil: // the lock has ended with this call
+		return h.outlived()
+	}
+	return h.Ended() // the handle has ended, but others share the grant
 }
 
 // Trusted reports whether a request may begin under all the locks.
@@ -115,10 +126,7 @@ func (t *transaction) Trusted() bool {
 
 // LockSession blocks other transactions that name the row of the session, if there is one.
 func (t *transaction) LockSession(ctx context.Context) (leave func()) {
-	if s := sessionOf(t.holds); s != nil {
-		return s.lockTransactions(ctx)
-	}
-	return func() {}
+	return sessionOf(t.holds).lockTransactions(ctx)
 }
 
 // Throttled emits the event of a request that was throttled, or in conflict with a

@@ -3,6 +3,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,29 +29,27 @@ type Info struct {
 
 // This returns the build information of this program.
 func This() Info {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
+	return of(recorded())
+}
+
+// recorded returns what the Go command recorded. The result is empty if it recorded nothing.
+func recorded() *debug.BuildInfo {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info
 	}
-	return of(info)
+	return &debug.BuildInfo{}
 }
 
 func of(info *debug.BuildInfo) Info {
-	b := Info{Version: info.Main.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
-	if b.Version == "" {
-		b.Version = noVersion
-	}
+	set := map[string]string{}
 	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Commit = s.Value
-		case "vcs.time":
-			b.Time = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
+		set[s.Key] = s.Value
 	}
-	return b
+	return Info{
+		Version: cmp.Or(info.Main.Version, noVersion),
+		Commit:  set["vcs.revision"], Time: set["vcs.time"], Modified: set["vcs.modified"] == "true",
+		Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+	}
 }
 
 // String returns the line that --version prints.
@@ -76,12 +75,8 @@ func (b Info) String() string {
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return false
-	}
 	dir, err := os.Getwd()
-	return err == nil && isTrial(info, dir)
+	return err == nil && isTrial(recorded(), dir)
 }
 
 // isTrial reports whether a program with this build information that runs in dir is a
@@ -99,18 +94,12 @@ const moduleLine = `(?m)^module\s+"?([^\s"]+)`
 // moduleAt returns the module of a directory, or "" if there is none. The Go command takes
 // the module from the nearest go.mod.
 func moduleAt(dir string) string {
-	for {
-		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err == nil {
-			if m := regexp.MustCompile(moduleLine).FindSubmatch(b); m != nil {
-				return string(m[1])
-			}
-			return ""
-		}
-		above := filepath.Dir(dir)
-		if above == dir {
-			return ""
-		}
-		dir = above
+	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if above := filepath.Dir(dir); err != nil && above != dir {
+		return moduleAt(above)
 	}
+	if m := regexp.MustCompile(moduleLine).FindSubmatch(b); m != nil {
+		return string(m[1])
+	}
+	return ""
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"os/exec"
 	"syscall"
 	"time"
 
@@ -70,31 +70,24 @@ type watchdogHandle struct {
 // watchdog is stopped (SIGSTOP), it cannot act. This process then kills it and treats it as
 // a watchdog that has died.
 func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
-	in, orders, err := os.Pipe()
+	cmd := exec.Cmd{Path: self, Args: watchdog.Args(sig, grace, d), Env: []string{}, SysProcAttr: ownSession()}
+	orders, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	reports, out, err := os.Pipe()
+	reports, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	attr := &os.ProcAttr{
-		Files: []*os.File{in, out, nil}, Env: []string{}, Sys: ownSession(),
-	}
-	process, err := os.StartProcess(self, watchdog.Args(sig, grace, d), attr)
-	_ = in.Close()
-	_ = out.Close()
-	if err != nil {
-		_ = orders.Close()
-		_ = reports.Close()
+	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	ended := make(chan struct{})
-	// Read the pid before the wait for the process begins, since the wait releases process.
-	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: process.Pid, wait: func() { <-ended }}
+	// Read the pid before the wait for the process begins, since the wait releases the process.
+	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: cmd.Process.Pid, wait: func() { <-ended }}
 	go func() {
 		defer close(ended)
-		waitUnlessStopped(process)
+		waitUnlessStopped(cmd.Process)
 	}()
 	return g, nil
 }

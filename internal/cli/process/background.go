@@ -3,6 +3,7 @@ package process
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"syscall"
 	"time"
@@ -58,14 +59,13 @@ type background struct {
 func newBackground(mode string) *background {
 	b := &background{mode: mode, deaths: make(chan os.Signal, 1), look: time.NewTimer(lookEvery)}
 	b.look.Stop()
-	adoptOrphans()
-	notifyDeaths(b.deaths)
+	adoptOrphans(b.deaths)
 	return b
 }
 
 func (b *background) end() {
 	b.look.Stop()
-	ignoreDeaths(b.deaths)
+	signal.Stop(b.deaths)
 }
 
 // lookIn schedules a look at the processes after d, unless an earlier one is scheduled. An
@@ -92,11 +92,10 @@ func (b *background) began(c *Child, byUser bool) {
 // stopBackground stops the processes that outlive CMD after a signal that ends leasehold.
 // Many of these processes ignore Ctrl-C, since shells start background processes that way.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
-	number, ok := sig.(syscall.Signal)
-	if !ok || !endsWait(number) {
+	if !endsWait(sig) {
 		return
 	}
-	b := s.background
+	b, number := s.background, sig.(syscall.Signal)
 	s.Cut = true // true after each of these signals: leasehold now stops the processes instead of waiting for them
 	s.descent.Signal(c.group(), number)
 	b.mode, b.since = BackgroundStop, time.Now()

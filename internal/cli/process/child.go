@@ -98,18 +98,16 @@ func StartError(name string, err error) error {
 	case errors.Is(err, exec.ErrDot):
 		return failure.Exit(failure.CodeNoCommand, misuse.Errorf("%s is only in the current directory: call it ./%s", visible.Name(name), name))
 	}
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		err = path.Err
-	}
+	err = failure.WithoutPath(err)
 	var look *exec.Error
 	if errors.As(err, &look) {
 		err = look.Err
 	}
+	var why any = err
 	if fault, is := filefault.Of(err); is {
-		return failure.Exit(failure.CodeNotExec, misuse.Errorf("%s cannot be executed: %s", visible.Name(name), fault))
+		why = fault
 	}
-	return failure.Exit(failure.CodeNotExec, misuse.Errorf("%s cannot be executed: %v", visible.Name(name), err))
+	return failure.Exit(failure.CodeNotExec, misuse.Errorf("%s cannot be executed: %v", visible.Name(name), why))
 }
 
 // gate keeps CMD from running until the watchdog knows CMD's process group. So if leasehold

@@ -57,11 +57,10 @@ func stopSignal(info *unix.Siginfo) syscall.Signal {
 // program's file.
 func ThisProgram() (string, error) { return "/proc/self/exe", nil }
 
-func notifyDeaths(c chan<- os.Signal) { signal.Notify(c, unix.SIGCHLD) }
-func ignoreDeaths(c chan<- os.Signal) { signal.Stop(c) }
-
 // adoptOrphans makes this process the parent of descendants whose own parent has ended.
-func adoptOrphans() {
+// deaths then receives a signal when a child process ends.
+func adoptOrphans(deaths chan<- os.Signal) {
+	signal.Notify(deaths, unix.SIGCHLD)
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // fails on Linux before 3.4, although Go needs only 3.2; leasehold then sees only CMD's group
 }
 

@@ -207,11 +207,7 @@ var Caught = []os.Signal{
 
 // PassOn passes a signal that this process has received on to CMD's group.
 func (c *Child) PassOn(sig os.Signal) {
-	number, ok := sig.(syscall.Signal)
-	if !ok {
-		return
-	}
-	switch number {
+	switch sig {
 	case unix.SIGPIPE: // not passed on: a write to this process's own stderr caused the signal
 	case unix.SIGTSTP:
 		if stopsJob(sig) {
@@ -219,12 +215,12 @@ func (c *Child) PassOn(sig os.Signal) {
 			stopSelf()
 		}
 	default:
-		c.Signal(number)
+		c.Signal(sig.(syscall.Signal))
 	}
 }
 
 // endsWait reports whether leasehold stops waiting when it receives the signal.
-func endsWait(sig syscall.Signal) bool {
+func endsWait(sig os.Signal) bool {
 	switch sig {
 	case unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE:
 		return false

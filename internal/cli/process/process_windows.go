@@ -15,7 +15,7 @@ import (
 // Caught are the signals that CatchSignals catches.
 var Caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-func endsWait(syscall.Signal) bool { return true }
+func endsWait(os.Signal) bool { return true }
 
 func stopsJob(os.Signal) bool { return false }
 

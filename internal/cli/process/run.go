@@ -183,17 +183,16 @@ func (s *supervision) supervise(c *Child) {
 			orphaned = nil
 			s.Signal, s.Cut, s.orphaned = syscall.SIGTERM, true, true
 			s.orderStopNow()
-		case report, ok := <-reports:
-			switch {
-			case !ok:
-				s.replaceWatchdog(c)
-				if s.stopNow {
-					s.orderStopNow()
-				}
-				reports = s.watchdog.reports
-			case report == watchdog.ReportSignalled, report == watchdog.ReportKilled:
+		case _, acted := <-reports:
+			if acted {
 				s.sayStopping()
+				continue
 			}
+			s.replaceWatchdog(c)
+			if s.stopNow {
+				s.orderStopNow()
+			}
+			reports = s.watchdog.reports
 		}
 	}
 }

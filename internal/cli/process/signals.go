@@ -61,7 +61,7 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 		for {
 			select {
 			case sig := <-s.C:
-				if number, ok := sig.(syscall.Signal); ok && endsWait(number) {
+				if number := sig.(syscall.Signal); endsWait(number) {
 					ended = sig
 					cancel(&failure.SignalError{Signal: number, Name: SignalName(number)})
 					return
@@ -97,17 +97,14 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {
+		sig := <-s.C               // never blocks, as no other code receives from C once CMD has ended
+		if sig == ContinueSignal { // skipped: awaitSent has sent this signal, or it arrived after CMD had ended
+			continue
+		}
+		told = told || isEnd(sig)
 		select {
-		case sig := <-s.C:
-			if sig == ContinueSignal { // skipped: awaitSent has sent this signal, or it arrived after CMD had ended
-				continue
-			}
-			told = told || isEnd(sig)
-			select {
-			case s.C <- sig:
-			default: // the signal is dropped, as the channel is full of newer signals
-			}
-		default:
+		case s.C <- sig:
+		default: // the signal is dropped, as the channel is full of newer signals
 		}
 	}
 	return told

@@ -1,9 +1,9 @@
 package say
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -73,11 +73,8 @@ func Observed(table, region string, o holders.Observation) Record {
 // Joined returns the JSON of two values as one object. Both must have fields.
 func Joined(first, second any) ([]byte, error) {
 	head, err := json.Marshal(first)
-	if err != nil {
-		return nil, err
-	}
-	tail, err := json.Marshal(second)
-	if err != nil {
+	tail, failed := json.Marshal(second)
+	if err := errors.Join(err, failed); err != nil {
 		return nil, err
 	}
 	return append(append(head[:len(head)-1], ','), tail[1:]...), nil
@@ -103,15 +100,6 @@ func Item(item protocol.Item) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(attributes)
-}
-
-// Indented returns an item's JSON for people.
-func Indented(item []byte) []byte {
-	var b bytes.Buffer
-	if json.Indent(&b, item, "", "  ") != nil {
-		return item
-	}
-	return b.Bytes()
 }
 
 // Schema is the JSON Schema of the output of --json, with the promise about changes.

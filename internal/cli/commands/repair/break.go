@@ -2,6 +2,7 @@ package repair
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -196,7 +197,8 @@ func (c *Commands) breakDamaged(ctx context.Context, t *store.Table, key leaseho
 	if !c.CanAsk() {
 		return misuse.Errorf("the record of %s is damaged: %s %s: break shows what it removes, and asks at a terminal, and there is none", wording.Key(key), visible.Word(found.Damage.Attribute), found.Damage.Problem)
 	}
-	fmt.Fprintln(c.Stderr, string(say.Indented(raw)))
+	shown, _ := json.MarshalIndent(json.RawMessage(raw), "", "  ") // never fails, as raw is JSON
+	fmt.Fprintln(c.Stderr, string(shown))
 	_ = c.Stderr.Prose("It is not a valid lock record: %s %s.", visible.Word(found.Damage.Attribute), found.Damage.Problem)
 	if r, ok := records.LockBut(t.Proto, item, found.Damage.Attribute); ok && r.Released {
 		_ = c.Stderr.Prose("Without that attribute it is a free lock of layout %s: rename the attribute instead.", t.Layout.Name())
@@ -210,10 +212,5 @@ func (c *Commands) breakDamaged(ctx context.Context, t *store.Table, key leaseho
 	if err := removeExactly(ctx, t, key, item); err != nil {
 		return err
 	}
-	if c.JSON {
-		_, err = fmt.Fprintln(c.Stdout, string(raw))
-	} else {
-		_, err = fmt.Fprintf(c.Stdout, "removed the record of %s\n", wording.Key(key))
-	}
-	return err
+	return c.Print(json.RawMessage(raw), "removed the record of %s\n", wording.Key(key))
 }

@@ -110,8 +110,7 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 		if done := (*leasehold.DoneError)(nil); errors.As(e.Err, &done) {
 			out.Done = &done.Done
 		}
-		m.Event(out)
-		return
+		e.Err = nil // the event has the work instead
 	default:
 		return
 	}
@@ -243,20 +242,15 @@ func openToAppend(path string) (*os.File, error) {
 	const flag = os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
 	f, err := plainfile.OpenNamed(path, flag)
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = makeEventFile(path, flag)
+		var file string
+		if file, err = plainfile.Named(path); err == nil {
+			f, err = os.OpenFile(file, flag|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // other users may read it, whatever the umask, and none of them may write
+		}
 	}
 	if errors.Is(err, fs.ErrExist) { // another process has created the file since the first attempt
 		f, err = plainfile.OpenNamed(path, flag)
 	}
 	return f, err
-}
-
-func makeEventFile(path string, flag int) (*os.File, error) {
-	file, err := plainfile.Named(path)
-	if err != nil {
-		return nil, err
-	}
-	return os.OpenFile(file, flag|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // other users may read it, whatever the umask, and none of them may write
 }
 
 // write writes lines until the stream ends or breaks.

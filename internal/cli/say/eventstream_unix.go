@@ -15,20 +15,12 @@ import (
 // openInherited returns the file that the parent process has opened for events, by the
 // number of its descriptor. CMD does not inherit it unless it is also CMD's output.
 func openInherited(number string) (*os.File, error) {
-	notOpen := misuse.Errorf("--events %s: this file descriptor is not open: redirect it, as in %[1]s>events.jsonl", number)
 	fd, err := strconv.Atoi(number)
-	if err != nil {
-		return nil, notOpen
-	}
-	// A descriptor that this process has opened itself is closed on exec; an inherited
-	// descriptor is not.
-	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC != 0 {
-		return nil, notOpen
-	}
-	mode, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	flags, closed := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	mode, unknown := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	switch {
-	case err != nil:
-		return nil, notOpen
+	case err != nil, closed != nil, unknown != nil, flags&unix.FD_CLOEXEC != 0: // a descriptor that this process has opened itself is closed on exec; an inherited descriptor is not
+		return nil, misuse.Errorf("--events %s: this file descriptor is not open: redirect it, as in %[1]s>events.jsonl", number)
 	case fd == 0:
 		return nil, misuse.Errorf("--events %s: this is CMD's standard input: use another file descriptor", number)
 	case mode&unix.O_ACCMODE == unix.O_RDONLY:
@@ -52,12 +44,9 @@ func IsClosed(stream io.Writer) bool {
 	if !ok {
 		return false
 	}
-	null, err := os.Stat(os.DevNull)
-	if err != nil {
-		return false
-	}
+	null, unknown := os.Stat(os.DevNull)
 	info, err := f.Stat()
-	if err != nil || !os.SameFile(null, info) {
+	if unknown != nil || err != nil || !os.SameFile(null, info) {
 		return false
 	}
 	mode, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)

@@ -125,7 +125,11 @@ func (s *Rows) Write(r Record, now time.Time) error {
 	}
 	cells := s.cells(r, now)
 	if !s.Terminal {
-		_, err := fmt.Fprintln(s.w, tabs(cells))
+		var texts []string
+		for _, c := range cells {
+			texts = append(texts, c.text)
+		}
+		_, err := fmt.Fprintln(s.w, Tabbed(texts...))
 		return err
 	}
 	text := ""
@@ -158,14 +162,6 @@ func (s *Rows) line(cells []cell, text func(cell) string) string {
 		}
 	}
 	return b.String() + "\n"
-}
-
-func tabs(cells []cell) string {
-	texts := make([]string, len(cells))
-	for i, c := range cells {
-		texts[i] = c.text
-	}
-	return strings.Join(texts, "\t")
 }
 
 // colour returns Red if the record's holder is dead, and no colour otherwise.

@@ -1,6 +1,7 @@
 package hold
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -183,9 +184,9 @@ func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 // completeOnce checks --every and --once, and sets the option for them.
 func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 	labelled, periodic := f.once.Given, f.every.Given
-	name := "--every"
+	name, problem, once := "--every", protocol.PeriodProblem(f.every.Duration), leasehold.Every(f.every.Duration)
 	if labelled {
-		name = "--once"
+		name, problem, once = "--once", protocol.LabelProblem(f.once.Value), leasehold.Once(f.once.Value)
 	}
 	_, marks := f.records.Proto.(protocol.Native)
 	switch {
@@ -197,17 +198,10 @@ func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 		return misuse.Of(cmd, "%s is for one key: leave it out, or -p and -k", name)
 	case !marks:
 		return misuse.Of(cmd, "%s: records of layout %s do not say what was done: leave it out, or give each day a key of its own", name, f.records.Layout.Name())
-	case labelled:
-		if problem := protocol.LabelProblem(f.once.Value); problem != "" {
-			return misuse.Of(cmd, "--once: %s", problem)
-		}
-		f.Once = leasehold.Once(f.once.Value)
-		return nil
+	case problem != "":
+		return misuse.Of(cmd, "%s: %s", name, problem)
 	}
-	if problem := protocol.PeriodProblem(f.every.Duration); problem != "" {
-		return misuse.Of(cmd, "--every: %s", problem)
-	}
-	f.Once = leasehold.Every(f.every.Duration)
+	f.Once = once
 	return nil
 }
 
@@ -233,21 +227,13 @@ func (c *Commands) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
 	return f.records.RefuseShortLease(cmd, f.Lease)
 }
 
-// storeWait returns how long to wait for the file of a local store.
-func (f *wantedFlags) storeWait() time.Duration {
-	switch {
-	case f.NoWait:
-		return 0
-	case f.Wait > 0:
-		return f.Wait
-	}
-	return store.Forever
-}
-
 // seeking opens the table and calls fn with a Seeker for the flags.
 func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Store, *holding.Seeker) error) error {
-	began := time.Now()
-	s, err := c.Open(cmd, store.Opening{Make: true, Wait: f.storeWait()})
+	began, wait := time.Now(), cmp.Or(f.Wait, store.Forever) // the wait for the file of a local store
+	if f.NoWait {
+		wait = 0
+	}
+	s, err := c.Open(cmd, store.Opening{Make: true, Wait: wait})
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ the holder is live.`,
 				case f.held:
 					return c.getHeld(ctx, t, key, f)
 				case f.done != "":
-					return getDone(ctx, t, key, f.done)
+					return answer(ctx, t, key, func(r leasehold.Record) (bool, error) { return r.Done != nil && names(f.done, *r.Done), nil })
 				}
 				return c.getRecord(ctx, t, key, f)
 			})
@@ -95,21 +95,17 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	if err := by.Reader.UnderSessions(ctx, one); err != nil {
 		return err
 	}
-	r = one[0]
-	shown := say.Record{Table: t.Table, Region: t.Region(), Record: r}
-	if f.check.Given && !r.Released {
-		o := c.Say.Observe(ctx, by, []leasehold.Record{r}, "the holder")[0]
-		switch {
-		case o.Err != nil && o.State != holders.Unknown:
-			return o.Err
-		case o.Err != nil: // the observation ended early, so get shows the result so far
-			return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err)
-		case o.Gone:
-			return t.NotFound(key)
-		}
-		shown = say.Observed(t.Table, t.Region(), o)
+	o := holders.Observation{Record: one[0]}
+	if f.check.Given && !o.Record.Released {
+		o = c.Say.Observe(ctx, by, one, "the holder")[0]
 	}
-	return c.Stdout.Record(shown, c.JSON, c.Now())
+	switch {
+	case o.Err != nil && o.State != holders.Unknown:
+		return o.Err
+	case o.Gone:
+		return t.NotFound(key)
+	}
+	return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err) // after an observation that ended early, get shows the result so far
 }
 
 // answer reports, by its exit code, whether key has a record r for which is(r) is true.
@@ -127,18 +123,14 @@ func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leas
 	return failure.Exit(failure.CodeNo, nil)
 }
 
-// getDone answers whether the label names the last completed work.
-func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label string) error {
-	return answer(ctx, t, key, func(r leasehold.Record) (bool, error) {
-		return r.Done != nil && (r.Done.Once == label && label != "" || r.Done.Once == "" && names(label, r.Done.Period)), nil
-	})
-}
-
-// names reports whether a label names the period that begins at start, either as get shows
-// it or in the format of --json.
-func names(label string, start time.Time) bool {
+// names reports whether a label names work. It names the work of a period by the start of
+// that period, either as get shows it or in the format of --json.
+func names(label string, work leasehold.Done) bool {
+	if work.Once != "" {
+		return label == work.Once
+	}
 	at, err := time.Parse(time.RFC3339, label)
-	return label == visible.Period(start) || err == nil && at.Equal(start)
+	return label == visible.Period(work.Period) || err == nil && at.Equal(work.Period)
 }
 
 // getHeld reports, by its exit code, whether a key is held. With --check, it reports

@@ -74,11 +74,11 @@ func (d *Demo) Play(ctx context.Context) error {
 // play kills the first holder and stops the second. After a third process has taken over,
 // play continues the second.
 func (d *Demo) play(ctx context.Context) error {
-	a, end := d.run(ctx, "a")
-	defer end()
+	a := d.run(ctx, "a")
+	defer a.kill()
 	d.granted(ctx, a, "granted  token %d")
-	b, end := d.run(ctx, "b")
-	defer end()
+	b := d.run(ctx, "b")
+	defer b.kill()
 	d.waits(ctx, b)
 
 	d.wait(ctx, d.Lease/2)
@@ -88,8 +88,8 @@ func (d *Demo) play(ctx context.Context) error {
 	d.granted(ctx, b, "took over, token %d")
 	blocked := time.Since(killed)
 
-	c, end := d.run(ctx, "c")
-	defer end()
+	c := d.run(ctx, "c")
+	defer c.kill()
 	d.waits(ctx, c)
 	d.wait(ctx, d.Lease/2)
 	d.stop(ctx, b)
@@ -116,14 +116,13 @@ func (d *Demo) play(ctx context.Context) error {
 	return d.summarize(blocked)
 }
 
-// run starts a process. The function end kills that process.
-func (d *Demo) run(ctx context.Context, name string) (r *run, end func()) {
+// run starts a process, unless there was an error.
+func (d *Demo) run(ctx context.Context, name string) *run {
+	r := &run{name: name, events: make(chan event)}
 	if d.err == nil {
-		if r, d.err = d.start(ctx, name); d.err == nil {
-			return r, r.kill
-		}
+		d.err = d.start(ctx, r)
 	}
-	return &run{name: name}, func() {}
+	return r
 }
 
 // granted waits until the process is granted the key and has done its fenced work.
@@ -268,8 +267,8 @@ func (d *Demo) answers(ctx context.Context) bool {
 // latest.
 type run struct {
 	name   string
-	token  int64 // set by the grant
-	cmd    *exec.Cmd
+	token  int64    // set by the grant
+	cmd    exec.Cmd // its Process is nil if the process was not started
 	cat    io.Closer
 	events chan event
 }
@@ -283,29 +282,28 @@ type event struct {
 	Error    string
 }
 
-// start starts leasehold run with name as its owner.
-func (d *Demo) start(ctx context.Context, name string) (*run, error) {
-	cmd := d.Leasehold
+// start starts leasehold run with the name of r as its owner.
+func (d *Demo) start(ctx context.Context, r *run) (err error) {
+	r.cmd = d.Leasehold
+	cmd := &r.cmd
 	cmd.Args = append([]string{"leasehold", "run", "--quiet", "--lease", d.Lease.String(), "--events", "3"}, cmd.Args...)
 	if d.key.Sort != "" {
 		cmd.Args = append(cmd.Args, "--sort-key", d.key.Sort)
 	}
 	cmd.Args = append(cmd.Args, d.key.Partition, "--", "cat")
-	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "LEASEHOLD_OWNER="+name)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "LEASEHOLD_OWNER="+r.name)
+	if r.cat, err = cmd.StdinPipe(); err != nil {
+		return err
 	}
 	ours, theirs, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer theirs.Close()
 	cmd.ExtraFiles = []*os.File{theirs}
 	if err := cmd.Start(); err != nil {
-		return nil, err
+		return err
 	}
-	r := &run{name: name, cmd: &cmd, cat: in, events: make(chan event)}
 	go func() {
 		defer ours.Close()
 		for lines := json.NewDecoder(ours); ; {
@@ -321,11 +319,13 @@ func (d *Demo) start(ctx context.Context, name string) (*run, error) {
 			}
 		}
 	}()
-	return r, nil
+	return nil
 }
 
 // kill kills the process if it still runs. Its watchdog kills cat.
 func (r *run) kill() {
-	_ = r.cmd.Process.Kill()
-	_ = r.cmd.Wait()
+	if r.cmd.Process != nil {
+		_ = r.cmd.Process.Kill()
+		_ = r.cmd.Wait()
+	}
 }

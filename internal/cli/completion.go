@@ -99,13 +99,7 @@ var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		all, directive := f(cmd, args, toComplete)
-		var plain []cobra.Completion
-		for _, c := range all {
-			if plainWord.MatchString(c) {
-				plain = append(plain, c)
-			}
-		}
-		return plain, directive
+		return slices.DeleteFunc(slices.Clone(all), func(c cobra.Completion) bool { return !plainWord.MatchString(c) }), directive
 	}
 }
 

@@ -89,11 +89,7 @@ func listenByName(ctx context.Context, addr string) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	ip, port, err := net.SplitHostPort(first.Addr().String())
-	if err != nil {
-		_ = first.Close()
-		return nil, err
-	}
+	ip, port, _ := net.SplitHostPort(first.Addr().String()) // cannot fail: it is the address of a listener
 	at := &Page{Listeners: []net.Listener{first}, Name: net.JoinHostPort(ui.NewName(), port), Host: first.Addr().String()}
 	other := map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1"}[ip]
 	if other == "" {

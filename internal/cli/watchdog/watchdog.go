@@ -23,7 +23,8 @@ import (
 // A watchdog stops CMD's process group before trust in the lock ends. Only the watchdog does
 // that, so that it happens even if the supervisor is stopped, killed or stuck.
 //
-// The supervisor writes orders to it, one per line, and reads its reports:
+// The supervisor reads its reports, one line for each signal that it has sent, and writes
+// orders to it, one per line:
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, in the kernel's units
@@ -37,11 +38,11 @@ import (
 // group that received the stop signal is killed even if the lock is renewed in between,
 // because CMD is already stopping.
 type watchdog struct {
-	signal syscall.Signal
-	grace  time.Duration
-	clock  func() time.Duration
-	kill   func(d Descent, group int, sig syscall.Signal)
-	report func(string)
+	signal  syscall.Signal
+	grace   time.Duration
+	clock   func() time.Duration
+	kill    func(d Descent, group int, sig syscall.Signal)
+	reports io.Writer
 
 	descent   Descent
 	group     int
@@ -51,7 +52,7 @@ type watchdog struct {
 	killed    bool
 }
 
-// The orders and reports.
+// These are the names of the orders.
 const (
 	OrderGroup = "group"
 	OrderBegan = "began"
@@ -59,9 +60,6 @@ const (
 	OrderTrust = "trust"
 	OrderStop  = "stop"
 	OrderDone  = "done"
-
-	ReportSignalled = "signalled"
-	ReportKilled    = "killed"
 )
 
 // longestSleep is the longest time for which a timer is set. While the machine is
@@ -76,10 +74,7 @@ const longestOrder = 1 << 20
 // ends. If the input ends first, Run kills CMD. sig is the stop signal, and grace is the
 // time between sig and SIGKILL.
 func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Duration, d Descent) {
-	w := &watchdog{
-		signal: sig, grace: grace, clock: boottime.Now, kill: Descent.Signal, descent: d,
-		report: func(what string) { _, _ = io.WriteString(reports, what+"\n") }, // fails if the supervisor has died
-	}
+	w := &watchdog{signal: sig, grace: grace, clock: boottime.Now, kill: Descent.Signal, reports: reports, descent: d}
 	w.run(orders)
 }
 
@@ -152,8 +147,7 @@ func (w *watchdog) stop(killAt time.Duration) {
 		return
 	}
 	w.signalled, w.killAt = true, killAt
-	w.kill(w.descent, w.group, w.signal)
-	w.report(ReportSignalled)
+	w.send(w.signal)
 }
 
 func (w *watchdog) killNow() {
@@ -161,8 +155,13 @@ func (w *watchdog) killNow() {
 		return
 	}
 	w.killed = true
-	w.kill(w.descent, w.group, syscall.SIGKILL)
-	w.report(ReportKilled)
+	w.send(syscall.SIGKILL)
+}
+
+// send sends a signal to the group, and reports that.
+func (w *watchdog) send(sig syscall.Signal) {
+	w.kill(w.descent, w.group, sig)
+	_, _ = io.WriteString(w.reports, sig.String()+"\n") // fails if the supervisor has died
 }
 
 // sleep returns how long to wait before act is called again.

@@ -26,7 +26,7 @@ func watchRecorded(grace time.Duration) *recordedWatchdog {
 	k := &recordedWatchdog{orders: orders, done: make(chan struct{}), began: time.Now()}
 	clock := func() time.Duration { return time.Hour + time.Since(k.began) }
 	w := &watchdog{
-		signal: syscall.SIGTERM, grace: grace, clock: clock, report: func(string) {},
+		signal: syscall.SIGTERM, grace: grace, clock: clock, reports: io.Discard,
 		kill: func(_ Descent, group int, sig syscall.Signal) {
 			if group != dogGroup {
 				panic(fmt.Sprintf("group %d", group))

@@ -115,17 +115,11 @@ func childrenOf(pid int) ([]int, error) {
 // readProcess reads the file that proc(5) calls stat: PID (NAME) STATE PARENT GROUP ...,
 // and later the number of threads and the time when the process began.
 func readProcess(pid int) (Process, bool) {
-	b, err := os.ReadFile(procDir(pid) + "stat")
-	if err != nil {
-		return Process{}, false
-	}
+	b, _ := os.ReadFile(procDir(pid) + "stat") // an empty result is handled below
 	_, rest, _ := strings.Cut(string(b), "(")
 	i := strings.LastIndexByte(rest, ')') // the name may contain any character
-	if i < 0 {
-		return Process{}, false
-	}
 	fields := strings.Fields(rest[i+1:])
-	if len(fields) < 20 {
+	if i < 0 || len(fields) < 20 {
 		return Process{}, false
 	}
 	group, err := strconv.Atoi(fields[2])

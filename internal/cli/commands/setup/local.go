@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -59,23 +60,21 @@ pair; without CMD it is printed, as a line for the shell.`,
 
 func (c *Commands) local(ctx context.Context, addr string, command []string) error {
 	var path string
+	var err error
+	usual := defaultAddr
 	if len(command) > 0 {
-		var err error
+		usual = freePort
 		if path, err = process.Find(command[0]); err != nil {
 			return err
 		}
 	}
-	if addr == "" {
-		addr = defaultAddr
-		if len(command) > 0 {
-			addr = freePort
-		}
-	}
 	key := serve.KeyIn(c.Settings.Getenv)
 	opts, where := []localdynamo.Option{localdynamo.WithAccessKey(key.ID, key.Secret)}, "in memory"
-	file, err := c.fileToServe()
-	if err != nil {
-		return err
+	file := c.Settings.File
+	if file == "" && c.Settings.Table == "" {
+		if file, _, err = c.Settings.Variable("LEASEHOLD_FILE"); err != nil {
+			return err
+		}
 	}
 	if file != "" { // The file is opened before the server listens. Otherwise an error of the address, such as an address in use, would hide a problem of the file.
 		if err := c.MakeFile(file); err != nil {
@@ -89,7 +88,7 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 	}
 	engine := localdynamo.New(opts...)
 	defer engine.Close()
-	listener, err := serve.Loopback(ctx, addr)
+	listener, err := serve.Loopback(ctx, cmp.Or(addr, usual))
 	if err != nil {
 		return err
 	}
@@ -127,16 +126,6 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 	case <-ctx.Done():
 		return nil // not an error, because a signal is the normal way to end local
 	}
-}
-
-// fileToServe returns the file that --file or LEASEHOLD_FILE names. It returns "" if
-// neither is set.
-func (c *Commands) fileToServe() (string, error) {
-	if c.Settings.File != "" || c.Settings.Table != "" {
-		return c.Settings.File, nil
-	}
-	file, _, err := c.Settings.Variable("LEASEHOLD_FILE")
-	return file, err
 }
 
 // runLocal runs CMD, passes signals on to it, and returns CMD's exit code.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,13 +22,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-type rewriteFlags struct {
-	yes    bool
-	prefix string
-}
-
 func (c *Commands) newTableRewrite() *cobra.Command {
-	var f rewriteFlags
+	var yes bool
 	cmd := &cobra.Command{
 		Use:   "rewrite [PREFIX] [flags]",
 		Short: "Rewrite released records of another layout for --layout",
@@ -46,19 +42,16 @@ rewriting.`,
   leasehold table rewrite --layout dynamolock import/ --yes`,
 		Args: arguments.OnePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				f.prefix = args[0]
-			}
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				rewriting, ok := t.Proto.(protocol.Rewriting)
 				if !ok {
 					return misuse.Of(cmd, "layout %s can read every record in its table: there is nothing to rewrite", t.Layout.Name())
 				}
-				return c.rewrite(ctx, t, rewriting, f)
+				return c.rewrite(ctx, t, rewriting, strings.Join(args, ""), yes) // args has at most one PREFIX
 			})
 		},
 	}
-	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
@@ -80,8 +73,8 @@ const (
 	resultGone      = "" // the record was deleted
 )
 
-func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, f rewriteFlags) error {
-	all, err := recordsToRewrite(ctx, t, proto, f.prefix)
+func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, prefix string, yes bool) error {
+	all, err := recordsToRewrite(ctx, t, proto, prefix)
 	if err != nil {
 		return err
 	}
@@ -96,7 +89,7 @@ func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.R
 			code = failure.CodeTrouble
 		}
 	}
-	if !f.yes {
+	if !yes {
 		if err := c.confirmRewrite(ctx, t, all, code); err != nil {
 			return err
 		}

@@ -90,8 +90,10 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 		return failure.CodeSignal + int(syscall.SIGPIPE) // nothing is printed, and the exit code is the same as if SIGPIPE had killed the command
 	}
 	// If the flags could not be parsed, PersistentPreRunE has not run, and flags after the
-	// invalid one were not read. So --json is searched for here.
-	in.JSON = in.JSON || slices.Contains(ownArgs(in.Args), "--json")
+	// invalid one were not read. So --json is searched for here, but not in CMD and its
+	// arguments.
+	flag, dashes := slices.Index(in.Args, "--json"), slices.Index(in.Args, "--")
+	in.JSON = in.JSON || flag >= 0 && (dashes < 0 || flag < dashes)
 	in.Say.Configure(in.Quiet, in.JSON)
 	// With -q, only the exit code reports that KEY is held, because this is an answer to -n
 	// and -w, not an error.
@@ -103,14 +105,6 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 		return code.Code
 	}
 	return troubleCode(cmd, in.Args)
-}
-
-// ownArgs returns leasehold's own arguments, without CMD and its arguments.
-func ownArgs(args []string) []string {
-	if i := slices.Index(args, "--"); i >= 0 {
-		return args[:i]
-	}
-	return args
 }
 
 // readerGone reports whether err means that the reader of standard output has

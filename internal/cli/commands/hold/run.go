@@ -99,8 +99,7 @@ func commandFlags(fl *pflag.FlagSet, f *runFlags) {
 // keyAndCommand accepts KEY -- CMD [ARG...].
 func keyAndCommand(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
-	more := cmd.Flags().Lookup("key")
-	named := more != nil && more.Changed
+	named := cmd.Flags().Changed("key") // false for elect, which does not have the flag
 	switch {
 	case dash >= 0:
 	case len(args) == 0 && !named:

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,9 +45,7 @@ To watch changes: leasehold ui or, at a terminal, watch leasehold ls.`,
 		ValidArgsFunction: c.HeldKey,
 		Args:              arguments.OnePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				f.Prefix = args[0]
-			}
+			f.Prefix = strings.Join(args, "") // at most one
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				return c.list(ctx, t, f)
 			})

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -89,15 +90,9 @@ func (f *breakFlags) check(cmd *cobra.Command) error {
 
 // grantOf names the grant in a record: by its token, or by the version if another library
 // granted it without a token.
-func grantOf(r leasehold.Record) string {
-	if r.Token != 0 {
-		return wording.Token(r.Token)
-	}
-	return r.Version
-}
+func grantOf(r leasehold.Record) string { return cmp.Or(wording.Token(r.Token), r.Version) }
 
 func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold.Key, f breakFlags) error {
-	wanted := func(r leasehold.Record) bool { return f.token == "" || f.token == grantOf(r) }
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
 	case holders.IsDamaged(err) && f.token == "" && f.reason.Value == "":
@@ -106,7 +101,7 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 		return err
 	case r.Released:
 		return failure.Exit(failure.CodeNo, misuse.Errorf("%s is not held: nothing to break", wording.Key(key)))
-	case !wanted(r):
+	case f.token != "" && f.token != grantOf(r):
 		return &leasehold.ChangedError{Now: r}
 	}
 	if !f.yes && !c.CanAsk() {

@@ -29,20 +29,12 @@ func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.
 
 func newElection(w *lab.World, c *leasehold.Client) *election.Election {
 	w.T.Helper()
-	e, err := election.New(c, seat)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return e
+	return lab.Must(election.New(c, seat))(w.T)
 }
 
 func campaign(w *lab.World, e *election.Election, value string) *leasehold.Lock {
 	w.T.Helper()
-	term, err := e.Campaign(w.T.Context(), value)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return term
+	return lab.Must(e.Campaign(w.T.Context(), value))(w.T)
 }
 
 // breakTerm breaks the current term.

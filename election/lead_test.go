@@ -192,9 +192,7 @@ func TestLeadReturnsWhenClientCloses(t *testing.T) {
 		}()
 		synctest.Wait()
 		for _, c := range []*leasehold.Client{candidate, leader} {
-			if err := c.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			lab.OK(t, c.Close(t.Context()))
 		}
 		for _, ended := range []chan error{campaigned, led} {
 			if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
@@ -254,9 +252,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 		}
 		close(leave)
 		for range 2 {
-			if err := <-led; err != nil {
-				t.Error(err)
-			}
+			lab.OK(t, <-led)
 		}
 		if begun.Load() != 3 { // the function of the first call, that of the second, and that of the first again, as its term was broken
 			t.Errorf("%d functions begun", begun.Load())
@@ -274,9 +270,7 @@ func TestLeadReturnsPermanentErrors(t *testing.T) {
 			}
 			return nil
 		}
-		if err := e.Lead(t.Context(), "", lead); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, e.Lead(t.Context(), "", lead))
 		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("someone")})
 		if err := e.Lead(t.Context(), "", lead); !errors.As(err, new(*leasehold.RecordError)) {
 			t.Errorf("over a damaged record: %v", err)
@@ -336,9 +330,7 @@ func TestLeadAfterOutageReplacesItsOwnOldTermAtOnce(t *testing.T) {
 				if !errors.Is(err, context.Canceled) || terms != 2 {
 					t.Errorf("%v after %d terms", err, terms)
 				}
-				if err := c.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				lab.OK(t, c.Close(t.Context()))
 			})
 		})
 	}

@@ -27,17 +27,13 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 		o.shows(leaderOf(first, "a"))
 		lab.Elapse(time.Minute) // renewals are not changes, so they yield nothing
 		o.shows()
-		if err := first.Renew(t.Context(), leasehold.WithData([]byte("b"))); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, first.Renew(t.Context(), leasehold.WithData([]byte("b"))))
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "b"))
 
 		late := observe(t, watching) // a second observer, which begins later and receives the current leader at once
 		late.shows(leaderOf(first, "b"))
-		if err := late.end(); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, late.end())
 
 		w.Release(first)
 		lab.Elapse(polls)
@@ -109,9 +105,7 @@ func TestObserveRetriesUntilDynamoDBAnswers(t *testing.T) {
 			lab.Elapse(polls)
 			o.shows(nobody)
 		}
-		if err := o.end(); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, o.end())
 	})
 }
 
@@ -142,9 +136,7 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 		o = observe(t, e)
 		o.shows(nobody)
 		closed := time.Now()
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, c.Close(t.Context()))
 		<-o.over
 		if took := time.Since(closed); !errors.Is(o.err, leasehold.ErrClosed) || took != 0 {
 			t.Errorf("a closed client: %v after %v", o.err, took)

@@ -81,10 +81,7 @@ func TestLeaderWithExpiryTimeIsDeadOnceWallClockPassesIt(t *testing.T) {
 		o.shows()
 		wire.SetFault(lab.Cut)
 		lab.Elapse(5 * time.Second) // time for the messages in flight to arrive
-		r, err := c.Get(t.Context(), seat)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := lab.Must(c.Get(t.Context(), seat))(t)
 		lab.Elapse(2 * time.Minute)
 		news := o.next()
 		if len(news) != 1 || news[0].Leader != nobody {
@@ -145,15 +142,10 @@ func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
 			late++
 			return lab.Slow(at(20200 * time.Millisecond))(r) // the reply arrives after the lease of 20 s
 		})
-		term, err := e.Campaign(t.Context(), "a", leasehold.WithoutRenewal())
-		if err != nil {
-			t.Fatal(err)
-		}
+		term := lab.Must(e.Campaign(t.Context(), "a", leasehold.WithoutRenewal()))(t)
 		o := observe(t, watching)
 		lab.Elapse(17900 * time.Millisecond)
-		if err := term.Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, term.Renew(t.Context()))
 		lab.Elapse(10 * time.Second)
 		o.shows(leaderOf(term, "a"))
 		if late != 1 {
@@ -207,9 +199,7 @@ func TestLeaderStaysLeaderWhileItsSessionIsRenewed(t *testing.T) {
 		})
 		lab.Elapse(3 * time.Hour)
 		o.shows()
-		if err := term.Err(); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, term.Err())
 		_ = o.end()
 		w.Release(term)
 	})

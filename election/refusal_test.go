@@ -63,13 +63,8 @@ func TestLeadCampaignsAgainIfTermWasLostByRefusedRenewals(t *testing.T) {
 func TestLeadReturnsErrorIfFirstCampaignIsDenied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
-		other, err := election.New(c, "other")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := other.Campaign(t.Context(), ""); err != nil {
-			t.Fatal(err)
-		}
+		other := lab.Must(election.New(c, "other"))(t)
+		lab.Must(other.Campaign(t.Context(), ""))(t)
 		wire.SetFault(refusing("AccessDeniedException"))
 		var op *leasehold.OpError
 		if err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }); !errors.As(err, &op) {

@@ -39,10 +39,7 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 		why, led := make(chan error, 10), make(chan error, 1)
 		go func() { led <- e.Lead(ctx, "", works(30*time.Second, why)) }() // the work takes longer than a lease
 		lab.Elapse(time.Second)
-		first, err := operator.Leader(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := lab.Must(operator.Leader(t.Context()))(t)
 		next := make(chan *leasehold.Lock, 1)
 		go func() {
 			term, err := other.Campaign(context.Background(), "")
@@ -282,9 +279,7 @@ func TestStepDownRejectsLeadersThatCannotBeAsked(t *testing.T) {
 		next, _, _ := elects(w, lab.Config())
 		w.Release(campaign(w, next, ""))
 		campaign(w, next, "")
-		if err := o.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, o.Close(t.Context()))
 		if err := operator.StepDown(t.Context()); !errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("of a closed client: %v", err)
 		}
@@ -318,9 +313,7 @@ func TestStepDownReachesLeaderAfterHandOver(t *testing.T) {
 		go func() { led <- next.Lead(ctx, "b", works(0, why)) }()
 		lab.Elapse(30 * time.Second)
 		w.Release(term)
-		if err := operator.StepDown(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, operator.StepDown(t.Context()))
 		hears(t, why)
 		cancel()
 		<-led
@@ -342,9 +335,7 @@ func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
 		lab.Elapse(time.Minute)
 		asking, leave := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer leave()
-		if err := operator.StepDown(asking); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, operator.StepDown(asking))
 		lab.Elapse(10 * time.Minute)
 		if n := len(why); n != 1 {
 			t.Errorf("asked once, it has ended its work %d times", n)
@@ -364,9 +355,7 @@ func TestStepDownDoesNotAskNextTermOfSameClient(t *testing.T) {
 			go func() { led <- e.Lead(ctx, "", works(0, why)) }()
 			lab.Elapse(time.Minute)
 		}
-		if err := operator.StepDown(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, operator.StepDown(t.Context()))
 		lab.Elapse(time.Minute)
 		if n := len(why); n != 1 {
 			t.Errorf("one leader was asked, and %d functions have ended", n)
@@ -391,9 +380,7 @@ func TestStepDownReachesLeaderWhoseGrantReplyWasLost(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { led <- e.Lead(ctx, "", works(0, why)) }()
 		<-landed
-		if err := operator.StepDown(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, operator.StepDown(t.Context()))
 		hears(t, why)
 		cancel()
 		<-led

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -42,9 +43,7 @@ func TestCounterStaysExactWithSixtyFourGoroutines(t *testing.T) {
 
 func TestSDKReturnsConditionalCheckFailedException(t *testing.T) {
 	client := newTable(t, localdynamo.New())
-	if err := increment(t.Context(), client, "k"); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, increment(t.Context(), client, "k"))
 	put := &dynamodb.PutItemInput{
 		TableName:                           aws.String("locks"),
 		Item:                                key("k"),
@@ -106,9 +105,7 @@ func TestCallWithEndedContextSendsNothing(t *testing.T) {
 func TestClosedEngineRefusesRequests(t *testing.T) {
 	e := localdynamo.New()
 	client := newTable(t, e)
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, e.Close())
 	_, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{}, func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
 	if err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("err = %v", err)
@@ -146,10 +143,7 @@ func TestRequestOverSixteenMegabytesIsRefused(t *testing.T) {
 	newTable(t, e)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localdynamo/", bytes.NewReader(make([]byte, 17<<20)))
 	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
-	reply, err := e.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := lab.Must(e.RoundTrip(r))(t)
 	if err := reply.Body.Close(); err != nil || reply.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("status %d, %v", reply.StatusCode, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
@@ -23,10 +24,7 @@ import (
 func eachStore(t *testing.T, test func(*testing.T, *localdynamo.Engine)) {
 	t.Run("memory", func(t *testing.T) { test(t, localdynamo.New()) })
 	t.Run("file", func(t *testing.T) {
-		store, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
 		test(t, localdynamo.New(localdynamo.WithStore(store)))
 	})
 }
@@ -47,15 +45,12 @@ func newTable(tb testing.TB, e *localdynamo.Engine) *dynamodb.Client {
 
 func createTable(tb testing.TB, client *dynamodb.Client) {
 	tb.Helper()
-	_, err := client.CreateTable(context.Background(), &dynamodb.CreateTableInput{
+	lab.Must(client.CreateTable(context.Background(), &dynamodb.CreateTableInput{
 		TableName:            aws.String("locks"),
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 		BillingMode:          types.BillingModePayPerRequest,
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))(tb)
 }
 
 func key(id string) map[string]types.AttributeValue {
@@ -91,10 +86,7 @@ func increment(ctx context.Context, client *dynamodb.Client, id string) error {
 
 func get(t *testing.T, client *dynamodb.Client, id string) map[string]types.AttributeValue {
 	t.Helper()
-	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key(id), ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := lab.Must(client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key(id), ConsistentRead: aws.Bool(true)}))(t)
 	return out.Item
 }
 
@@ -109,10 +101,7 @@ func call(t *testing.T, e *localdynamo.Engine, operation, body string) (int, str
 		t.Fatalf("%s %s: %v", operation, body, err)
 	}
 	defer func() { _ = reply.Body.Close() }()
-	answer, err := io.ReadAll(reply.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := lab.Must(io.ReadAll(reply.Body))(t)
 	return reply.StatusCode, string(answer)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -21,9 +22,7 @@ func newScanned(t *testing.T) (*localdynamo.Engine, *dynamodb.Client) {
 	for i := range 200 {
 		item := key(fmt.Sprintf("item-%03d", i))
 		item["n"], item["pad"] = number(i), text(strings.Repeat("x", 1000))
-		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
 	}
 	return e, client
 }
@@ -38,10 +37,7 @@ func TestScanPagesAndSegmentsReturnEveryItemOnce(t *testing.T) {
 				in.Limit = aws.Int32(test.limit)
 			}
 			for pages := dynamodb.NewScanPaginator(client, in); pages.HasMorePages(); {
-				page, err := pages.NextPage(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				page := lab.Must(pages.NextPage(t.Context()))(t)
 				for _, item := range page.Items {
 					seen[numberIn(item, "n")]++
 				}
@@ -61,9 +57,7 @@ func TestScanPageEndsAtOneMegabyte(t *testing.T) {
 	for i := range 12 {
 		item := key(strconv.Itoa(i))
 		item["pad"] = text(strings.Repeat("x", 200_000))
-		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
 	}
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks"), Select: types.SelectCount})
 	if err != nil || out.Count < 5 || out.Count > 6 || out.LastEvaluatedKey == nil {
@@ -124,9 +118,7 @@ func TestQueryReturnsPartitionInOrderOfSortKey(t *testing.T) {
 				Items            []struct{ H, R struct{ S, N string } }
 				LastEvaluatedKey map[string]any
 			}
-			if err := json.Unmarshal([]byte(body), &out); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, json.Unmarshal([]byte(body), &out))
 			var got []string
 			for _, item := range out.Items {
 				if item.H.S != "a" {

@@ -9,14 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
 func TestSDKReturnsTransactionCanceledException(t *testing.T) {
 	client := newTable(t, localdynamo.New())
-	if err := increment(t.Context(), client, "taken"); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, increment(t.Context(), client, "taken"))
 	_, err := client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{Put: &types.Put{TableName: aws.String("locks"), Item: key("new")}},
 		{Put: &types.Put{
@@ -51,9 +50,7 @@ func TestRepeatedClientRequestTokenWritesOnce(t *testing.T) {
 			return err
 		}
 		for range 3 {
-			if err := write("token", "k"); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, write("token", "k"))
 		}
 		if n := numberIn(get(t, client, "k"), "n"); n != 1 {
 			t.Errorf("n = %d after one request sent three times", n)
@@ -72,16 +69,13 @@ func TestClientRequestTokenIsForgottenAfterTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newTable(t, localdynamo.New())
 		write := func() {
-			_, err := client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+			lab.Must(client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
 				ClientRequestToken: aws.String("token"),
 				TransactItems: []types.TransactWriteItem{{Update: &types.Update{
 					TableName: aws.String("locks"), Key: key("k"), UpdateExpression: aws.String("ADD n :one"),
 					ExpressionAttributeValues: map[string]types.AttributeValue{":one": number(1)},
 				}}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
 		}
 		write()
 		time.Sleep(10*time.Minute - time.Second)

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -20,18 +21,14 @@ func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 			for name, v := range key(id) {
 				attributes[name] = v
 			}
-			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: attributes}); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: attributes}))(t)
 		}
 		now := int(time.Now().Unix())
 		put("before", map[string]types.AttributeValue{"expiresAt": number(now + 60)}) // written before TTL is turned on
-		if _, err := client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		lab.Must(client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 			TableName:               aws.String("locks"),
 			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		put("free", map[string]types.AttributeValue{"expiresAt": number(now + 60)})
 		put("held", map[string]types.AttributeValue{"expiresAt": number(now + 60)})
 		put("text", map[string]types.AttributeValue{"expiresAt": text(strconv.Itoa(now + 60))})
@@ -65,20 +62,16 @@ func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 func TestTTLSweepKeepsItemThatReplacedExpiredItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newTable(t, localdynamo.New())
-		if _, err := client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+		lab.Must(client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 			TableName:               aws.String("locks"),
 			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		put := func(i int, expires bool) {
 			item := key(strconv.Itoa(i))
 			if expires {
 				item["expiresAt"] = number(int(time.Now().Unix()) + i)
 			}
-			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
 		}
 		const crowd = 90 // more items than three writes can sweep
 		for i := range crowd {

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/locktest"
 	"github.com/leasehold-go/leasehold/table"
@@ -32,18 +33,12 @@ func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 
 func acquire(t *testing.T, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	t.Helper()
-	lock, err := locks.Acquire(t.Context(), key, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lock
+	return lab.Must(locks.Acquire(t.Context(), key, opts...))(t)
 }
 
 func release(t *testing.T, lock *leasehold.Lock) {
 	t.Helper()
-	if err := lock.Release(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, lock.Release(t.Context()))
 }
 
 func TestEnvReportsKeyOfLockLeftHeld(t *testing.T) {
@@ -52,10 +47,7 @@ func TestEnvReportsKeyOfLockLeftHeld(t *testing.T) {
 		env := locktest.New(p)
 		locks := env.Client(leasehold.Config{Owner: "billing"})
 		lock := acquire(t, locks, "close/2026-11")
-		shared, err := locks.Acquire(lock.Context(), "close/2026-11", leasehold.Reentrant())
-		if err != nil {
-			t.Fatal(err)
-		}
+		shared := lab.Must(locks.Acquire(lock.Context(), "close/2026-11", leasehold.Reentrant()))(t)
 		problems := p.end()
 		if len(problems) != 1 || !strings.HasPrefix(problems[0], "locktest: close/2026-11 is still held by billing/") ||
 			!strings.Contains(problems[0], "release it") {
@@ -232,16 +224,12 @@ func TestEnvDBHasLockTableAndTablesOfCaller(t *testing.T) {
 		if err != nil || len(problems) > 0 {
 			t.Errorf("the lock table: %v, %v", problems, err)
 		}
-		if err := table.Create(t.Context(), env.DB(), table.Spec{Name: "books", Layout: layout.AWSLabs{PartitionKey: "isbn"}}); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, table.Create(t.Context(), env.DB(), table.Spec{Name: "books", Layout: layout.AWSLabs{PartitionKey: "isbn"}}))
 		locks := env.Client(leasehold.Config{})
 		lock := acquire(t, locks, "k")
-		if err := lock.Commit(t.Context(), []types.TransactWriteItem{{Put: &types.Put{
+		lab.OK(t, lock.Commit(t.Context(), []types.TransactWriteItem{{Put: &types.Put{
 			TableName: aws.String("books"), Item: map[string]types.AttributeValue{"isbn": &types.AttributeValueMemberS{Value: "1"}},
-		}}}); err != nil {
-			t.Fatal(err)
-		}
+		}}}))
 		env.Disconnect()
 		out, err := env.DB().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("books")})
 		if err != nil || len(out.Items) != 1 {
@@ -331,9 +319,7 @@ func TestLeaseDoesNotExpireByRealTimeInBubble(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{Lease: time.Second}), "k")
 		<-long
-		if err := lock.Err(); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, lock.Err())
 		release(t, lock)
 	})
 }

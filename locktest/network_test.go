@@ -13,17 +13,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
 // put writes an item that is not a lock.
 func put(t *testing.T, env *locktest.Env, key string) {
 	t.Helper()
-	if _, err := env.DB().PutItem(t.Context(), &dynamodb.PutItemInput{
+	lab.Must(env.DB().PutItem(t.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String("locks"), Item: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: key}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
 func TestDisconnectedClientLosesItsLocksWhenTrustEnds(t *testing.T) {
@@ -52,9 +51,7 @@ func TestLockSurvivesShortDisconnect(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		env.Reconnect(locks)
 		time.Sleep(time.Hour)
-		if err := lock.Err(); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, lock.Err())
 		release(t, lock)
 	})
 }

@@ -188,10 +188,7 @@ func TestProcessStartedDuringHomeRegionOutageAcquires(t *testing.T) {
 				_, client := w.process(0, lab.Config())
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 				defer cancel()
-				lock, err := client.Acquire(ctx, "a")
-				if err != nil {
-					t.Fatal(err)
-				}
+				lock := lab.Must(client.Acquire(ctx, "a"))(t)
 				w.Release(lock)
 			})
 		})
@@ -439,9 +436,7 @@ func TestScanIsNotLimitedToOneSecond(t *testing.T) {
 		db, client := w.process(0, lab.Config())
 		w.Release(w.Acquire(client, "a"))
 		w.darken(0, lab.Slow(2*time.Second))
-		if _, err := db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}); err != nil {
-			t.Error(err)
-		}
+		lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t)
 	})
 }
 

@@ -138,9 +138,7 @@ func TestTransactionIsUnsupportedOnStronglyConsistentTable(t *testing.T) {
 				t.Errorf("%s hides %v", name, refused)
 			}
 		}
-		if err := lock.GuardError(nil, 0); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, lock.GuardError(nil, 0))
 		for _, op := range []string{"TransactWriteItems", "TransactGetItems"} {
 			if n := w.count(names[0], op).Load(); n > 0 {
 				t.Errorf("%d %s", n, op)

@@ -141,9 +141,7 @@ func TestLockCallsWorkInHomeAndFailoverRegions(t *testing.T) {
 					if err := verb(t.Context(), client); err != nil || db.Region() == names[0] {
 						t.Errorf("away, in %s: %v", db.Region(), err)
 					}
-					if err := client.Close(t.Context()); err != nil {
-						t.Error(err)
-					}
+					lab.OK(t, client.Close(t.Context()))
 					for _, region := range names {
 						if n := w.count(region, "TransactWriteItems").Load(); n > 0 {
 							t.Errorf("%d transactions in %s", n, region)
@@ -188,9 +186,7 @@ func TestTooFewIdleConnectionsToRegionAreLogged(t *testing.T) {
 				}
 				_, client := w.clientOf(clients, cfg)
 				w.AcquireMany(client, "job", 300)
-				if err := client.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				lab.OK(t, client.Close(t.Context()))
 				if n := strings.Count(s.log.String(), "MaxIdleConnsPerHost=10"); n != 1 {
 					t.Errorf("%d warnings", n)
 				}

@@ -22,29 +22,17 @@ func newLock(t *testing.T, w *lab.World) *rwlock.RWLock {
 	t.Helper()
 	c, _ := w.Client(lab.Config())
 	t.Cleanup(func() { _ = c.Close(context.Background()) })
-	l, err := rwlock.New(c, "set", readers)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
+	return lab.Must(rwlock.New(c, "set", readers))(t)
 }
 
 func read(t *testing.T, l *rwlock.RWLock) *leasehold.Lock {
 	t.Helper()
-	lock, err := l.AcquireRead(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lock
+	return lab.Must(l.AcquireRead(t.Context()))(t)
 }
 
 func write(t *testing.T, l *rwlock.RWLock) *leasehold.Group {
 	t.Helper()
-	group, err := l.AcquireWrite(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return group
+	return lab.Must(l.AcquireWrite(t.Context()))(t)
 }
 
 func TestReadersShareLockUpToLimit(t *testing.T) {
@@ -56,9 +44,7 @@ func TestReadersShareLockUpToLimit(t *testing.T) {
 		if _, err := newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("one reader too many: %v", err)
 		}
-		if err := held[1].Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, held[1].Release(t.Context()))
 		if _, err := newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait()); err != nil {
 			t.Errorf("after one has left: %v", err)
 		}
@@ -74,9 +60,7 @@ func TestWriterExcludesReadersAndWriters(t *testing.T) {
 		if !errors.Is(toRead, leasehold.ErrHeld) || !errors.Is(toWrite, leasehold.ErrHeld) {
 			t.Errorf("beside a writer: to read %v, to write %v", toRead, toWrite)
 		}
-		if err := group.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, group.Release(t.Context()))
 		read(t, other)
 		if _, err := newLock(t, w).AcquireWrite(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("to write beside a reader: %v", err)
@@ -108,9 +92,7 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("granted after %v", took)
 		}
-		if err := group.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, group.Release(t.Context()))
 		stop()
 		done.Wait()
 	})
@@ -119,10 +101,7 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 func TestWriterTakesOverDeadReader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		l, err := rwlock.New(c, "set", readers)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := lab.Must(rwlock.New(c, "set", readers))(t)
 		read(t, l)
 		wire.SetFault(lab.Cut)
 		began := time.Now()

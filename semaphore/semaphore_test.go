@@ -20,29 +20,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newSemaphore(w *lab.World, c *leasehold.Client, n int) *semaphore.Semaphore {
 	w.T.Helper()
-	s, err := semaphore.New(c, "gpu", n)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return s
+	return lab.Must(semaphore.New(c, "gpu", n))(w.T)
 }
 
 func takePermit(w *lab.World, s *semaphore.Semaphore, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()
-	lock, err := s.Acquire(w.T.Context(), opts...)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return lock
+	return lab.Must(s.Acquire(w.T.Context(), opts...))(w.T)
 }
 
 // closed closes clients in order. Closing one may wait for another.
 func closed(t *testing.T, clients ...*leasehold.Client) {
 	t.Helper()
 	for _, c := range clients {
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, c.Close(t.Context()))
 	}
 }
 

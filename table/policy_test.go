@@ -25,6 +25,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
@@ -49,10 +50,7 @@ type document struct {
 func policy(t *testing.T, s table.Spec, arn string, a table.Access, prefixes ...string) document {
 	t.Helper()
 	var d document
-	text, err := s.Policy(arn, a, prefixes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := lab.Must(s.Policy(arn, a, prefixes...))(t)
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&d); err != nil || decoder.More() {
@@ -107,17 +105,12 @@ type account struct {
 }
 
 func newAccount(t *testing.T, l layout.Layout) *account {
-	proto, err := records.Of(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proto := lab.Must(records.Of(l))(t)
 	a := &account{T: t, layout: l, iam: &iam{engine: localdynamo.New(), partition: proto.Schema().Partition, asked: map[string]bool{}}}
 	t.Cleanup(func() { _ = a.iam.engine.Close() })
 	db := a.iam.engine.Client()
 	for _, s := range []table.Spec{{Name: "locks", Layout: l}, {Name: "books", Layout: layout.AWSLabs{}}} {
-		if err := table.Create(t.Context(), db, s); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, table.Create(t.Context(), db, s))
 	}
 	a.first, a.second = a.client(false), a.client(false)
 	return a
@@ -133,9 +126,7 @@ func (a *account) client(shared bool) *leasehold.Client {
 
 func (a *account) must(errs ...error) {
 	a.Helper()
-	if err := errors.Join(errs...); err != nil {
-		a.Fatal(err)
-	}
+	lab.OK(a, errors.Join(errs...))
 }
 
 func (a *account) lock(c *leasehold.Client, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
@@ -445,10 +436,7 @@ func asked(t *testing.T, l layout.Layout, access table.Access) (actions []string
 
 func TestPolicyAllowsOnlyActionsThatLibraryUses(t *testing.T) {
 	for _, name := range layout.Names() {
-		l, err := layout.Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := lab.Must(layout.Parse(name))(t)
 		called := map[table.Access][]string{}
 		t.Run(name+"/calls", func(t *testing.T) {
 			for access := range calls {
@@ -513,10 +501,7 @@ func TestUnknownAccessAllowsNothing(t *testing.T) {
 }
 
 func TestTablePageListsActionsOfEveryPolicy(t *testing.T) {
-	page, err := os.ReadFile("../docs/table.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(os.ReadFile("../docs/table.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(dynamodb:\\w+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
 	accesses := []table.Access{table.Use, table.Operate, table.Read}
 	listed := map[table.Access][]string{}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -160,10 +161,7 @@ func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []acces
 
 func TestPolicyForPrefixAllowsOnlyItsKeys(t *testing.T) {
 	for _, name := range layout.Names() {
-		l, err := layout.Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := lab.Must(layout.Parse(name))(t)
 		t.Run(name, func(t *testing.T) {
 			spec := table.Spec{Name: "locks", Layout: l}
 			own := policy(t, spec, arn, table.Operate, "k", "n", "m", "dead")

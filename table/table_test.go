@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
@@ -42,46 +43,26 @@ func TestLockIsGrantedInNewlyCreatedTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, ctx := newDB(t), t.Context()
 			spec := table.Spec{Name: "locks", Layout: l}
-			if err := table.Create(ctx, db, spec); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, table.Create(ctx, db, spec))
 			if problems, err := table.Check(ctx, db, spec); err != nil || len(problems) > 0 {
 				t.Fatalf("check: %v, %v", problems, err)
 			}
-			locks, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: l})
-			if err != nil {
-				t.Fatal(err)
-			}
-			lock, err := locks.Acquire(ctx, "k")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lock.Release(ctx); err != nil {
-				t.Fatal(err)
-			}
-			if err := locks.Close(ctx); err != nil {
-				t.Fatal(err)
-			}
+			locks := lab.Must(leasehold.New(db, leasehold.Config{Table: "locks", Layout: l}))(t)
+			lock := lab.Must(locks.Acquire(ctx, "k"))(t)
+			lab.OK(t, lock.Release(ctx))
+			lab.OK(t, locks.Close(ctx))
 		})
 	}
 }
 
 func TestCreateEnablesTTLAndOnDemandBilling(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
-	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
-	ttl, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String("locks")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(ctx, db, table.Spec{Name: "locks"}))
+	ttl := lab.Must(db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String("locks")}))(t)
 	if got := aws.ToString(ttl.TimeToLiveDescription.AttributeName); got != "expiresAt" {
 		t.Errorf("TTL is on %q", got)
 	}
-	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := lab.Must(db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("locks")}))(t)
 	if out.Table.BillingModeSummary == nil || out.Table.BillingModeSummary.BillingMode != types.BillingModePayPerRequest {
 		t.Errorf("billing is %+v", out.Table.BillingModeSummary)
 	}
@@ -102,9 +83,7 @@ func TestCreateAllowsManyCallersAtOnce(t *testing.T) {
 
 func TestCreateRejectsExistingTableWithOtherKeySchema(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
-	if err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{PartitionKey: "id", TTL: "-"}}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{PartitionKey: "id", TTL: "-"}}))
 	err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{TTL: "-"}})
 	if err == nil || !strings.Contains(err.Error(), `the partition key is "id", but the layout's is "key"`) {
 		t.Errorf("create: %v", err)
@@ -238,9 +217,7 @@ func TestCreateDoesNotTurnOnTTLOfStrongTable(t *testing.T) {
 		ttl: &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusDisabled},
 	}
 	db.Client = newDB(t) // this client has no such table, so a request to it fails
-	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
-		t.Error(err)
-	}
+	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
 }
 
 func TestCheckOfMissingTableReturnsErrTableNotFound(t *testing.T) {
@@ -254,22 +231,11 @@ func TestCheckReportsLayoutOfTable(t *testing.T) {
 	db := localdynamo.New().Client()
 	sharing := map[string]string{"native": "native or awslabs or dynamolock", "awslabs": "native or awslabs or dynamolock", "dynamolock": "native or awslabs or dynamolock"}
 	for _, is := range layout.Names() {
-		l, err := layout.Parse(is)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := table.Create(t.Context(), db, table.Spec{Name: is, Layout: l}); err != nil {
-			t.Fatal(err)
-		}
+		l := lab.Must(layout.Parse(is))(t)
+		lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: is, Layout: l}))
 		for _, asked := range layout.Names() {
-			other, err := layout.Parse(asked)
-			if err != nil {
-				t.Fatal(err)
-			}
-			problems, err := table.Check(t.Context(), db, table.Spec{Name: is, Layout: other})
-			if err != nil {
-				t.Fatal(err)
-			}
+			other := lab.Must(layout.Parse(asked))(t)
+			problems := lab.Must(table.Check(t.Context(), db, table.Spec{Name: is, Layout: other}))(t)
 			fits := asked == is || sharing[is] != "" && sharing[is] == sharing[asked]
 			names, which := is, "it"
 			if sharing[is] != "" {

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // documents returns the project's pages by path.
@@ -16,15 +18,9 @@ func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "proof/interop/*.md", "internal/ambiguity/*.md", ".github/*.md"} {
-		paths, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		paths := lab.Must(filepath.Glob(pattern))(t)
 		for _, path := range paths {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := lab.Must(os.ReadFile(path))(t)
 			docs[path] = string(b)
 		}
 	}
@@ -97,7 +93,7 @@ func TestLinkedTestsAreInLinkedFiles(t *testing.T) {
 func TestTestsNamedInDocumentsExist(t *testing.T) {
 	t.Chdir(root)
 	exists := map[string]bool{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	lab.OK(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -111,10 +107,7 @@ func TestTestsNamedInDocumentsExist(t *testing.T) {
 			exists[m[1]] = true
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	named := 0
 	for path, text := range documents(t) {
 		for _, name := range testName.FindAllString(text, -1) {
@@ -167,7 +160,7 @@ func TestSecurityPageNamesTestForEveryLine(t *testing.T) {
 func packageDocs(t *testing.T) (docs, names map[string]string) {
 	t.Helper()
 	docs, names = map[string]string{}, map[string]string{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	lab.OK(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -186,10 +179,7 @@ func packageDocs(t *testing.T) (docs, names map[string]string) {
 			names[dir] = file.Name.Name
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return docs, names
 }
 
@@ -213,10 +203,7 @@ func TestPackagesHaveDocComments(t *testing.T) {
 
 func TestContributingNamesFilesThatExist(t *testing.T) {
 	t.Chdir(root)
-	page, err := os.ReadFile("CONTRIBUTING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(os.ReadFile("CONTRIBUTING.md"))(t)
 	_, files, _ := strings.Cut(string(page), "\n## Where is what\n")
 	files, _, _ = strings.Cut(files, "\n## ")
 	named := regexp.MustCompile("`([\\w/]+\\.(?:go|txt))`").FindAllStringSubmatch(files, -1)
@@ -232,10 +219,7 @@ func TestContributingNamesFilesThatExist(t *testing.T) {
 
 func TestMigrationPagesCoverEveryPeerScenario(t *testing.T) {
 	t.Chdir(root)
-	paths, err := filepath.Glob("proof/interop/sharing/*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := lab.Must(filepath.Glob("proof/interop/sharing/*_test.go"))(t)
 	linked := map[string]bool{}
 	for path, text := range documents(t) {
 		for _, m := range namedLink.FindAllStringSubmatch(text, -1) {
@@ -244,10 +228,7 @@ func TestMigrationPagesCoverEveryPeerScenario(t *testing.T) {
 	}
 	scenarios := 0
 	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := lab.Must(os.ReadFile(path))(t)
 		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
 			if m[1] == "TestMain" {
 				continue

@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestOperatorsPageListsLogLinesOfLostLock(t *testing.T) {
 	t.Chdir(root)
-	page, err := os.ReadFile("docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(os.ReadFile("docs/operating.md"))(t)
 	_, section, ok := strings.Cut(string(page), "\n### Losing a lock\n")
 	if !ok {
 		t.Fatal("the page has no such section")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // sources matches the files from which pages quote: tests, and programs that tests run.
@@ -55,10 +57,7 @@ func TestGoCodeInPagesIsQuotedFromTestedFiles(t *testing.T) {
 			t.Fatalf("%s: no sources, %v", pattern, err)
 		}
 		for _, path := range paths {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := lab.Must(os.ReadFile(path))(t)
 			tested = append(tested, plain(string(b)))
 		}
 	}

@@ -7,14 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestREADMEHasAtMostSevenHundredWords(t *testing.T) {
 	t.Chdir(root)
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := lab.Must(os.ReadFile("README.md"))(t)
 	if n := len(strings.Fields(string(readme))); n > 700 {
 		t.Errorf("README.md has %d words", n)
 	}
@@ -22,14 +21,8 @@ func TestREADMEHasAtMostSevenHundredWords(t *testing.T) {
 
 func TestREADMEQuotesHelloExample(t *testing.T) {
 	t.Chdir(root)
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	source, err := os.ReadFile("examples/hello/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := lab.Must(os.ReadFile("README.md"))(t)
+	source := lab.Must(os.ReadFile("examples/hello/main.go"))(t)
 	_, program, _ := strings.Cut(string(source), "\npackage main\n")
 	_, snippet, _ := strings.Cut(string(readme), "```go\n")
 	snippet, _, ok := strings.Cut(snippet, "```")
@@ -40,16 +33,10 @@ func TestREADMEQuotesHelloExample(t *testing.T) {
 
 func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	t.Chdir(root)
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	readme := lab.Must(os.ReadFile("README.md"))(t)
 	// The first pattern of this script matches the output of the demo; TestScripts/demo
 	// checks that it does.
-	script, err := os.ReadFile("internal/cli/testdata/script/demo.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := lab.Must(os.ReadFile("internal/cli/testdata/script/demo.txtar"))(t)
 	_, pattern, _ := strings.Cut(string(script), "\nstdout '^")
 	pattern, _, ok := strings.Cut(pattern, "'\n")
 	_, shown, _ := strings.Cut(string(readme), "```\n")
@@ -61,19 +48,13 @@ func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 
 func TestLeaseTableInDocumentsMatchesCalculation(t *testing.T) {
 	t.Chdir(root)
-	page, err := os.ReadFile("docs/timing.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(os.ReadFile("docs/timing.md"))(t)
 	rows := regexp.MustCompile(`(?m)^\| (\w+) \| ([\w.]+) \| ([\w.]+) \| (\w+) \| ([\w.]+) \| (\d+) \|$`).FindAllStringSubmatch(string(page), -1)
 	if len(rows) == 0 {
 		t.Fatal("docs/timing.md has no table of leases")
 	}
 	for _, row := range rows {
-		lease, err := time.ParseDuration(row[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := lab.Must(time.ParseDuration(row[1]))(t)
 		every, margin := lease/4, lease/10 // defaults of Config
 		for i, want := range []time.Duration{lease, every, margin, lease, lease - margin - every} {
 			if got, err := time.ParseDuration(row[i+1]); got != want || err != nil {
@@ -95,10 +76,7 @@ var (
 
 func TestOperatorsPageListsEveryErrorAndNoOther(t *testing.T) {
 	t.Chdir(root)
-	page, err := os.ReadFile("docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(os.ReadFile("docs/operating.md"))(t)
 	_, section, ok := strings.Cut(string(page), "\n## What the library says\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	source, err := os.ReadFile("errors.go")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -18,21 +19,11 @@ func TestListWithoutDataStillReturnsShortRemark(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	db := engine.Client()
-	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
-	locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
+	locks := lab.Must(leasehold.New(db, leasehold.Config{Table: "locks"}))(t)
 	defer locks.Close(t.Context())
-	if _, err := locks.Acquire(t.Context(), "remark", leasehold.WithData([]byte("deploying v42"))); err != nil {
-		t.Fatal(err)
-	}
-	lock, err := locks.Acquire(t.Context(), "k", leasehold.WithData(bytes.Repeat([]byte("large"), 100)), leasehold.WithAttributes(map[string]types.AttributeValue{"more": &types.AttributeValueMemberS{Value: "of it"}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(locks.Acquire(t.Context(), "remark", leasehold.WithData([]byte("deploying v42"))))(t)
+	lock := lab.Must(locks.Acquire(t.Context(), "k", leasehold.WithData(bytes.Repeat([]byte("large"), 100)), leasehold.WithAttributes(map[string]types.AttributeValue{"more": &types.AttributeValueMemberS{Value: "of it"}})))(t)
 	for _, bare := range []bool{false, true} {
 		found, damaged, err := holders.List(t.Context(), locks, holders.Listing{Bare: bare})
 		if err != nil || len(damaged) > 0 || len(found) != 2 || found[0].Owner != lock.Record().Owner {

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
@@ -94,25 +95,14 @@ func (m *meter) total() (requests int, units float64) {
 func newChecked(t *testing.T, cfg leasehold.Config, opts ...func(*dynamodb.Options)) *checked {
 	t.Helper()
 	db := localdynamo.New().Client(opts...)
-	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
 	cfg.Table = "locks"
-	holders, err := leasehold.New(db, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	holders := lab.Must(leasehold.New(db, cfg))(t)
 	c := &checked{t: t, db: db, holders: holders}
 	counted, reads := metered(db)
 	c.reads = reads
-	locks, err := leasehold.New(counted, leasehold.Config{Table: "locks", MaxSkew: cfg.MaxSkew})
-	if err != nil {
-		t.Fatal(err)
-	}
-	proto, err := records.WithMaxSkew(layout.Native{}, cfg.MaxSkew)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks := lab.Must(leasehold.New(counted, leasehold.Config{Table: "locks", MaxSkew: cfg.MaxSkew}))(t)
+	proto := lab.Must(records.WithMaxSkew(layout.Native{}, cfg.MaxSkew))(t)
 	c.Observer = New(counted, "locks", proto, layout.Native{}.Capabilities(), locks)
 	return c
 }
@@ -127,11 +117,7 @@ func (c *checked) hold(n int, prefix string, opts ...leasehold.AcquireOption) {
 
 func (c *checked) acquire(key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	c.t.Helper()
-	lock, err := c.holders.Acquire(c.t.Context(), key, opts...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return lock
+	return lab.Must(c.holders.Acquire(c.t.Context(), key, opts...))(c.t)
 }
 
 // list lists the table as ls --check does.
@@ -151,9 +137,7 @@ func (c *checked) list(prefix string) []leasehold.Record {
 
 func (c *checked) close() {
 	c.t.Helper()
-	if err := c.holders.Close(context.WithoutCancel(c.t.Context())); err != nil {
-		c.t.Fatal(err)
-	}
+	lab.OK(c.t, c.holders.Close(context.WithoutCancel(c.t.Context())))
 }
 
 func TestTwoListingsFindThousandHoldersLive(t *testing.T) {
@@ -393,9 +377,7 @@ func TestObserverIgnoresLeaseOfRecordWithoutSessionRow(t *testing.T) {
 		o := newChecked(t, leasehold.Config{SharedLease: true})
 		lock := o.acquire("job")
 		row := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "leasehold/session/" + protocol.ClientID(lock.Record().Owner)}}
-		if _, err := o.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: row}); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(o.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: row}))(t)
 		began := time.Now()
 		found := o.Observe(ctx, []leasehold.Record{lock.Record()})[0]
 		if took := time.Since(began); found.State != Dead || !found.Shared || took < 20*time.Second || took > 21*time.Second {

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
@@ -33,10 +34,7 @@ func (c empty) Do(r *http.Request) (*http.Response, error) {
 func TestBatchWithoutResponsesIsErrorAndNotMissingHolders(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
-	proto, err := records.Of(layout.Native{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	proto := lab.Must(records.Of(layout.Native{}))(t)
 	r := NewReader(engine.Client(func(o *dynamodb.Options) { o.HTTPClient = empty{o.HTTPClient} }), "locks", proto)
 	found, err := r.ByKey(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}, {Partition: "c"}})
 	if foreign := (*attempts.ForeignError)(nil); !errors.As(err, &foreign) {

@@ -31,10 +31,7 @@ func TestLayoutsWorkInFile(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			layouttest.Exercise(t, inVirtualTime(func(t *testing.T) *localdynamo.Engine {
-				store, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
 				return localdynamo.New(localdynamo.WithStore(store))
 			}), s)
 		})
@@ -71,12 +68,8 @@ func TestAcquireAllHoldsKeysTogetherInEveryLayout(t *testing.T) {
 						t.Errorf("a second holder: %v", err)
 					}
 					lab.Elapse(time.Minute) // the locks are renewed meanwhile
-					if err := g.Err(); err != nil {
-						t.Error(err)
-					}
-					if err := g.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
+					lab.OK(t, g.Err())
+					lab.OK(t, g.Release(t.Context()))
 				}
 				dead := w.AcquireAll(a, keys)
 				wire.SetFault(lab.Cut)
@@ -89,14 +82,9 @@ func TestAcquireAllHoldsKeysTogetherInEveryLayout(t *testing.T) {
 						t.Errorf("%v: taken over: %v", lock.Key(), took)
 					}
 				}
-				one, err := b.AcquireAny(t.Context(), leasehold.Keys("d", "e"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				one := lab.Must(b.AcquireAny(t.Context(), leasehold.Keys("d", "e")))(t)
 				w.Release(one)
-				if err := g.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+				lab.OK(t, g.Release(t.Context()))
 				wire.SetFault(nil)
 				_ = dead.Release(t.Context())
 			})
@@ -111,9 +99,7 @@ func TestAcquireAllAcceptsSortKeys(t *testing.T) {
 		if l := g.Locks(); len(l) != 2 || l[0].Key().Sort != "2" || l[1].Key().Sort != "1" {
 			t.Errorf("locks %v, %v, …", l[0].Key(), l[1].Key())
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, g.Release(t.Context()))
 	})
 }
 
@@ -129,9 +115,7 @@ func TestCommitsWorkInEveryLayout(t *testing.T) {
 func commitsIn(t *testing.T, l layout.Layout) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
-		if err := table.Create(t.Context(), w.DB, table.Spec{Name: "layout", Layout: l}); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "layout", Layout: l}))
 		cfg := lab.Config()
 		cfg.Table, cfg.Layout = "layout", l
 		a, _ := w.Client(cfg)
@@ -163,9 +147,7 @@ func commitsIn(t *testing.T, l layout.Layout) {
 		lab.Elapse(2 * time.Minute)
 		w.WantLog("1", "2")
 		// An operator breaks the lock: the next commit reports the loss.
-		if err := b.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, b.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}))
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("commit after a break: %v", err)
 		}

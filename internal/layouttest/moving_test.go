@@ -187,9 +187,7 @@ func others() []layout.Layout {
 // threeStages returns the stages of a move to another table.
 func threeStages(t *testing.T, w *lab.World, l layout.Layout) (onlyOld, both, onlyNative stage) {
 	t.Helper()
-	if err := table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}))
 	old, native := lab.ConfigOf("old", l), lab.ConfigOf("locks", layout.Native{})
 	return stage{old}, stage{old, native}, stage{native}
 }
@@ -225,13 +223,10 @@ func TestMovingToAnotherTableNeedsIntermediateStage(t *testing.T) {
 // ttlOn turns TTL on as table.Create does for native.
 func ttlOn(t *testing.T, w *lab.World) {
 	t.Helper()
-	_, err := w.DB.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+	lab.Must(w.DB.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 		TableName:               aws.String("locks"),
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 }
 
 // A native release leaves an expiry on the record. Layouts that share native's table remove

@@ -89,18 +89,14 @@ func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
 		w.Release(rewritten)
 
 		peer := &dynamolock{w: w, owner: "go-1"}
-		if err := peer.acquire("job"); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, peer.acquire("job"))
 		if item := w.Item("job"); item["data"] == nil || item["expiresAt"] != nil {
 			t.Errorf("it carried %v", item)
 		}
 		if _, err := shared.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("tried: %v", err)
 		}
-		if err := peer.release("job"); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, peer.release("job"))
 		lock := w.Acquire(shared, "job")
 		if lock.Token() <= rewritten.Token() || string(lock.Record().Data) != "state" {
 			t.Errorf("token %d after %d, data %q", lock.Token(), rewritten.Token(), lock.Record().Data)
@@ -125,19 +121,10 @@ func TestTTLOfNativeBreakDeletesRecordHeldByDynamolock(t *testing.T) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
 		peer := &dynamolock{w: w, owner: "go-1"}
-		if err := peer.acquire("job"); err != nil {
-			t.Fatal(err)
-		}
-		stuck, err := native.Get(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := native.Break(t.Context(), stuck, leasehold.BreakOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := peer.acquire("job"); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, peer.acquire("job"))
+		stuck := lab.Must(native.Get(t.Context(), "job"))(t)
+		lab.OK(t, native.Break(t.Context(), stuck, leasehold.BreakOptions{}))
+		lab.OK(t, peer.acquire("job"))
 		lab.Elapse(30 * 24 * time.Hour)
 		if w.Item("job") != nil {
 			t.Error("the record is there: TTL could be on beside dynamolock, and docs/migrating says that it must not")

@@ -32,10 +32,7 @@ func TestGrantsNearLastTokenWriteOnlyReadableRecords(t *testing.T) { // 2^53-2 i
 		t.Run(name, func(t *testing.T) {
 			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 				c, _ := w.Client(cfg)
-				first, err := by(c, leasehold.WithoutRenewal())
-				if err != nil {
-					t.Fatal(err)
-				}
+				first := lab.Must(by(c, leasehold.WithoutRenewal()))(t)
 				next(t, w, c, first)
 				for r, err := range c.List(t.Context(), leasehold.ListOptions{}) {
 					if err != nil {
@@ -46,7 +43,7 @@ func TestGrantsNearLastTokenWriteOnlyReadableRecords(t *testing.T) { // 2^53-2 i
 				// its error contains advice.
 				began := time.Now()
 				other, _ := w.Client(cfg)
-				_, err = by(other, leasehold.NoWait())
+				_, err := by(other, leasehold.NoWait())
 				var refused *leasehold.RecordError
 				if !errors.As(err, &refused) || refused.Attribute != "fencingToken" || time.Since(began) > time.Minute {
 					t.Errorf("after the last token: %v", err)
@@ -102,9 +99,7 @@ func TestAcquireAtHighestTokenReturnsErrorWithAdvice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 				c, _ := w.Client(cfg)
-				if _, err := c.Acquire(t.Context(), "job", leasehold.WithoutRenewal()); err != nil {
-					t.Fatal(err)
-				}
+				lab.Must(c.Acquire(t.Context(), "job", leasehold.WithoutRenewal()))(t)
 				setToken(t, w, "9007199254740990")
 				other, _ := w.Client(cfg)
 				_, err := other.TryAcquire(t.Context(), "job")

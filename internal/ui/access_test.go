@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 const (
@@ -75,10 +77,7 @@ func TestTokenIsReadOnlyFromHeader(t *testing.T) {
 // Only the files of the page are served without the token.
 func TestGuardServesOnlyPublicFilesWithoutToken(t *testing.T) {
 	g := door(false)
-	page, err := fs.Sub(files, "page")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(fs.Sub(files, "page"))(t)
 	g.open = http.FileServerFS(page)
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE"} {
 		for _, path := range []string{"/events", "//events", "/./events", "/page/../events", "/Events", "/events/", "/show", "/rate", "/look", "/break", "/.."} {

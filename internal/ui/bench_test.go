@@ -123,10 +123,7 @@ func (c *counted) sofar() (pages int, units float64) {
 // serve starts a server over w's table and opens a page. The server ends with the test.
 func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config)) *bench {
 	t.Helper()
-	proto, err := records.Of(l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proto := lab.Must(records.Of(l))(t)
 	cfg := lab.Config()
 	cfg.Layout = l
 	locks, _ := w.Client(cfg)
@@ -140,10 +137,7 @@ func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config))
 	for _, change := range change {
 		change(&c)
 	}
-	b.server, err = New(c, proto, l.Capabilities())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b.server = lab.Must(New(c, proto, l.Capabilities()))(t)
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		defer close(b.stopped)
@@ -218,10 +212,7 @@ func (b *bench) row(key string) rowView {
 // post sends a request as the page does and decodes the answer.
 func (b *bench) post(path string, body, to any) int {
 	b.T.Helper()
-	sent, err := json.Marshal(body)
-	if err != nil {
-		b.T.Fatal(err)
-	}
+	sent := lab.Must(json.Marshal(body))(b.T)
 	r := httptest.NewRequest(http.MethodPost, "http://"+here+path, bytes.NewReader(sent))
 	ours(r)
 	w := httptest.NewRecorder()

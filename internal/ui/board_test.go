@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -14,10 +15,7 @@ import (
 )
 
 func TestBoardForgetsDeletedKeysOldestFirst(t *testing.T) {
-	proto, err := records.Of(layout.Native{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	proto := lab.Must(records.Of(layout.Native{}))(t)
 	b := newBoard(proto, liveness.Rule{})
 	var now time.Duration
 	look := func() liveness.Reading {

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -60,15 +61,10 @@ type stage struct {
 
 func newStage(t *testing.T, l layout.Layout, skew time.Duration) *stage {
 	engine := localdynamo.New()
-	proto, err := records.WithMaxSkew(l, skew)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proto := lab.Must(records.WithMaxSkew(l, skew))(t)
 	s := &stage{T: t, began: time.Now(), layout: l, skew: skew, proto: proto, db: engine.Client()}
 	s.far = engine.Client(func(o *dynamodb.Options) { o.HTTPClient = slow{o.HTTPClient} })
-	if err := table.Create(t.Context(), s.db, table.Spec{Name: "locks", Layout: l}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), s.db, table.Spec{Name: "locks", Layout: l}))
 	s.send = s.sender(s.db)
 	s.job = protocol.Key{Partition: "job"}
 	if proto.Schema().SortNumber {

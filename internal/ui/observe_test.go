@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -159,10 +160,7 @@ func TestLockStateFollowsRecordAndHolder(t *testing.T) {
 }
 
 func TestLockUnderSessionIsShownLiveWhileSessionIsLive(t *testing.T) {
-	proto, err := records.Of(layout.Native{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	proto := lab.Must(records.Of(layout.Native{}))(t)
 	key := proto.(protocol.Native).SessionKey("id")
 	lock := &entry{lock: seen(held(protocol.Record{Session: "id"}), liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}
 	row := &entry{lock: seen(holders.Found{Key: key, Kind: holders.KindSession}, liveness.Beat{Since: start, Until: start.Add(lease), Lease: lease})}

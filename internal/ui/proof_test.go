@@ -45,9 +45,7 @@ func TestServerProvesThatItKnowsSecret(t *testing.T) {
 			answer := httptest.NewRecorder()
 			b.server.ServeHTTP(answer, r)
 			said := map[string]string{}
-			if err := json.NewDecoder(answer.Body).Decode(&said); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, json.NewDecoder(answer.Body).Decode(&said))
 			return answer.Code, said
 		}
 		one, two := strings.Repeat("01", nonceLength), strings.Repeat("02", nonceLength)

@@ -144,10 +144,7 @@ func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 
 func TestScanShowsAllLayouts(t *testing.T) {
 	for _, name := range layout.Names() {
-		l, err := layout.Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := lab.Must(layout.Parse(name))(t)
 		t.Run(name, func(t *testing.T) {
 			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 				b := serve(t, w, l)

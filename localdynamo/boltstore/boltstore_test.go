@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 	"go.etcd.io/bbolt"
@@ -94,10 +95,7 @@ func id(key string) map[string]types.AttributeValue {
 // test.
 func open(t testing.TB, path string) *dynamodb.Client {
 	t.Helper()
-	store, err := boltstore.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lab.Must(boltstore.Open(path))(t)
 	engine := localdynamo.New(localdynamo.WithStore(store))
 	t.Cleanup(func() {
 		if err := engine.Close(); err != nil {
@@ -119,26 +117,17 @@ func newFile(t testing.TB) (string, *dynamodb.Client) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state", "locks.db")
 	client := open(t, path)
-	if _, err := client.CreateTable(t.Context(), tableOfLocks); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(client.CreateTable(t.Context(), tableOfLocks))(t)
 	return path, client
 }
 
 func stored(t *testing.T, client *dynamodb.Client, key string) int {
 	t.Helper()
-	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: id(key)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := lab.Must(client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: id(key)}))(t)
 	if out.Item == nil {
 		return 0
 	}
-	n, err := strconv.Atoi(out.Item["n"].(*types.AttributeValueMemberN).Value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return lab.Must(strconv.Atoi(out.Item["n"].(*types.AttributeValueMemberN).Value))(t)
 }
 
 // start runs this binary as a writer and returns its output line by line.
@@ -147,13 +136,8 @@ func start(t *testing.T, path, key string, count int) (*exec.Cmd, *bufio.Scanner
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), boltWriter+"="+path, boltKey+"="+key, boltCount+"="+strconv.Itoa(count))
 	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := lab.Must(cmd.StdoutPipe())(t)
+	lab.OK(t, cmd.Start())
 	return cmd, bufio.NewScanner(out)
 }
 
@@ -166,9 +150,7 @@ func TestAcknowledgedWritesSurviveKill(t *testing.T) {
 		for seen := 0; seen < 5+round && lines.Scan(); seen++ {
 			acknowledged = max(acknowledged, atoi(t, lines.Text()))
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, cmd.Process.Kill())
 		for lines.Scan() { // reads the output that the writer wrote before it died
 			acknowledged = max(acknowledged, atoi(t, lines.Text()))
 		}
@@ -186,29 +168,20 @@ func TestAcknowledgedWritesSurviveKill(t *testing.T) {
 
 func atoi(t *testing.T, s string) int {
 	t.Helper()
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return lab.Must(strconv.Atoi(s))(t)
 }
 
 // checkFile has bbolt check every page of the file.
 func checkFile(t *testing.T, path string) {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := lab.Must(bbolt.Open(path, 0o600, &bbolt.Options{Timeout: time.Second}))(t)
 	defer func() { _ = db.Close() }()
-	if err := db.View(func(tx *bbolt.Tx) error {
+	lab.OK(t, db.View(func(tx *bbolt.Tx) error {
 		for err := range tx.Check() {
 			t.Error(err)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 }
 
 func TestSixteenProcessesWriteWithoutStarving(t *testing.T) {
@@ -256,10 +229,7 @@ func TestCounterStaysExactWithSixtyFourGoroutines(t *testing.T) {
 func TestNewFileIsReadableOnlyByOwner(t *testing.T) {
 	path, _ := newFile(t)
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
-		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := lab.Must(os.Stat(name))(t)
 		if info.Mode() != want {
 			t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
 		}
@@ -267,10 +237,7 @@ func TestNewFileIsReadableOnlyByOwner(t *testing.T) {
 }
 
 func TestFailedUpdateChangesNothing(t *testing.T) {
-	store, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
 	boom := errors.New("boom")
 	put := func(err error) error {
 		return store.Update(func(tx localdynamo.Tx) error {
@@ -278,9 +245,7 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 		})
 	}
 	has := func() (found bool) {
-		if err := store.View(func(tx localdynamo.Tx) error { found = tx.Get([]byte("k")) != nil; return nil }); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, store.View(func(tx localdynamo.Tx) error { found = tx.Get([]byte("k")) != nil; return nil }))
 		return found
 	}
 	if err := put(boom); !errors.Is(err, boom) || has() {
@@ -307,22 +272,15 @@ func TestWaitForBusyFileEndsWithRequestContext(t *testing.T) {
 
 func TestOpenRefusesFileThatIsNotStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
-	if err := os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600))
 	if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("err = %v", err)
 	}
 }
 
 func TestClosedStoreFails(t *testing.T) {
-	store, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
+	lab.OK(t, store.Close())
 	if err := store.View(func(localdynamo.Tx) error { return nil }); err == nil {
 		t.Error("a View of a closed store worked")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
@@ -177,9 +178,7 @@ func TestOpenRejectsMaliciousPages(t *testing.T) {
 				t.Fatal("nothing was changed")
 			}
 			path := filepath.Join(t.TempDir(), "locks.db")
-			if err := os.WriteFile(path, c.b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, os.WriteFile(path, c.b, 0o600))
 			n, err := found(t, path)
 			if err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
 				t.Errorf("%d items, %v", n, err)
@@ -196,22 +195,13 @@ func TestOpenRejectsMaliciousPages(t *testing.T) {
 func TestStoreWritableByOtherUsersIsCheckedEachTransaction(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
-	if err := os.WriteFile(path, whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(path, 0o660); err != nil {
-		t.Fatal(err)
-	}
-	store, err := boltstore.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(path, whole, 0o600))
+	lab.OK(t, os.Chmod(path, 0o660))
+	store := lab.Must(boltstore.Open(path))(t)
 	defer store.Close()
 	c := crafted{t, whole}
 	crafts["a branch page that points at itself"](c)
-	if err := os.WriteFile(path, c.b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(path, c.b, 0o600))
 	none := func(localdynamo.Tx) error { t.Error("it was called"); return nil }
 	for _, err := range []error{store.View(none), store.Update(none)} {
 		if err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
@@ -223,13 +213,8 @@ func TestStoreWritableByOtherUsersIsCheckedEachTransaction(t *testing.T) {
 // A file without the store's bucket is not a store: no crash leaves such a file behind.
 func TestOpenRefusesEmptyBboltDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
-	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	db := lab.Must(bbolt.Open(path, 0o600, nil))(t)
+	lab.OK(t, db.Close())
 	if _, err := boltstore.Open(path); err == nil || !strings.Contains(err.Error(), path+" is damaged: ") {
 		t.Error(err)
 	}
@@ -242,25 +227,18 @@ func BenchmarkViewOfTenThousandLocks(b *testing.B) {
 	for name, mode := range map[string]os.FileMode{"own": 0o600, "shared": 0o660} {
 		b.Run(name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "locks.db")
-			store, err := boltstore.Open(path)
-			if err != nil {
-				b.Fatal(err)
-			}
+			store := lab.Must(boltstore.Open(path))(b)
 			for from := range 10 { // several commits leave some pages free
-				if err := store.Update(func(tx localdynamo.Tx) error {
+				lab.OK(b, store.Update(func(tx localdynamo.Tx) error {
 					for n := range 1000 {
 						if err := tx.Put(fmt.Appendf(nil, "lock-%07d", (from*1000+n)*7919%10_000), bytes.Repeat([]byte("x"), 300)); err != nil {
 							return err
 						}
 					}
 					return nil
-				}); err != nil {
-					b.Fatal(err)
-				}
+				}))
 			}
-			if err := os.Chmod(path, mode); err != nil {
-				b.Fatal(err)
-			}
+			lab.OK(b, os.Chmod(path, mode))
 			for b.Loop() {
 				if err := store.View(func(tx localdynamo.Tx) error { tx.Get([]byte("lock-0004711")); return nil }); err != nil {
 					b.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/leasehold-go/leasehold/internal/filefault"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
@@ -25,18 +26,12 @@ func filled(t *testing.T) []byte {
 	t.Helper()
 	path, client := newFile(t)
 	for n := range 40 {
-		if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
+		lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
 			"id":   &types.AttributeValueMemberS{Value: fmt.Sprintf("key-%02d", n)},
 			"data": &types.AttributeValueMemberB{Value: bytes.Repeat([]byte{byte(n)}, 500)},
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return lab.Must(os.ReadFile(path))(t)
 }
 
 // found opens the file, and returns how many items it has and the first error.
@@ -74,9 +69,7 @@ func TestTruncatedFileIsRefusedOrFullyRead(t *testing.T) {
 	refused := 0
 	for size := len(whole) - 1; size >= 0; size = min(size-1, max(size-1-len(whole)/47, 0)) {
 		path := filepath.Join(t.TempDir(), "locks.db")
-		if err := os.WriteFile(path, whole[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(path, whole[:size], 0o600))
 		what := fmt.Sprintf("%d of %d bytes", size, len(whole))
 		n, err := found(t, path)
 		switch {
@@ -96,10 +89,7 @@ func TestTruncatedFileIsRefusedOrFullyRead(t *testing.T) {
 // checkFree fails the test if this process has kept the file locked.
 func checkFree(t *testing.T, path string) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	if !isFree(f) {
 		t.Errorf("%s is left locked", path)
@@ -108,24 +98,14 @@ func checkFree(t *testing.T, path string) {
 
 func TestOpenRefusesFileOfOtherFormatAndLeavesItUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
-	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Update(func(tx *bbolt.Tx) error {
+	db := lab.Must(bbolt.Open(path, 0o600, nil))(t)
+	lab.OK(t, db.Update(func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucket([]byte("localdynamo2"))
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = boltstore.Open(path)
+	}))
+	lab.OK(t, db.Close())
+	before := lab.Must(os.ReadFile(path))(t)
+	_, err := boltstore.Open(path)
 	for _, part := range []string{path, `"localdynamo1"`, `"localdynamo2"`, "use the version of leasehold"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error does not say %s: %v", part, err)
@@ -138,10 +118,7 @@ func TestOpenRefusesFileOfOtherFormatAndLeavesItUnchanged(t *testing.T) {
 
 func TestPanicInTransactionReachesCallerAndChangesNothing(t *testing.T) {
 	path, client := newFile(t)
-	store, err := boltstore.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lab.Must(boltstore.Open(path))(t)
 	defer store.Close()
 	func() {
 		defer func() {
@@ -157,14 +134,12 @@ func TestPanicInTransactionReachesCallerAndChangesNothing(t *testing.T) {
 		})
 	}()
 	checkFree(t, path)
-	if err := store.View(func(tx localdynamo.Tx) error {
+	lab.OK(t, store.View(func(tx localdynamo.Tx) error {
 		if tx.Get([]byte("half")) != nil {
 			t.Error("half of an update is there")
 		}
 		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 	if n := stored(t, client, "k"); n != 0 {
 		t.Errorf("n = %d", n)
 	}
@@ -175,23 +150,15 @@ func TestDamagedFileErrorIsMarkedAsPermanent(t *testing.T) {
 	for name, content := range map[string][]byte{"other content": bytes.Repeat([]byte("no store "), 2000), "empty": nil, "cut off": whole[:len(whole)/3]} {
 		t.Run(name, func(t *testing.T) {
 			path, _ := newFile(t)
-			store, err := boltstore.Open(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			store := lab.Must(boltstore.Open(path))(t)
+			lab.OK(t, os.WriteFile(path, content, 0o600))
 			if err := store.View(func(localdynamo.Tx) error { return nil }); !filefault.IsLasting(err) {
 				t.Errorf("err = %v", err)
 			}
 		})
 	}
 	path, _ := newFile(t)
-	store, err := boltstore.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lab.Must(boltstore.Open(path))(t)
 	boom := errors.New("boom")
 	if err := store.Update(func(localdynamo.Tx) error { return boom }); err != boom { //nolint:errorlint // it is returned unchanged
 		t.Errorf("the caller's own error is returned as %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
@@ -104,10 +105,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 	case "table":
 		var names []string // collected from several pages, because a page has a hundred names
 		for pages := dynamodb.NewListTablesPaginator(client, &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
-			out, err := pages.NextPage(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			out := lab.Must(pages.NextPage(t.Context()))(t)
 			names = append(names, out.TableNames...)
 		}
 		for i, name := range names[1:] { // after "locks"
@@ -142,36 +140,25 @@ func TestKillDuringWriteLosesNoWriteAndLeavesNonePartial(t *testing.T) {
 			switch kind {
 			case "delete":
 				for n := range 100 {
-					if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: numbered(fmt.Sprint("a", n+1), 1, 0)}); err != nil {
-						t.Fatal(err)
-					}
+					lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: numbered(fmt.Sprint("a", n+1), 1, 0)}))(t)
 				}
 			case "TTL":
-				if _, err := client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+				lab.Must(client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
 					TableName: aws.String("locks"), TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(true)},
-				}); err != nil {
-					t.Fatal(err)
-				}
+				}))(t)
 			}
 			for round := range 3 {
 				before := done(t, client, kind)
 				cmd := exec.Command(os.Args[0])
 				cmd.Env = append(os.Environ(), boltWriter+"="+path, boltKey+"="+strconv.Itoa(before+1), boltKind+"="+kind)
 				cmd.Stderr = os.Stderr
-				out, err := cmd.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
+				out := lab.Must(cmd.StdoutPipe())(t)
+				lab.OK(t, cmd.Start())
 				lines, acknowledged := bufio.NewScanner(out), 0
 				for seen := 0; seen < 3+round && lines.Scan(); seen++ {
 					acknowledged = atoi(t, lines.Text())
 				}
-				if err := cmd.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
+				lab.OK(t, cmd.Process.Kill())
 				for lines.Scan() { // reads the output that the writer wrote before it died
 					acknowledged = atoi(t, lines.Text())
 				}

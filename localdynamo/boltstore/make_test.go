@@ -8,14 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
 func TestEmptyFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(path, nil, 0o600))
 	if _, err := boltstore.Open(path); !errors.Is(err, boltstore.ErrEmpty) {
 		t.Errorf("opened: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
@@ -22,13 +23,8 @@ import (
 // locked locks a file as another process would. The lock lasts until unlock is called.
 func locked(t *testing.T, path string) (unlock func()) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	f := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
+	lab.OK(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	unlock = sync.OnceFunc(func() { _ = f.Close() })
 	t.Cleanup(unlock)
 	return unlock
@@ -61,18 +57,13 @@ func TestOpenContextWaitsUntilContextEnds(t *testing.T) {
 		opened <- err
 	}()
 	unlock()
-	if err := <-opened; err != nil {
-		t.Error(err)
-	}
+	lab.OK(t, <-opened)
 }
 
 func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
-	store, err := boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lab.Must(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond)))(t)
 	locked(t, path)
 	if err := store.View(nothing); !errors.Is(err, boltstore.ErrBusy) || !strings.Contains(err.Error(), path) {
 		t.Errorf("View: %v", err)
@@ -86,10 +77,7 @@ func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
 // there is only one such thread, however often requests give up.
 func TestCancelledWaitsShareOneGoroutine(t *testing.T) {
 	path, _ := newFile(t)
-	store, err := boltstore.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lab.Must(boltstore.Open(path))(t)
 	unlock := locked(t, path)
 	before := waiting()
 	for range 20 {
@@ -103,9 +91,7 @@ func TestCancelledWaitsShareOneGoroutine(t *testing.T) {
 		t.Errorf("%d goroutines wait for the lock", n)
 	}
 	unlock()
-	if err := store.View(nothing); err != nil {
-		t.Error(err)
-	}
+	lab.OK(t, store.View(nothing))
 	checkFree(t, path)
 }
 
@@ -124,10 +110,7 @@ func untilItWaits() {
 func TestFileLockGrantedAfterCancelledWaitIsReleased(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
-	store, err := boltstore.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lab.Must(boltstore.Open(path))(t)
 	unlock := locked(t, path)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -139,34 +122,24 @@ func TestFileLockGrantedAfterCancelledWaitIsReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.View(nothing); err != nil {
-		t.Error(err)
-	}
+	lab.OK(t, other.View(nothing))
 	runtime.KeepAlive(store) // the store must stay reachable, because an unreachable file is closed
 }
 
 func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
 	path, client := newFile(t)
-	if _, err := increment(t.Context(), client, "k"); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(increment(t.Context(), client, "k"))(t)
 	unlock := locked(t, path)
 	read := make(chan int)
 	go func() { read <- stored(t, client, "k") }()
 	untilItWaits()
 	copied := filepath.Join(t.TempDir(), "copy.db")
 	fresh := open(t, copied)
-	if _, err := fresh.CreateTable(t.Context(), tableOfLocks); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(fresh.CreateTable(t.Context(), tableOfLocks))(t)
 	for range 5 {
-		if _, err := increment(t.Context(), fresh, "k"); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(increment(t.Context(), fresh, "k"))(t)
 	}
-	if err := os.Rename(copied, path); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.Rename(copied, path))
 	unlock()
 	if n := <-read; n != 5 {
 		t.Errorf("n = %d: it read the file that was replaced", n)
@@ -206,10 +179,7 @@ func TestKilledProcessReleasesFileLock(t *testing.T) {
 		t.Skip("no flock(1)")
 	}
 	for {
-		f, err := os.OpenFile(path, os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
 		free := isFree(f)
 		_ = f.Close()
 		if !free {
@@ -222,11 +192,7 @@ func TestKilledProcessReleasesFileLock(t *testing.T) {
 		done <- err
 	}()
 	untilItWaits()
-	if err := syscall.Kill(-holder.Process.Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, syscall.Kill(-holder.Process.Pid, syscall.SIGKILL))
 	_ = holder.Wait()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	lab.OK(t, <-done)
 }

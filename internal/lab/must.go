@@ -1,0 +1,22 @@
+package lab
+
+import "testing"
+
+// OK ends the test if err is not nil.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Must ends the test if a call has failed, and returns the call's result otherwise:
+//
+//	content := lab.Must(os.ReadFile(path))(t)
+func Must[T any](result T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		OK(t, err)
+		return result
+	}
+}

@@ -14,51 +14,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
-
-func TestCounterStaysExactWithSixtyFourGoroutines(t *testing.T) {
-	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
-		client := newTable(t, e)
-		const goroutines, each = 64, 5
-		var wg sync.WaitGroup
-		for range goroutines {
-			wg.Go(func() {
-				for range each {
-					if err := increment(t.Context(), client, "k"); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		wg.Wait()
-		if n := numberIn(get(t, client, "k"), "n"); n != goroutines*each {
-			t.Errorf("n = %d after %d increments", n, goroutines*each)
-		}
-	})
-}
-
-func TestSDKReturnsConditionalCheckFailedException(t *testing.T) {
-	client := newTable(t, localdynamo.New())
-	lab.OK(t, increment(t.Context(), client, "k"))
-	put := &dynamodb.PutItemInput{
-		TableName:                           aws.String("locks"),
-		Item:                                key("k"),
-		ConditionExpression:                 aws.String("attribute_not_exists(id)"),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-	var failed *types.ConditionalCheckFailedException
-	if _, err := client.PutItem(t.Context(), put); !errors.As(err, &failed) || numberIn(failed.Item, "n") != 1 {
-		t.Errorf("with ALL_OLD: %v, item %v", err, failed)
-	}
-	put.ReturnValuesOnConditionCheckFailure = ""
-	if _, err := client.PutItem(t.Context(), put); !errors.As(err, &failed) || failed.Item != nil {
-		t.Errorf("without: %v, item %v", err, failed)
-	}
-}
 
 func TestEngineWorksInSynctestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

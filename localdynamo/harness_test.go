@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -88,6 +89,14 @@ func get(t *testing.T, client *dynamodb.Client, id string) map[string]types.Attr
 	t.Helper()
 	out := lab.Must(client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key(id), ConsistentRead: aws.Bool(true)}))(t)
 	return out.Item
+}
+
+// put stores an item with the given key and attributes.
+func put(t *testing.T, client *dynamodb.Client, id string, attributes map[string]types.AttributeValue) {
+	t.Helper()
+	item := key(id)
+	maps.Copy(item, attributes)
+	lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
 }
 
 // call sends a request with the given body, unchanged. It returns the reply's status and

@@ -9,44 +9,39 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
+
+const turnOn = `{"TableName":"locks","TimeToLiveSpecification":{"AttributeName":"expiresAt","Enabled":true}}`
 
 func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := localdynamo.New()
 		client := newTable(t, e)
-		put := func(id string, attributes map[string]types.AttributeValue) {
-			for name, v := range key(id) {
-				attributes[name] = v
-			}
-			lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: attributes}))(t)
+		putExpiring := func(id string, expires types.AttributeValue) {
+			put(t, client, id, map[string]types.AttributeValue{"expiresAt": expires})
 		}
 		now := int(time.Now().Unix())
-		put("before", map[string]types.AttributeValue{"expiresAt": number(now + 60)}) // written before TTL is turned on
-		lab.Must(client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
-			TableName:               aws.String("locks"),
-			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)},
-		}))(t)
-		put("free", map[string]types.AttributeValue{"expiresAt": number(now + 60)})
-		put("held", map[string]types.AttributeValue{"expiresAt": number(now + 60)})
-		put("text", map[string]types.AttributeValue{"expiresAt": text(strconv.Itoa(now + 60))})
-		put("ancient", map[string]types.AttributeValue{"expiresAt": number(now - 6*365*24*3600)})
+		putExpiring("before", number(now+60)) // written before TTL is turned on
+		call(t, e, "UpdateTimeToLive", turnOn)
+		putExpiring("free", number(now+60))
+		putExpiring("held", number(now+60))
+		putExpiring("text", text(strconv.Itoa(now+60)))
+		putExpiring("ancient", number(now-6*365*24*3600))
 
 		time.Sleep(time.Hour)
 		if get(t, client, "free") == nil {
 			t.Error("an item is gone less than an hour after its time")
 		}
-		put("held", map[string]types.AttributeValue{}) // removes the TTL attribute
+		put(t, client, "held", nil) // removes the TTL attribute
 		time.Sleep(2 * time.Minute)
 		for id, want := range map[string]bool{"before": false, "free": false, "held": true, "text": true, "ancient": true} {
 			if got := get(t, client, id) != nil; got != want {
 				t.Errorf("%s is there: %v, want %v", id, got, want)
 			}
 		}
-		put("free", map[string]types.AttributeValue{})
-		put("any", map[string]types.AttributeValue{})
+		put(t, client, "free", nil)
+		put(t, client, "any", nil)
 		out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
 		if err != nil || out.Count != 5 {
 			t.Errorf("a scan sees %d items, %v", out.Count, err)
@@ -61,28 +56,20 @@ func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 
 func TestTTLSweepKeepsItemThatReplacedExpiredItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := newTable(t, localdynamo.New())
-		lab.Must(client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
-			TableName:               aws.String("locks"),
-			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("expiresAt"), Enabled: aws.Bool(true)},
-		}))(t)
-		put := func(i int, expires bool) {
-			item := key(strconv.Itoa(i))
-			if expires {
-				item["expiresAt"] = number(int(time.Now().Unix()) + i)
-			}
-			lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
-		}
+		e := localdynamo.New()
+		client := newTable(t, e)
+		call(t, e, "UpdateTimeToLive", turnOn)
 		const crowd = 90 // more items than three writes can sweep
 		for i := range crowd {
-			put(i, true)
+			put(t, client, strconv.Itoa(i), map[string]types.AttributeValue{"expiresAt": number(int(time.Now().Unix()) + i)})
 		}
 		time.Sleep(2 * time.Hour)
-		put(crowd-1, false) // replaces an expired item that has not been swept yet
+		last := strconv.Itoa(crowd - 1)
+		put(t, client, last, nil) // replaces an expired item that has not been swept yet
 		for range 4 {
-			put(crowd, false)
+			put(t, client, "other", nil)
 		}
-		if get(t, client, strconv.Itoa(crowd-1)) == nil {
+		if get(t, client, last) == nil {
 			t.Error("the sweep took a new item for an expired one")
 		}
 		described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})

@@ -206,26 +206,6 @@ func TestSixteenProcessesWriteWithoutStarving(t *testing.T) {
 	}
 }
 
-func TestCounterStaysExactWithSixtyFourGoroutines(t *testing.T) {
-	_, client := newFile(t)
-	const goroutines, each = 64, 4
-	var wg sync.WaitGroup
-	for range goroutines {
-		wg.Go(func() {
-			for range each {
-				if _, err := increment(t.Context(), client, "k"); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if n := stored(t, client, "k"); n != goroutines*each {
-		t.Errorf("n = %d after %d increments", n, goroutines*each)
-	}
-}
-
 func TestNewFileIsReadableOnlyByOwner(t *testing.T) {
 	path, _ := newFile(t)
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -153,6 +155,24 @@ func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config))
 	return b
 }
 
+// onPage runs a test in a bubble with a table in the native layout and a page that shows it.
+func onPage(t *testing.T, test func(t *testing.T, w *lab.World, b *bench)) {
+	t.Helper()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) { test(t, w, serve(t, w, layout.Native{})) })
+}
+
+// mortal returns a client that may lose its network, and its wire. At the end of the test the
+// wire is whole again, and the client is closed.
+func mortal(t *testing.T, w *lab.World, cfg leasehold.Config) (*leasehold.Client, *lab.Wire) {
+	t.Helper()
+	c, wire := w.Client(cfg)
+	t.Cleanup(func() {
+		wire.SetFault(nil)
+		_ = c.Close(context.Background())
+	})
+	return c, wire
+}
+
 // listen reads the messages to the page.
 func (b *bench) listen() {
 	b.T.Helper()
@@ -209,6 +229,24 @@ func (b *bench) row(key string) rowView {
 	return rowView{}
 }
 
+// isShown fails the test unless the page shows a key in the given state. what is for the
+// message.
+func (b *bench) isShown(what, key string, state State) {
+	b.T.Helper()
+	if r := b.row(key); r.State != state {
+		b.T.Errorf("%s: %+v, want %s", what, r, state)
+	}
+}
+
+// tells fails the test unless the page tells exactly these events of the lock that it shows.
+func (b *bench) tells(events string) {
+	b.T.Helper()
+	b.listen()
+	if got := b.told(); got != events {
+		b.T.Errorf("told: %s, want %s", got, events)
+	}
+}
+
 // post sends a request as the page does and decodes the answer.
 func (b *bench) post(path string, body, to any) int {
 	b.T.Helper()
@@ -255,3 +293,5 @@ func (b *bench) told() string {
 	}
 	return strings.Join(all, "; ")
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -2,6 +2,10 @@ package ui
 
 import (
 	"fmt"
+	"io/fs"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,5 +55,48 @@ func TestBoardForgetsDeletedKeysOldestFirst(t *testing.T) {
 		if e == nil || e.id != i+1 {
 			t.Errorf("%s is %+v: its history is lost", key, e)
 		}
+	}
+}
+
+func TestPaceForgetsReadUnitsSpentBeforePeriod(t *testing.T) {
+	p := pace{rate: 100}
+	now := start
+	for range 1000 {
+		now = now.Add(time.Second)
+		p.spend(2, now)
+	}
+	if n := len(p.spent); n > 20 {
+		t.Errorf("%d requests are remembered", n)
+	}
+	if got := p.perSecond(now, start); got < 2 || got > 2.5 {
+		t.Errorf("%v read units a second", got)
+	}
+	if got := p.perSecond(now.Add(time.Minute), start); got != 0 {
+		t.Errorf("%v read units a second, a minute after the last", got)
+	}
+}
+
+// The page loads nothing from other servers, so its own files are all that a browser loads.
+func TestPageSizeMatchesDocumentation(t *testing.T) {
+	total := 0
+	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)
+	inline := regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=|innerHTML\s*=|insertAdjacentHTML|eval\(`)
+	lab.OK(t, fs.WalkDir(files, "page", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := files.ReadFile(path)
+		total += len(b)
+		if found := elsewhere.Find(b); found != nil {
+			t.Errorf("%s asks somebody else: %s", path, found)
+		}
+		if found := inline.Find(b); found != nil {
+			t.Errorf("%s has what the policy forbids: %s", path, found)
+		}
+		return err
+	}))
+	doc := lab.Must(os.ReadFile("../../docs/ui.md"))(t)
+	if said := fmt.Sprintf("%d kB", (total+999)/1000); !strings.Contains(string(doc), said) {
+		t.Errorf("docs/ui.md does not say that %s are served (%d bytes)", said, total)
 	}
 }

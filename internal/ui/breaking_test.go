@@ -30,10 +30,7 @@ func TestBreakFreesOnlyShownGrant(t *testing.T) {
 		if code := b.post("/break", breakRequest{shown, "job", "stuck since noon"}, &out); code != http.StatusOK || out.Outcome != "broken" {
 			t.Errorf("break: %d %+v", code, out)
 		}
-		b.listen()
-		if got := b.told(); got != "grant; break: stuck since noon" {
-			t.Errorf("told: %s", got)
-		}
+		b.tells("grant; break: stuck since noon")
 		if len(b.broke) != 1 || b.broke[0] != "job: stuck since noon" {
 			t.Errorf("said: %q", b.broke)
 		}
@@ -70,7 +67,7 @@ func TestBreakIsRejectedIfHolderShownDeadHasRenewed(t *testing.T) {
 func TestBreakIsRejectedIfSessionOfHolderHasRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
-		c, wire := w.Client(lab.SharedConfig())
+		c, wire := mortal(t, w, lab.SharedConfig())
 		w.Acquire(c, "job")
 		wire.SetFault(lab.Cut)
 		lab.Elapse(30 * time.Second)
@@ -83,14 +80,11 @@ func TestBreakIsRejectedIfSessionOfHolderHasRenewed(t *testing.T) {
 		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict || out.Outcome != "changed" {
 			t.Errorf("%d %+v", code, out)
 		}
-		wire.SetFault(nil)
-		_ = c.Close(t.Context())
 	})
 }
 
 func TestBreakDialogShowsSameDetailsAsLockCard(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		lab.Elapse(12 * time.Second)
@@ -110,8 +104,7 @@ func TestBreakDialogShowsSameDetailsAsLockCard(t *testing.T) {
 }
 
 func TestBreakIsRefusedWithoutAllowBreak(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		var out outcome
 		code := b.post("/break", breakRequest{shownGrant{Key: "job", Grant: "g", Version: "v"}, "job", ""}, &out)
 		if code != http.StatusForbidden || !strings.Contains(out.Message, "--allow-break") {

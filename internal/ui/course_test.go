@@ -1,12 +1,10 @@
 package ui
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,27 +123,21 @@ func (a *actor) release() {
 	a.s.write(a.proto.Release(a.hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now()}))
 }
 
-func (s *stage) remove(key protocol.Key) {
-	s.Helper()
-	k, err := s.proto.Key(key)
-	if err == nil {
-		_, err = s.db.DeleteItem(s.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: k})
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
+func (a *actor) remove() {
+	a.s.Helper()
+	lab.Must(a.s.db.DeleteItem(a.s.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: a.key()}))(a.s)
 }
 
-func (s *stage) damage(key protocol.Key) {
-	s.Helper()
-	k, err := s.proto.Key(key)
-	k["ownerName"] = &types.AttributeValueMemberN{Value: "1"}
-	if err == nil {
-		_, err = s.db.PutItem(s.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: k})
-	}
-	if err != nil {
-		s.Fatal(err)
-	}
+func (a *actor) damage() {
+	a.s.Helper()
+	item := a.key()
+	item["ownerName"] = &types.AttributeValueMemberN{Value: "1"}
+	lab.Must(a.s.db.PutItem(a.s.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(a.s)
+}
+
+func (a *actor) key() map[string]types.AttributeValue {
+	a.s.Helper()
+	return lab.Must(a.s.proto.Key(a.hold.Key))(a.s)
 }
 
 // verdict is an observer's judgement of a holder.
@@ -270,62 +262,35 @@ func asPage(s *stage, of leasehold.Record) verdict {
 	}
 }
 
+// later returns a function that does something after d.
+func later(d time.Duration, do func()) func() {
+	return func() { time.Sleep(d); do() }
+}
+
 func TestWaiterCommandAndPageAgreeWhetherHolderIsDead(t *testing.T) {
-	const lease = 20 * time.Second
+	const lease, soon = 20 * time.Second, 5 * time.Second
 	clocked := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	every := clocked.Capabilities().LeaseStep
+	silent, live := verdict{"dead", trip + lease}, verdict{what: "live"}
 	for name, course := range map[string]struct {
 		layout layout.Layout
 		play   func(s *stage) (then func()) // plays the records before the observers begin, and returns a function that plays the later records
-		want   []verdict                    // expected verdicts on the holders; an observed time may be up to two trips later than at, or any time if at is zero
+		want   verdict                      // expected verdict; an observed time may be up to two trips later than at, or any time if at is zero
 	}{
-		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return func() {} }, []verdict{{"dead", trip + lease}}},
-		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() {
-			s.lock().renew()
-			return func() {}
-		}, []verdict{{"dead", trip + lease}}},
-		"renewals": {layout.Native{}, func(s *stage) func() {
-			a := s.lock()
-			return func() { time.Sleep(5 * time.Second); a.renew() }
-		}, []verdict{{what: "live"}}},
-		"a renewal at the last moment": {layout.Native{}, func(s *stage) func() {
-			a := s.lock()
-			return func() { time.Sleep(trip + lease + thither - time.Millisecond); a.renew() }
-		}, []verdict{{what: "live"}}},
-		"a release": {layout.Native{}, func(s *stage) func() {
-			a := s.lock()
-			return func() { time.Sleep(5 * time.Second); a.release() }
-		}, []verdict{{what: "free"}}},
-		"a deletion": {layout.Native{}, func(s *stage) func() {
-			s.lock()
-			return func() { time.Sleep(5 * time.Second); s.remove(s.job) }
-		}, []verdict{{what: "free"}}},
-		"damage": {layout.Native{}, func(s *stage) func() {
-			s.lock()
-			return func() { time.Sleep(5 * time.Second); s.damage(s.job) }
-		}, []verdict{{what: "damaged"}}},
-		"a session in silence": {layout.Native{}, func(s *stage) func() { s.shared(); return func() {} }, []verdict{{"dead", trip + lease}}},
-		"a session that is renewed": {layout.Native{}, func(s *stage) func() {
-			a := s.shared()
-			return func() { time.Sleep(5 * time.Second); a.renew() }
-		}, []verdict{{what: "live"}}},
-		"a session that is marked dead": {layout.Native{}, func(s *stage) func() {
-			a := s.shared()
-			return func() { time.Sleep(5 * time.Second); a.release() }
-		}, []verdict{{what: "dead"}}},
-		"a session without a row": {layout.Native{}, func(s *stage) func() {
-			s.remove(s.shared().hold.Key)
-			return func() {}
-		}, []verdict{{"dead", trip + lease}}},
-		"a session whose row goes": {layout.Native{}, func(s *stage) func() {
-			a := s.shared()
-			return func() { time.Sleep(10 * time.Second); s.remove(a.hold.Key) }
-		}, []verdict{{what: "dead"}}},
-		"an expiry time": {clocked, func(s *stage) func() { s.lock(); return func() {} }, []verdict{{"dead", lease + 3*time.Second + every}}},
-		"an expiry time that is put off": {clocked, func(s *stage) func() {
-			a := s.lock()
-			return func() { time.Sleep(5 * time.Second); a.renew() }
-		}, []verdict{{what: "live"}}},
+		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return func() {} }, silent},
+		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() { s.lock().renew(); return func() {} }, silent},
+		"renewals":                       {layout.Native{}, func(s *stage) func() { return later(soon, s.lock().renew) }, live},
+		"a renewal at the last moment":   {layout.Native{}, func(s *stage) func() { return later(trip+lease+thither-time.Millisecond, s.lock().renew) }, live},
+		"a release":                      {layout.Native{}, func(s *stage) func() { return later(soon, s.lock().release) }, verdict{what: "free"}},
+		"a deletion":                     {layout.Native{}, func(s *stage) func() { return later(soon, s.lock().remove) }, verdict{what: "free"}},
+		"damage":                         {layout.Native{}, func(s *stage) func() { return later(soon, s.lock().damage) }, verdict{what: "damaged"}},
+		"a session in silence":           {layout.Native{}, func(s *stage) func() { s.shared(); return func() {} }, silent},
+		"a session that is renewed":      {layout.Native{}, func(s *stage) func() { return later(soon, s.shared().renew) }, live},
+		"a session that is marked dead":  {layout.Native{}, func(s *stage) func() { return later(soon, s.shared().release) }, verdict{what: "dead"}},
+		"a session without a row":        {layout.Native{}, func(s *stage) func() { s.shared().remove(); return func() {} }, silent},
+		"a session whose row goes":       {layout.Native{}, func(s *stage) func() { return later(10*time.Second, s.shared().remove) }, verdict{what: "dead"}},
+		"an expiry time":                 {clocked, func(s *stage) func() { s.lock(); return func() {} }, verdict{"dead", lease + 3*time.Second + every}},
+		"an expiry time that is put off": {clocked, func(s *stage) func() { return later(soon, s.lock().renew) }, live},
 	} {
 		t.Run(name, func(t *testing.T) { giveOneAnswer(t, course.layout, 0, course.play, course.want) })
 	}
@@ -336,16 +301,16 @@ func TestWaiterCommandAndPageAgreeOnHolderWithMaxSkew(t *testing.T) {
 	nothing := func() {}
 	for name, course := range map[string]struct {
 		play func(s *stage) (then func())
-		want []verdict
+		want verdict
 	}{
-		"a lease that has ended": {func(s *stage) func() { s.lock(); time.Sleep(lease + skew); return nothing }, []verdict{{"dead", lease + skew}}},
-		"a lease that ends soon": {func(s *stage) func() { s.lock(); time.Sleep(15 * time.Second); return nothing }, []verdict{{"dead", lease + skew}}},
+		"a lease that has ended":   {func(s *stage) func() { s.lock(); time.Sleep(lease + skew); return nothing }, verdict{"dead", lease + skew}},
+		"a lease that ends soon":   {func(s *stage) func() { s.lock(); time.Sleep(15 * time.Second); return nothing }, verdict{"dead", lease + skew}},
+		"a session that has ended": {func(s *stage) func() { s.shared(); time.Sleep(lease + skew); return nothing }, verdict{"dead", lease + skew}},
 		"renewals": {func(s *stage) func() {
 			a := s.lock()
 			time.Sleep(15 * time.Second)
-			return func() { time.Sleep(2 * time.Second); a.renew() }
-		}, []verdict{{what: "live"}}},
-		"a session that has ended": {func(s *stage) func() { s.shared(); time.Sleep(lease + skew); return nothing }, []verdict{{"dead", lease + skew}}},
+			return later(2*time.Second, a.renew)
+		}, verdict{what: "live"}},
 		"a holder who does not vouch": {func(s *stage) func() {
 			vouched := s.proto
 			s.proto, _ = records.Of(s.layout)
@@ -353,57 +318,47 @@ func TestWaiterCommandAndPageAgreeOnHolderWithMaxSkew(t *testing.T) {
 			s.proto = vouched
 			time.Sleep(lease)
 			return nothing
-		}, []verdict{{"dead", lease + trip + lease}}},
+		}, verdict{"dead", lease + trip + lease}},
 	} {
 		t.Run(name, func(t *testing.T) { giveOneAnswer(t, layout.Native{}, skew, course.play, course.want) })
 	}
 }
 
-// giveOneAnswer runs the three observers, and checks that they give the same verdict on
-// each holder.
-func giveOneAnswer(t *testing.T, l layout.Layout, skew time.Duration, play func(s *stage) (then func()), wants []verdict) {
+// giveOneAnswer runs the three observers, and checks that they give the same verdict on the
+// holder.
+func giveOneAnswer(t *testing.T, l layout.Layout, skew time.Duration, play func(s *stage) (then func()), want verdict) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, l, skew)
 		then := play(s)
-		listed, err := s.listed()
-		if err != nil || len(listed) != len(wants) {
-			t.Fatalf("%+v, %v", listed, err)
-		}
+		holder := s.holder()
 		type told struct {
-			who    string
-			holder int
+			who string
 			verdict
 		}
 		all := make(chan told)
 		for who, look := range map[string]looksOn{"the waiter": asWaiter, "the command": asCommand, "the page": asPage} {
-			for i, r := range listed {
-				go func() { all <- told{who, i, look(s, r)} }()
-			}
+			go func() { all <- told{who, look(s, holder)} }()
 		}
 		go then()
-		for range 3 * len(listed) {
-			got := <-all
-			want := wants[got.holder]
-			if got.what != want.what || want.at > 0 && (got.at < want.at || got.at > want.at+2*trip) {
-				t.Errorf("to %s holder %d is %s since %v, want %s since %v", got.who, got.holder, got.what, got.at, want.what, want.at)
+		for range 3 {
+			if got := <-all; got.what != want.what || want.at > 0 && (got.at < want.at || got.at > want.at+2*trip) {
+				t.Errorf("to %s the holder is %s since %v, want %s since %v", got.who, got.what, got.at, want.what, want.at)
 			}
 		}
 	})
 }
 
-// listed returns the records of the holders in the order of their tokens.
-func (s *stage) listed() ([]leasehold.Record, error) {
-	locks, err := leasehold.New(s.db, leasehold.Config{Table: "locks", Layout: s.layout})
-	if err != nil {
-		return nil, err
-	}
+// holder returns the only record that the client lists.
+func (s *stage) holder() leasehold.Record {
+	s.Helper()
+	locks := lab.Must(leasehold.New(s.db, leasehold.Config{Table: "locks", Layout: s.layout}))(s)
 	var all []leasehold.Record
 	for r, err := range locks.List(context.Background(), leasehold.ListOptions{}) {
-		if err != nil {
-			return nil, err
-		}
+		lab.OK(s, err)
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b leasehold.Record) int { return cmp.Compare(a.Token, b.Token) })
-	return all, nil
+	if len(all) != 1 {
+		s.Fatalf("%+v", all)
+	}
+	return all[0]
 }

@@ -19,8 +19,7 @@ import (
 )
 
 func TestPageShowsLockChanges(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		holder, _ := w.Client(lab.Config())
 		lab.Elapse(2 * time.Second)
 		lock := w.Acquire(holder, "job", leasehold.WithData([]byte("10.0.0.7")))
@@ -37,9 +36,7 @@ func TestPageShowsLockChanges(t *testing.T) {
 		}
 		w.Release(lock)
 		lab.Elapse(time.Second)
-		if r := b.row("job"); r.State != Released {
-			t.Errorf("released: %+v", r)
-		}
+		b.isShown("released", "job", Released)
 		w.Delete("job")
 		lab.Elapse(2 * time.Second)
 		if r := b.row("job"); r.ID != 0 {
@@ -53,8 +50,7 @@ func TestPageShowsLockChanges(t *testing.T) {
 }
 
 func TestHolderIsShownDeadAfterLeaseAndThenTakenOver(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		first, _ := w.Client(lab.Config())
 		w.Detach(w.Acquire(first, "job", leasehold.WithLease(10*time.Second)))
 		lab.Elapse(time.Second)
@@ -64,16 +60,11 @@ func TestHolderIsShownDeadAfterLeaseAndThenTakenOver(t *testing.T) {
 			t.Errorf("before its lease has ended: %+v", r)
 		}
 		lab.Elapse(3 * time.Second)
-		if r := b.row("job"); r.State != Dead {
-			t.Errorf("after it: %+v", r)
-		}
+		b.isShown("after it", "job", Dead)
 		second, _ := w.Client(lab.Config())
 		lock := w.Acquire(second, "job")
 		lab.Elapse(time.Second)
-		b.listen()
-		if got := b.told(); got != "grant; death; takeover" {
-			t.Errorf("told: %s", got)
-		}
+		b.tells("grant; death; takeover")
 		last := b.lock.Events[len(b.lock.Events)-1]
 		if last.Token != lock.Token() || last.FromToken != lock.Token()-1 || last.FromOwner == last.Owner {
 			t.Errorf("takeover: %+v", last)
@@ -91,8 +82,7 @@ func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 		}
 	}
 	t.Run("watched", func(t *testing.T) {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			b := serve(t, w, layout.Native{})
+		onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 			c, _ := w.Client(lab.Config())
 			w.Detach(w.Acquire(c, "job", leasehold.WithLease(lease)))
 			lab.Elapse(dead)
@@ -101,7 +91,7 @@ func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 	})
 	t.Run("renewed, and page opened later", func(t *testing.T) {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			c, wire := w.Client(lab.Config())
+			c, wire := mortal(t, w, lab.Config())
 			w.Acquire(c, "job", leasehold.WithLease(lease))
 			lab.Elapse(10 * time.Second)
 			wire.SetFault(lab.Cut)
@@ -109,15 +99,13 @@ func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 			b := serve(t, w, layout.Native{})
 			lab.Elapse(2 * lease)
 			credited(t, b.row("job"), 10*time.Second+lease)
-			wire.SetFault(nil)
-			_ = c.Close(t.Context())
 		})
 	})
 	t.Run("under a session, and page opened later", func(t *testing.T) {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := lab.SharedConfig()
 			cfg.Lease = lease
-			c, wire := w.Client(cfg)
+			c, wire := mortal(t, w, cfg)
 			w.Acquire(c, "job")
 			lab.Elapse(time.Second)
 			wire.SetFault(lab.Cut)
@@ -125,8 +113,6 @@ func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 			b := serve(t, w, layout.Native{})
 			lab.Elapse(2 * lease)
 			credited(t, b.row("job"), lease+time.Second)
-			wire.SetFault(nil)
-			_ = c.Close(t.Context())
 		})
 	})
 	t.Run("by its clock", func(t *testing.T) {
@@ -164,26 +150,20 @@ func TestScanShowsAllLayouts(t *testing.T) {
 				b.show(r.Key, r.Sort)
 				w.Detach(lock)
 				lab.Elapse(40 * time.Second)
-				if r := b.row("job"); r.State != Dead {
-					t.Errorf("dead: %+v", r)
-				}
+				b.isShown("dead", "job", Dead)
 				b.server.cfg.AllowBreak = true
 				var out outcome
 				if code := b.post("/break", breakRequest{b.look(r.Key, r.Sort), r.Key, "it is stuck"}, &out); code != http.StatusOK {
 					t.Fatalf("break: %d %+v", code, out)
 				}
-				b.listen()
-				if got := b.told(); got != "grant; death; break: it is stuck" {
-					t.Errorf("told: %s", got)
-				}
+				b.tells("grant; death; break: it is stuck")
 			})
 		})
 	}
 }
 
 func TestScanShowsSessions(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		shared, _ := w.Client(lab.SharedConfig())
 		under := w.Acquire(shared, "customer/7")
 		lab.Elapse(2 * time.Second)
@@ -199,38 +179,27 @@ func TestScanShowsSessions(t *testing.T) {
 }
 
 func TestLocksAreShownDeadWithTheirSession(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
-		c, wire := w.Client(lab.SharedConfig())
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
+		c, wire := mortal(t, w, lab.SharedConfig())
 		w.Acquire(c, "customer/7")
 		lab.Elapse(2 * time.Second)
 		b.show("customer/7", "")
 		wire.SetFault(lab.Cut)
 		lab.Elapse(25 * time.Second)
-		if r := b.row("customer/7"); r.State != Dead {
-			t.Errorf("%+v", r)
-		}
-		b.listen()
-		if got := b.told(); got != "grant; death" {
-			t.Errorf("told: %s", got)
-		}
-		wire.SetFault(nil)
-		_ = c.Close(t.Context())
+		b.isShown("the holder", "customer/7", Dead)
+		b.tells("grant; death")
 	})
 }
 
 func TestDeadSessionIsShownWhileItHasLocks(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
-		c, wire := w.Client(lab.SharedConfig())
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
+		c, wire := mortal(t, w, lab.SharedConfig())
 		w.Acquire(c, "customer/7")
 		lab.Elapse(2 * time.Second)
 		row := "leasehold/session/" + b.row("customer/7").Session
 		wire.SetFault(lab.Cut)
 		lab.Elapse(25 * time.Second)
-		if r := b.row(row); r.State != Dead {
-			t.Errorf("with a lock under it: %+v", r)
-		}
+		b.isShown("with a lock under it", row, Dead)
 		other, _ := w.Client(lab.Config())
 		lock := w.Acquire(other, "customer/7")
 		lab.Elapse(2 * time.Second)
@@ -242,14 +211,11 @@ func TestDeadSessionIsShownWhileItHasLocks(t *testing.T) {
 			t.Errorf("asked for, it is not there: %+v", b.lock)
 		}
 		w.Release(lock)
-		wire.SetFault(nil)
-		_ = c.Close(t.Context())
 	})
 }
 
 func TestHistoryShowsSinceWhenItIsKnown(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
 		lab.Elapse(2 * time.Second)
@@ -273,8 +239,7 @@ func TestHistoryShowsSinceWhenItIsKnown(t *testing.T) {
 }
 
 func TestDamagedRecordIsShownWithReason(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		w.Put(lab.Key("odd"))
 		lab.Elapse(2 * time.Second)
 		if r := b.row("odd"); r.State != Damaged || !strings.Contains(r.Problem, "attribute") {
@@ -284,8 +249,7 @@ func TestDamagedRecordIsShownWithReason(t *testing.T) {
 }
 
 func TestScanIsSharedBySeveralPages(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		for range 5 {
 			l := b.server.scan.join(b.server.hello)
 			defer b.server.scan.leave(l)
@@ -343,15 +307,12 @@ func TestScanReadsWholeTableWhilePageShowsOneLock(t *testing.T) {
 		lab.Elapse(5 * time.Second)
 		w.Detach(w.Acquire(c, "other", leasehold.WithLease(time.Hour)))
 		lab.Elapse(time.Minute)
-		if r := b.row("other"); r.State != Held {
-			t.Errorf("after a minute with a page that shows another lock: %+v", r)
-		}
+		b.isShown("after a minute with a page that shows another lock", "other", Held)
 	})
 }
 
 func TestPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse(2 * time.Second)
 		b.source.fail(errors.New("the network is down"))
 		lab.Elapse(20 * time.Second)
@@ -369,8 +330,7 @@ func TestPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
 }
 
 func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse(2 * time.Second)
 		b.listen()
 		last := b.status.Answered
@@ -401,16 +361,13 @@ func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
 }
 
 func TestHolderIsNotShownExpiringWithoutSuccessfulRead(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
 		lab.Elapse(2 * time.Second)
 		answer := b.source.hang()
 		lab.Elapse(18 * time.Second) // more than two thirds of the lease pass while the page reads nothing
-		if r := b.row("job"); r.State != Held {
-			t.Errorf("while nobody can look: %+v", r)
-		}
+		b.isShown("while nobody can look", "job", Held)
 		answer()
 		lab.Elapse(2 * time.Second)
 		if r := b.row("job"); r.State != Held || r.Renewals == 0 {
@@ -418,15 +375,12 @@ func TestHolderIsNotShownExpiringWithoutSuccessfulRead(t *testing.T) {
 		}
 		w.Detach(lock)
 		lab.Elapse(18 * time.Second)
-		if r := b.row("job"); r.State != Expiring {
-			t.Errorf("not renewed any more: %+v", r)
-		}
+		b.isShown("not renewed any more", "job", Expiring)
 	})
 }
 
 func TestLateReplyShowsHolderAtTimeOfRequest(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
 		item, _, err := b.source.Item(t.Context(), lock.Key())
@@ -456,8 +410,7 @@ func TestLateReplyShowsHolderAtTimeOfRequest(t *testing.T) {
 }
 
 func TestSlowPageIsDisconnectedWithoutDelayingOthers(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{})
+	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse((backlog + 60) * time.Second)
 		select {
 		case <-b.page.done:

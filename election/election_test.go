@@ -3,8 +3,10 @@ package election_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -35,6 +37,22 @@ func newElection(w *lab.World, c *leasehold.Client) *election.Election {
 func campaign(w *lab.World, e *election.Election, value string) *leasehold.Lock {
 	w.T.Helper()
 	return lab.Must(e.Campaign(w.T.Context(), value))(w.T)
+}
+
+// refusing is a fault that refuses every request.
+func refusing(code string) lab.Fault {
+	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
+}
+
+// reset breaks every connection.
+func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
+
+// begin makes a call in a goroutine, and returns a channel that receives its error.
+func begin(call func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- call() }()
+	synctest.Wait()
+	return ended
 }
 
 // breakTerm breaks the current term.

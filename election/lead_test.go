@@ -60,37 +60,33 @@ func TestLeadAppliesOptionsToEachTerm(t *testing.T) {
 }
 
 func TestLeadCampaignsAgainAfterLossOfTerm(t *testing.T) {
-	for name, answer := range map[string]func(context.Context) error{
+	lab.Each(t, map[string]func(context.Context) error{
 		"and its function says so":              context.Cause,
 		"and its function says nothing":         func(context.Context) error { return nil },
 		"and its function says something other": func(context.Context) error { return errors.New("broken pipe") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				e, _, _ := elects(w, lab.Config())
-				other, _ := w.Client(lab.Config())
-				var tokens []int64
-				err := e.Lead(t.Context(), "", func(ctx context.Context, term *leasehold.Lock) error {
-					tokens = append(tokens, term.Token())
-					if len(tokens) == 3 {
-						return nil
-					}
-					breakTerm(w, other)
-					<-ctx.Done()
-					if !errors.Is(context.Cause(ctx), leasehold.ErrLost) {
-						t.Errorf("the context ended with %v", context.Cause(ctx))
-					}
-					return answer(ctx)
-				})
-				if err != nil || len(tokens) != 3 {
-					t.Fatalf("%v after the terms %v", err, tokens)
-				}
-				if tokens[0] >= tokens[1] || tokens[1] >= tokens[2] {
-					t.Errorf("the terms do not increase: %v", tokens)
-				}
-			})
+	}, func(t *testing.T, w *lab.World, answer func(context.Context) error) {
+		e, _, _ := elects(w, lab.Config())
+		other, _ := w.Client(lab.Config())
+		var tokens []int64
+		err := e.Lead(t.Context(), "", func(ctx context.Context, term *leasehold.Lock) error {
+			tokens = append(tokens, term.Token())
+			if len(tokens) == 3 {
+				return nil
+			}
+			breakTerm(w, other)
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), leasehold.ErrLost) {
+				t.Errorf("the context ended with %v", context.Cause(ctx))
+			}
+			return answer(ctx)
 		})
-	}
+		if err != nil || len(tokens) != 3 {
+			t.Fatalf("%v after the terms %v", err, tokens)
+		}
+		if tokens[0] >= tokens[1] || tokens[1] >= tokens[2] {
+			t.Errorf("the terms do not increase: %v", tokens)
+		}
+	})
 }
 
 func TestLeadCampaignsAgainIfTermWasBrokenBeforeRelease(t *testing.T) {
@@ -117,24 +113,21 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 		b, _, _ := elects(w, lab.Config())
 		stop, flush := errors.New("stop"), errors.New("flush failed")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		led := make(chan error)
 		var released atomic.Bool
-		go func() {
-			led <- a.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
+		led := begin(func() error {
+			return a.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
 				<-ctx.Done()
 				time.Sleep(3 * time.Second)
 				released.Store(term.Err() != nil)
 				return flush
 			})
-		}()
-		synctest.Wait()
-		campaigned := make(chan error)
-		go func() {
-			campaigned <- b.Lead(ctx, "", func(context.Context, *leasehold.Lock) error {
+		})
+		campaigned := begin(func() error {
+			return b.Lead(ctx, "", func(context.Context, *leasehold.Lock) error {
 				t.Error("it was called though its context had ended")
 				return nil
 			})
-		}()
+		})
 		lab.Elapse(time.Second)
 		cancel(stop)
 		isStop := func(err error) bool { // reports whether the text of an error is only the cause's, and the error also matches context.Canceled
@@ -179,22 +172,13 @@ func TestLeadReturnsWhenClientCloses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, leader, _ := elects(w, lab.Config())
 		b, candidate, _ := elects(w, lab.Config())
-		led, campaigned := make(chan error), make(chan error)
-		go func() {
-			led <- a.Lead(t.Context(), "", func(ctx context.Context, _ *leasehold.Lock) error {
-				<-ctx.Done()
-				return nil
-			})
-		}()
-		synctest.Wait()
-		go func() {
-			campaigned <- b.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error { return nil })
-		}()
-		synctest.Wait()
+		lead := func(ctx context.Context, _ *leasehold.Lock) error { <-ctx.Done(); return nil }
+		led := begin(func() error { return a.Lead(t.Context(), "", lead) })
+		campaigned := begin(func() error { return b.Lead(t.Context(), "", lead) })
 		for _, c := range []*leasehold.Client{candidate, leader} {
 			lab.OK(t, c.Close(t.Context()))
 		}
-		for _, ended := range []chan error{campaigned, led} {
+		for _, ended := range []<-chan error{campaigned, led} {
 			if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
 				t.Errorf("%v", err)
 			}
@@ -304,34 +288,82 @@ func TestLeadReturnsIfClientClosesBeforeTermBegins(t *testing.T) {
 // After an outage the record contains a grant of the leader itself, although nobody holds
 // the key by this grant.
 func TestLeadAfterOutageReplacesItsOwnOldTermAtOnce(t *testing.T) {
-	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				e, c, wire := elects(w, cfg)
-				ctx, cancel := context.WithCancel(t.Context())
-				var back time.Time
-				terms := 0
-				err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
-					if terms++; terms == 2 {
-						if took := time.Since(back); took > 6*time.Second { // allows for a request that hangs, and for the pause after that request
-							t.Errorf("elected again %v after the outage", took)
-						}
-						cancel()
-						return nil
-					}
-					wire.SetFault(lab.Cut)
-					<-ctx.Done()
-					time.AfterFunc(time.Minute, func() {
-						back = time.Now()
-						wire.SetFault((*lab.Request).Send)
-					})
-					return ctx.Err()
-				})
-				if !errors.Is(err, context.Canceled) || terms != 2 {
-					t.Errorf("%v after %d terms", err, terms)
+	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		e, c, wire := elects(w, cfg)
+		ctx, cancel := context.WithCancel(t.Context())
+		var back time.Time
+		terms := 0
+		err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
+			if terms++; terms == 2 {
+				if took := time.Since(back); took > 6*time.Second { // allows for a request that hangs, and for the pause after that request
+					t.Errorf("elected again %v after the outage", took)
 				}
-				lab.OK(t, c.Close(t.Context()))
+				cancel()
+				return nil
+			}
+			wire.SetFault(lab.Cut)
+			<-ctx.Done()
+			time.AfterFunc(time.Minute, func() {
+				back = time.Now()
+				wire.SetFault((*lab.Request).Send)
+			})
+			return ctx.Err()
+		})
+		if !errors.Is(err, context.Canceled) || terms != 2 {
+			t.Errorf("%v after %d terms", err, terms)
+		}
+		lab.OK(t, c.Close(t.Context()))
+	})
+}
+
+func TestLeadCampaignsAgainIfTermWasLostByRefusedRenewals(t *testing.T) {
+	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"} {
+		t.Run(code, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				e, c, wire := elects(w, lab.Config())
+				terms := make(chan int64, 10)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := begin(func() error {
+					return e.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
+						terms <- term.Token()
+						<-ctx.Done()
+						return nil
+					})
+				})
+				first := <-terms
+				wire.SetFault(refusing(code))
+				lab.Elapse(2 * time.Minute) // long enough to lose the term and to begin the next campaign
+				if len(ended) > 0 {
+					t.Fatalf("it ended: %v", <-ended)
+				}
+				wire.SetFault(nil)
+				lab.Elapse(5 * time.Second)
+				if len(terms) == 0 {
+					t.Error("it does not lead again")
+				} else if next := <-terms; next <= first {
+					t.Errorf("term %d after %d", next, first)
+				}
+				cancel()
+				if err := <-ended; !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				_ = c.Close(t.Context())
 			})
 		})
 	}
+}
+
+func TestLeadReturnsErrorIfFirstCampaignIsDenied(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, c, wire := elects(w, lab.Config())
+		other := lab.Must(election.New(c, "other"))(t)
+		lab.Must(other.Campaign(t.Context(), ""))(t)
+		wire.SetFault(refusing("AccessDeniedException"))
+		var op *leasehold.OpError
+		if err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }); !errors.As(err, &op) {
+			t.Error(err)
+		}
+		wire.SetFault(nil)
+		_ = c.Close(t.Context())
+	})
 }

@@ -2,7 +2,6 @@ package election_test
 
 import (
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
@@ -81,15 +80,7 @@ func TestObserveRetriesUntilDynamoDBAnswers(t *testing.T) {
 		watching, _, wire := elects(w, lab.Config())
 		o := observe(t, watching)
 		o.shows(nobody)
-		for _, fault := range []lab.Fault{
-			lab.Cut,
-			func(*lab.Request) (*http.Response, error) {
-				return nil, lab.ErrReset
-			},
-			func(*lab.Request) (*http.Response, error) {
-				return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
-			},
-		} {
+		for _, fault := range []lab.Fault{lab.Cut, reset, lab.Throttled} {
 			wire.SetFault(fault)
 			term := campaign(w, e, "a")
 			wire.Sent()
@@ -113,9 +104,7 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		o := observe(t, e)
-		wire.SetFault(func(*lab.Request) (*http.Response, error) {
-			return lab.Refusal(400, "ResourceNotFoundException"), nil
-		})
+		wire.SetFault(refusing("ResourceNotFoundException"))
 		lab.Elapse(polls)
 		<-o.over
 		var op *leasehold.OpError

@@ -16,32 +16,28 @@ func TestObserveDetectsDeadLeaderAfterLease(t *testing.T) {
 	short.Lease = 4 * time.Second
 	shared := short
 	shared.SharedLease = true
-	for name, cfg := range map[string]leasehold.Config{"renewed one by one": short, "under a shared lease": shared} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				e, _, wire := elects(w, cfg)
-				watching, _, _ := elects(w, lab.Config()) // this client's own lease differs from the leader's
-				term := campaign(w, e, "a")
-				o := observe(t, watching)
-				o.shows(leaderOf(term, "a"))
-				lab.Elapse(time.Minute)
-				o.shows()
-				wire.SetFault(lab.Cut)
-				died := time.Now()
-				lab.Elapse(2 * time.Minute)
-				news := o.next()
-				if len(news) != 1 || news[0].Leader != nobody {
-					t.Fatalf("yielded %v, want nobody", news)
-				}
-				// The last version that the observer saw may have been written up to one
-				// renewal and one poll before the leader died.
-				if after := news[0].at.Sub(died); after < 3*time.Second-polls || after > 4*time.Second+polls {
-					t.Errorf("found dead after %v", after)
-				}
-				_ = o.end()
-			})
-		})
-	}
+	lab.Each(t, map[string]leasehold.Config{"renewed one by one": short, "under a shared lease": shared}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		e, _, wire := elects(w, cfg)
+		watching, _, _ := elects(w, lab.Config()) // this client's own lease differs from the leader's
+		term := campaign(w, e, "a")
+		o := observe(t, watching)
+		o.shows(leaderOf(term, "a"))
+		lab.Elapse(time.Minute)
+		o.shows()
+		wire.SetFault(lab.Cut)
+		died := time.Now()
+		lab.Elapse(2 * time.Minute)
+		news := o.next()
+		if len(news) != 1 || news[0].Leader != nobody {
+			t.Fatalf("yielded %v, want nobody", news)
+		}
+		// The last version that the observer saw may have been written up to one
+		// renewal and one poll before the leader died.
+		if after := news[0].at.Sub(died); after < 3*time.Second-polls || after > 4*time.Second+polls {
+			t.Errorf("found dead after %v", after)
+		}
+		_ = o.end()
+	})
 }
 
 func TestObserveOmitsLeaderWhoseSessionHasEnded(t *testing.T) {

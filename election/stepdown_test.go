@@ -30,14 +30,31 @@ func works(ends time.Duration, why chan<- error) func(context.Context, *leasehol
 	}
 }
 
+// onUpdates applies a fault to every UpdateItem.
+func onUpdates(fault lab.Fault) lab.Fault {
+	return func(r *lab.Request) (*http.Response, error) {
+		if r.Op == "UpdateItem" {
+			return fault(r)
+		}
+		return r.Send()
+	}
+}
+
+// leads makes a candidate lead with works, until stop is called. stop returns the error of
+// Lead.
+func leads(t *testing.T, e *election.Election, value string, ends time.Duration) (why chan error, stop func() error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	why = make(chan error, 100)
+	led := begin(func() error { return e.Lead(ctx, value, works(ends, why)) })
+	return why, func() error { cancel(); return <-led }
+}
+
 func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
-		ctx, cancel := context.WithCancel(t.Context())
-		why, led := make(chan error, 10), make(chan error, 1)
-		go func() { led <- e.Lead(ctx, "", works(30*time.Second, why)) }() // the work takes longer than a lease
+		why, stop := leads(t, e, "", 30*time.Second) // the work takes longer than a lease
 		lab.Elapse(time.Second)
 		first := lab.Must(operator.Leader(t.Context()))(t)
 		next := make(chan *leasehold.Lock, 1)
@@ -90,8 +107,7 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 		if l, err := operator.Leader(t.Context()); err != nil || l.Token != term.Token()+1 {
 			t.Errorf("it does not campaign again: %v, %v", l, err)
 		}
-		cancel()
-		if err := <-led; !errors.Is(err, context.Canceled) {
+		if err := stop(); !errors.Is(err, context.Canceled) {
 			t.Errorf("Lead ended with %v", err)
 		}
 	})
@@ -101,9 +117,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
-		ctx, cancel := context.WithCancel(t.Context())
-		why, led := make(chan error, 10), make(chan error, 1)
-		go func() { led <- e.Lead(ctx, "", works(0, why)) }()
+		why, stop := leads(t, e, "", 0)
 		lab.Elapse(time.Second)
 		for range 2 { // the second request concerns the second term
 			if err := operator.StepDown(t.Context()); err != nil {
@@ -117,8 +131,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 				t.Errorf("who leads after that: %v", err)
 			}
 		}
-		cancel()
-		<-led
+		_ = stop()
 	})
 }
 
@@ -179,13 +192,13 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
-		why, led := make(chan error, 10), make(chan error, 1)
 		first := campaign(w, e, "")
-		ctx, cancel := context.WithCancel(t.Context())
+		var why chan error
+		var stop func() error
 		asking.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "UpdateItem" }, func(r *lab.Request) (*http.Response, error) {
 			w.Release(first)
 			other, _, _ := elects(w, lab.Config())
-			go func() { led <- other.Lead(ctx, "", works(0, why)) }()
+			why, stop = leads(t, other, "", 0)
 			synctest.Wait()
 			return r.Send()
 		}))
@@ -205,8 +218,7 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 		if len(why) > 0 {
 			t.Errorf("it took the request to another for its own: %v", <-why)
 		}
-		cancel()
-		<-led
+		_ = stop()
 	})
 }
 
@@ -218,34 +230,23 @@ func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 		asked := 0
 		_ = e.OnStepDown(term, func() { asked++; w.Release(term) })
 		lost := 0
-		asking.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "UpdateItem" && lost < 3 {
-				lost++
-				return lab.LoseReply(r)
+		asking.SetFault(onUpdates(func(r *lab.Request) (*http.Response, error) {
+			if lost++; lost > 3 {
+				return r.Send()
 			}
-			return r.Send()
-		})
+			return lab.LoseReply(r)
+		}))
 		if err := operator.StepDown(t.Context()); err != nil || asked != 1 {
 			t.Errorf("%v, told %d times", err, asked)
 		}
 		term = campaign(w, e, "")
-		asking.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "UpdateItem" {
-				return nil, lab.ErrReset
-			}
-			return r.Send()
-		})
+		asking.SetFault(onUpdates(reset))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		if err := operator.StepDown(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("never answered: %v", err)
 		}
-		asking.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "UpdateItem" {
-				return lab.Refusal(400, "AccessDeniedException"), nil
-			}
-			return r.Send()
-		})
+		asking.SetFault(onUpdates(refusing("AccessDeniedException")))
 		var op *leasehold.OpError
 		if err := operator.StepDown(t.Context()); !errors.As(err, &op) || op.Op != "step down" {
 			t.Errorf("refused: %v", err)
@@ -308,15 +309,12 @@ func TestStepDownReachesLeaderAfterHandOver(t *testing.T) {
 		next, _, _ := elects(w, cfg)
 		operator, _, _ := elects(w, cfg)
 		term := campaign(w, e, "a")
-		why, led := make(chan error, 10), make(chan error, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { led <- next.Lead(ctx, "b", works(0, why)) }()
+		why, stop := leads(t, next, "b", 0)
 		lab.Elapse(30 * time.Second)
 		w.Release(term)
 		lab.OK(t, operator.StepDown(t.Context()))
 		hears(t, why)
-		cancel()
-		<-led
+		_ = stop()
 	})
 }
 
@@ -329,9 +327,7 @@ func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
 		cfg.PollMax = 5 * time.Second
 		c, _ := w.Client(cfg, lab.Chance(func() float64 { return 0.99 }))
 		operator := newElection(w, c)
-		ctx, cancel := context.WithCancel(t.Context())
-		why, led := make(chan error, 10), make(chan error, 1)
-		go func() { led <- e.Lead(ctx, "", works(3*time.Minute, why)) }()
+		why, stop := leads(t, e, "", 3*time.Minute)
 		lab.Elapse(time.Minute)
 		asking, leave := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer leave()
@@ -340,8 +336,7 @@ func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
 		if n := len(why); n != 1 {
 			t.Errorf("asked once, it has ended its work %d times", n)
 		}
-		cancel()
-		<-led
+		_ = stop()
 	})
 }
 
@@ -349,20 +344,16 @@ func TestStepDownDoesNotAskNextTermOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
-		ctx, cancel := context.WithCancel(t.Context())
-		why, led := make(chan error, 100), make(chan error, 2)
-		for _, e := range []*election.Election{e, newElection(w, c)} {
-			go func() { led <- e.Lead(ctx, "", works(0, why)) }()
-			lab.Elapse(time.Minute)
-		}
+		one, stopOne := leads(t, e, "", 0)
+		lab.Elapse(time.Minute)
+		other, stopOther := leads(t, newElection(w, c), "", 0)
+		lab.Elapse(time.Minute)
 		lab.OK(t, operator.StepDown(t.Context()))
 		lab.Elapse(time.Minute)
-		if n := len(why); n != 1 {
+		if n := len(one) + len(other); n != 1 {
 			t.Errorf("one leader was asked, and %d functions have ended", n)
 		}
-		cancel()
-		<-led
-		<-led
+		_, _ = stopOne(), stopOther()
 		_ = c.Close(t.Context())
 	})
 }
@@ -376,14 +367,11 @@ func TestStepDownReachesLeaderWhoseGrantReplyWasLost(t *testing.T) {
 			defer close(landed)
 			return lab.LoseReply(r)
 		}))
-		why, led := make(chan error, 10), make(chan error, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { led <- e.Lead(ctx, "", works(0, why)) }()
+		why, stop := leads(t, e, "", 0)
 		<-landed
 		lab.OK(t, operator.StepDown(t.Context()))
 		hears(t, why)
-		cancel()
-		<-led
+		_ = stop()
 	})
 }
 
@@ -392,18 +380,16 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
 		var heard atomic.Int32
-		led := make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			led <- e.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
+		led := begin(func() error {
+			return e.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
 				for range 2 {
 					_ = e.OnStepDown(term, func() { heard.Add(1) })
 				}
 				<-ctx.Done()
 				return nil
 			})
-		}()
-		lab.Elapse(time.Second)
+		})
 		wait, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		if err := operator.StepDown(wait); err != nil || heard.Load() != 2 {
@@ -426,31 +412,28 @@ func TestStepDownWaitsUntilQueuedCandidateHasRead(t *testing.T) {
 			other, _, _ := elects(w, cfg)
 			operator, _, _ := elects(w, cfg)
 			ctx, cancel := context.WithCancel(t.Context())
-			heard, led := make(chan struct{}, 9), make(chan error, 2)
-			go func() {
-				led <- e.Lead(ctx, "a", func(ctx context.Context, _ *leasehold.Lock) error {
+			heard := make(chan struct{}, 9)
+			led := begin(func() error {
+				return e.Lead(ctx, "a", func(ctx context.Context, _ *leasehold.Lock) error {
 					<-ctx.Done()
 					heard <- struct{}{}
 					time.Sleep(ends)
 					return ctx.Err()
 				})
-			}()
+			})
 			lab.Elapse(time.Minute)
-			go func() {
-				if err := operator.StepDown(t.Context()); err != nil {
-					t.Error(err)
-				}
-			}()
+			asked := begin(func() error { return operator.StepDown(t.Context()) })
 			<-heard
 			lab.Elapse(time.Second)
-			go func() { led <- other.Lead(ctx, "b", works(0, make(chan error, 1))) }()
+			_, stop := leads(t, other, "b", 0)
 			lab.Elapse(3 * time.Second)
 			if now, err := operator.Leader(t.Context()); err != nil || now.Value != "b" {
 				t.Errorf("after %v %+v leads, %v", ends, now, err)
 			}
+			lab.OK(t, <-asked)
 			cancel()
 			<-led
-			<-led
+			_ = stop()
 		})
 	}
 }

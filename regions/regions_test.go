@@ -47,6 +47,14 @@ func inRegions(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
+// eachWay runs a test for each way in which a Region is dark.
+func eachWay(t *testing.T, test func(t *testing.T, w *world, way lab.Fault)) {
+	t.Helper()
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) { inRegions(t, func(t *testing.T, w *world) { test(t, w, way) }) })
+	}
+}
+
 func (w *world) count(region, op string) *atomic.Int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,36 +133,32 @@ var ways = map[string]lab.Fault{
 }
 
 func TestLocksSurviveOutageOfHomeRegion(t *testing.T) {
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			inRegions(t, func(t *testing.T, w *world) {
-				db, client := w.process(0, lab.Config())
-				var locks []*leasehold.Lock
-				for n := range 8 {
-					locks = append(locks, w.Acquire(client, fmt.Sprint(n)))
-				}
-				lab.Elapse(10 * time.Second)
-				w.darken(0, way)
-				lab.Elapse(30 * time.Second)
-				if db.Region() == names[0] {
-					t.Error("requests go to the Region that is dark")
-				}
-				began := time.Now()
-				w.Release(locks[0])
-				if took := time.Since(began); took > 1500*time.Millisecond {
-					t.Errorf("a release took %v", took)
-				}
-				w.lighten(0)
-				lab.Elapse(45 * time.Second)
-				if lost := lab.Lost(locks[1:]); lost > 0 || db.Region() != names[0] {
-					t.Errorf("%d locks are lost, and requests go to %s", lost, db.Region())
-				}
-				for _, lock := range locks[1:] {
-					w.Release(lock)
-				}
-			})
-		})
-	}
+	eachWay(t, func(t *testing.T, w *world, way lab.Fault) {
+		db, client := w.process(0, lab.Config())
+		var locks []*leasehold.Lock
+		for n := range 8 {
+			locks = append(locks, w.Acquire(client, fmt.Sprint(n)))
+		}
+		lab.Elapse(10 * time.Second)
+		w.darken(0, way)
+		lab.Elapse(30 * time.Second)
+		if db.Region() == names[0] {
+			t.Error("requests go to the Region that is dark")
+		}
+		began := time.Now()
+		w.Release(locks[0])
+		if took := time.Since(began); took > 1500*time.Millisecond {
+			t.Errorf("a release took %v", took)
+		}
+		w.lighten(0)
+		lab.Elapse(45 * time.Second)
+		if lost := lab.Lost(locks[1:]); lost > 0 || db.Region() != names[0] {
+			t.Errorf("%d locks are lost, and requests go to %s", lost, db.Region())
+		}
+		for _, lock := range locks[1:] {
+			w.Release(lock)
+		}
+	})
 }
 
 func TestRequestsStayInHomeRegionOnEventualTable(t *testing.T) {
@@ -181,37 +185,12 @@ func TestRequestsStayInHomeRegionOnEventualTable(t *testing.T) {
 }
 
 func TestProcessStartedDuringHomeRegionOutageAcquires(t *testing.T) {
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			inRegions(t, func(t *testing.T, w *world) {
-				w.darken(0, way)
-				_, client := w.process(0, lab.Config())
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
-				lock := lab.Must(client.Acquire(ctx, "a"))(t)
-				w.Release(lock)
-			})
-		})
-	}
-}
-
-func TestRequestsStayInRegionThatServes(t *testing.T) {
-	inRegions(t, func(t *testing.T, w *world) {
-		db, client := w.process(0, lab.Config())
-		lock := w.Acquire(client, "a")
-		w.darken(0, lab.Throttled)
-		lab.Elapse(5 * time.Second)
-		w.darken(0, lab.Answer(func() *http.Response { return lab.Refusal(400, "ReplicatedWriteConflictException") }))
-		lab.Elapse(2 * time.Second)
-		w.lighten(0)
-		lab.Elapse(time.Minute)
-		if db.Region() != names[0] || lab.Lost([]*leasehold.Lock{lock}) > 0 {
-			t.Errorf("requests go to %s, lost %v", db.Region(), lab.Lost([]*leasehold.Lock{lock}))
-		}
-		w.Release(lock)
-		if n := w.count(names[1], "UpdateItem").Load(); n > 0 {
-			t.Errorf("%d writes in %s", n, names[1])
-		}
+	eachWay(t, func(t *testing.T, w *world, way lab.Fault) {
+		w.darken(0, way)
+		_, client := w.process(0, lab.Config())
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		w.Release(lab.Must(client.Acquire(ctx, "a"))(t))
 	})
 }
 

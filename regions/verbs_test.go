@@ -20,109 +20,63 @@ import (
 )
 
 // verbs are uses of locks that need no transaction. No lock is held after any of them.
-var verbs = map[string]func(ctx context.Context, c *leasehold.Client) error{
-	"Acquire": func(ctx context.Context, c *leasehold.Client) error {
-		lock, err := c.Acquire(ctx, "a", leasehold.WithData([]byte("x")))
-		if err != nil {
-			return err
-		}
-		return errors.Join(lock.Renew(ctx), lock.Release(ctx))
+var verbs = map[string]func(t *testing.T, c *leasehold.Client){
+	"Acquire": func(t *testing.T, c *leasehold.Client) {
+		lock := lab.Must(c.Acquire(t.Context(), "a", leasehold.WithData([]byte("x"))))(t)
+		lab.OK(t, errors.Join(lock.Renew(t.Context()), lock.Release(t.Context())))
 	},
-	"AcquireAll": func(ctx context.Context, c *leasehold.Client) error {
-		group, err := c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"))
-		if err != nil {
-			return err
-		}
-		return group.Release(ctx)
+	"AcquireAll": func(t *testing.T, c *leasehold.Client) {
+		lab.OK(t, lab.Must(c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c")))(t).Release(t.Context()))
 	},
-	"AcquireAny": func(ctx context.Context, c *leasehold.Client) error {
-		lock, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"))
-		if err != nil {
-			return err
-		}
-		return lock.Release(ctx)
+	"AcquireAny": func(t *testing.T, c *leasehold.Client) {
+		lab.OK(t, lab.Must(c.AcquireAny(t.Context(), leasehold.Keys("a", "b")))(t).Release(t.Context()))
 	},
-	"Once": func(ctx context.Context, c *leasehold.Client) error {
-		nothing := func(context.Context, *leasehold.Lock) error { return nil }
+	"Once": func(t *testing.T, c *leasehold.Client) {
 		label := leasehold.Once(time.Now().String())
-		if err := c.Do(ctx, "a", nothing, label); err != nil {
-			return err
+		lab.OK(t, c.Do(t.Context(), "a", nothing, label))
+		if err := c.Do(t.Context(), "a", nothing, label); !errors.Is(err, leasehold.ErrDone) {
+			t.Errorf("the second: %v", err)
 		}
-		if err := c.Do(ctx, "a", nothing, label); !errors.Is(err, leasehold.ErrDone) {
-			return fmt.Errorf("the second: %w", err)
-		}
-		return nil
 	},
-	"Detach and Resume": func(ctx context.Context, c *leasehold.Client) error {
-		lock, err := c.Acquire(ctx, "a")
-		if err != nil {
-			return err
-		}
-		grant, err := lock.Detach()
-		if err != nil {
-			return err
-		}
-		if lock, err = c.Resume(ctx, grant); err != nil {
-			return err
-		}
-		return lock.Release(ctx)
+	"Detach and Resume": func(t *testing.T, c *leasehold.Client) {
+		grant := lab.Must(lab.Must(c.Acquire(t.Context(), "a"))(t).Detach())(t)
+		lab.OK(t, lab.Must(c.Resume(t.Context(), grant))(t).Release(t.Context()))
 	},
-	"Break": func(ctx context.Context, c *leasehold.Client) error {
-		lock, err := c.Acquire(ctx, "a")
-		if err != nil {
-			return err
+	"Break": func(t *testing.T, c *leasehold.Client) {
+		lock := lab.Must(c.Acquire(t.Context(), "a"))(t)
+		lab.OK(t, c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "test"}))
+		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("renewed after a break: %v", err)
 		}
-		err = c.Break(ctx, lock.Record(), leasehold.BreakOptions{Reason: "test"})
-		if lost := lock.Renew(ctx); !errors.Is(lost, leasehold.ErrLost) {
-			err = errors.Join(err, fmt.Errorf("renewed after a break: %w", lost))
-		}
-		return err
 	},
-	"a hand-over": func(ctx context.Context, c *leasehold.Client) error {
-		lock, err := c.Acquire(ctx, "a")
-		if err != nil {
-			return err
-		}
+	"a hand-over": func(t *testing.T, c *leasehold.Client) {
+		lock := lab.Must(c.Acquire(t.Context(), "a"))(t)
 		next := make(chan error, 1)
-		go func() {
-			lock, err := c.Acquire(ctx, "a")
-			if err == nil {
-				err = lock.Release(ctx)
-			}
-			next <- err
-		}()
+		go func() { next <- c.Do(t.Context(), "a", nothing) }()
 		time.Sleep(100 * time.Millisecond)
-		return errors.Join(lock.Release(ctx), <-next)
+		lab.OK(t, errors.Join(lock.Release(t.Context()), <-next))
 	},
-	"an election": func(ctx context.Context, c *leasehold.Client) error {
-		e, err := election.New(c, "leader")
-		if err != nil {
-			return err
-		}
-		return e.Lead(ctx, "me", func(ctx context.Context, term *leasehold.Lock) error {
+	"an election": func(t *testing.T, c *leasehold.Client) {
+		e := lab.Must(election.New(c, "leader"))(t)
+		lab.OK(t, e.Lead(t.Context(), "me", func(ctx context.Context, _ *leasehold.Lock) error {
 			leader, err := e.Leader(ctx)
 			if err == nil && leader.Value != "me" {
 				err = fmt.Errorf("%+v leads", leader)
 			}
 			return err
-		})
+		}))
 	},
-	"a semaphore": func(ctx context.Context, c *leasehold.Client) error {
-		permits, err := semaphore.New(c, "permit", 3)
-		if err != nil {
-			return err
-		}
-		return permits.Do(ctx, func(context.Context, *leasehold.Lock) error { return nil })
+	"a semaphore": func(t *testing.T, c *leasehold.Client) {
+		lab.OK(t, lab.Must(semaphore.New(c, "permit", 3))(t).Do(t.Context(), nothing))
 	},
-	"a read/write lock": func(ctx context.Context, c *leasehold.Client) error {
-		rw, err := rwlock.New(c, "data", 3)
-		if err != nil {
-			return err
-		}
-		return errors.Join(rw.DoRead(ctx, func(context.Context, *leasehold.Lock) error { return nil }),
-			rw.DoWrite(ctx, func(context.Context, *leasehold.Group) error { return nil }))
+	"a read/write lock": func(t *testing.T, c *leasehold.Client) {
+		rw := lab.Must(rwlock.New(c, "data", 3))(t)
+		lab.OK(t, rw.DoRead(t.Context(), nothing))
+		lab.OK(t, rw.DoWrite(t.Context(), func(context.Context, *leasehold.Group) error { return nil }))
 	},
 }
+
+func nothing(context.Context, *leasehold.Lock) error { return nil }
 
 func TestLockCallsWorkInHomeAndFailoverRegions(t *testing.T) {
 	configs := map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()}
@@ -134,12 +88,11 @@ func TestLockCallsWorkInHomeAndFailoverRegions(t *testing.T) {
 			t.Run(name+", "+leases, func(t *testing.T) {
 				inRegions(t, func(t *testing.T, w *world) {
 					db, client := w.process(0, cfg)
-					if err := verb(t.Context(), client); err != nil {
-						t.Errorf("at home: %v", err)
-					}
+					verb(t, client)
 					w.darken(0, lab.Cut)
-					if err := verb(t.Context(), client); err != nil || db.Region() == names[0] {
-						t.Errorf("away, in %s: %v", db.Region(), err)
+					t.Log("home is dark")
+					if verb(t, client); db.Region() == names[0] {
+						t.Error("requests go to the Region that is dark")
 					}
 					lab.OK(t, client.Close(t.Context()))
 					for _, region := range names {

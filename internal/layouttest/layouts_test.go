@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
-	"github.com/leasehold-go/leasehold/table"
 )
 
 func TestLayoutsWorkInMemory(t *testing.T) {
@@ -107,50 +106,45 @@ func TestCommitsWorkInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 	} {
-		t.Run(l.Name(), func(t *testing.T) { commitsIn(t, l) })
+		t.Run(l.Name(), func(t *testing.T) { lab.InLayout(t, l, commits) })
 	}
 }
 
-// commitsIn runs commits and guards in a table of layout l.
-func commitsIn(t *testing.T, l layout.Layout) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		w.Work()
-		lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "layout", Layout: l}))
-		cfg := lab.Config()
-		cfg.Table, cfg.Layout = "layout", l
-		a, _ := w.Client(cfg)
-		b, wire := w.Client(cfg)
-		lock := w.Acquire(a, "job")
-		guard := lock.Guards()[0]
-		lab.Elapse(time.Minute) // the lock is renewed for a minute
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Fatalf("commit: %v", err)
-		}
-		if _, err := lock.Read(t.Context(), nil); err != nil {
-			t.Errorf("read: %v", err)
-		}
-		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); err != nil {
-			t.Fatalf("commit and release: %v", err)
-		}
-		lock = w.Acquire(b, "job")
-		if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
-			t.Error("a guard holds beyond its grant")
-		}
-		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // the commit arrives a minute late, when another client holds the key
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("commit: %v", err)
-		}
-		w.Release(lock)
-		lock = w.Acquire(a, "job")
-		lab.Elapse(2 * time.Minute)
-		w.WantLog("1", "2")
-		// An operator breaks the lock: the next commit reports the loss.
-		lab.OK(t, b.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}))
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("commit after a break: %v", err)
-		}
-		w.WantLog("1", "2")
-	})
+// commits runs commits and guards in a lock table of any layout.
+func commits(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	w.Work()
+	a, _ := w.Client(cfg)
+	b, wire := w.Client(cfg)
+	lock := w.Acquire(a, "job")
+	guard := lock.Guards()[0]
+	lab.Elapse(time.Minute) // the lock is renewed for a minute
+	if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
+		t.Fatalf("commit: %v", err)
+	}
+	if _, err := lock.Read(t.Context(), nil); err != nil {
+		t.Errorf("read: %v", err)
+	}
+	if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); err != nil {
+		t.Fatalf("commit and release: %v", err)
+	}
+	lock = w.Acquire(b, "job")
+	if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
+		t.Error("a guard holds beyond its grant")
+	}
+	wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // the commit arrives a minute late, when another client holds the key
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		t.Errorf("commit: %v", err)
+	}
+	w.Release(lock)
+	lock = w.Acquire(a, "job")
+	lab.Elapse(2 * time.Minute)
+	w.WantLog("1", "2")
+	// An operator breaks the lock: the next commit reports the loss.
+	lab.OK(t, b.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}))
+	if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {
+		t.Errorf("commit after a break: %v", err)
+	}
+	w.WantLog("1", "2")
 }

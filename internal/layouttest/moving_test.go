@@ -3,7 +3,6 @@ package layouttest_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -152,30 +151,20 @@ func (s *section) mustExclude(t *testing.T) {
 
 // The awslabs layouts and the native layout share a table: each reads the records of the
 // other.
-func testMovingInPlace(t *testing.T, old func(release bool) stage) {
-	for _, deletes := range []bool{false, true} {
-		t.Run(fmt.Sprintf("delete on release %v", deletes), func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				sideBySide(t, w, old(deletes), stage{lab.ConfigOf("locks", layout.Native{})}).mustExclude(t)
-			})
-		})
-	}
+func testMovingInPlace(t *testing.T, l layout.Layout) {
+	lab.Each(t, map[string]bool{"kept on release": false, "deleted on release": true}, func(t *testing.T, w *lab.World, deletes bool) {
+		old := lab.ConfigOf("locks", l)
+		old.DeleteOnRelease = deletes
+		sideBySide(t, w, stage{old}, stage{lab.ConfigOf("locks", layout.Native{})}).mustExclude(t)
+	})
 }
 
 func TestMovingFromTheJavaClientToNativeNeverHasTwoHolders(t *testing.T) {
-	testMovingInPlace(t, func(deletes bool) stage {
-		cfg := lab.ConfigOf("locks", layout.AWSLabs{})
-		cfg.DeleteOnRelease = deletes
-		return stage{cfg}
-	})
+	testMovingInPlace(t, layout.AWSLabs{})
 }
 
 func TestMovingFromDynamolockToNativeNeverHasTwoHolders(t *testing.T) {
-	testMovingInPlace(t, func(deletes bool) stage {
-		cfg := lab.ConfigOf("locks", layout.Dynamolock{})
-		cfg.DeleteOnRelease = deletes
-		return stage{cfg}
-	})
+	testMovingInPlace(t, layout.Dynamolock{})
 }
 
 // others returns the layouts of the libraries whose tables have a different key from
@@ -184,28 +173,20 @@ func others() []layout.Layout {
 	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 }
 
-// threeStages returns the stages of a move to another table.
-func threeStages(t *testing.T, w *lab.World, l layout.Layout) (onlyOld, both, onlyNative stage) {
+// threeStages returns the stages of a move to another table: only the old one, both, and only
+// native's.
+func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	t.Helper()
 	lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}))
 	old, native := lab.ConfigOf("old", l), lab.ConfigOf("locks", layout.Native{})
-	return stage{old}, stage{old, native}, stage{native}
+	return []stage{{old}, {old, native}, {native}}
 }
 
 func TestMovingToAnotherTableNeverHasTwoHolders(t *testing.T) {
 	for _, l := range others() {
 		t.Run(l.Name(), func(t *testing.T) {
-			t.Run("old beside both", func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					onlyOld, both, _ := threeStages(t, w, l)
-					sideBySide(t, w, onlyOld, both).mustExclude(t)
-				})
-			})
-			t.Run("both beside native", func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					_, both, onlyNative := threeStages(t, w, l)
-					sideBySide(t, w, both, onlyNative).mustExclude(t)
-				})
+			lab.Each(t, map[string]int{"old beside both": 0, "both beside native": 1}, func(t *testing.T, w *lab.World, from int) {
+				sideBySide(t, w, threeStages(t, w, l)[from:from+2]...).mustExclude(t)
 			})
 		})
 	}
@@ -213,8 +194,8 @@ func TestMovingToAnotherTableNeverHasTwoHolders(t *testing.T) {
 
 func TestMovingToAnotherTableNeedsIntermediateStage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		onlyOld, _, onlyNative := threeStages(t, w, layout.PythonDynamoDBLock{})
-		if s := sideBySide(t, w, onlyOld, onlyNative); s.overlaps.Load() == 0 {
+		stages := threeStages(t, w, layout.PythonDynamoDBLock{})
+		if s := sideBySide(t, w, stages[0], stages[2]); s.overlaps.Load() == 0 {
 			t.Error("nobody met anybody: these tests would not see two holders")
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -96,23 +98,45 @@ func checkFree(t *testing.T, path string) {
 	}
 }
 
-func TestOpenRefusesFileOfOtherFormatAndLeavesItUnchanged(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "locks.db")
-	db := lab.Must(bbolt.Open(path, 0o600, nil))(t)
-	lab.OK(t, db.Update(func(tx *bbolt.Tx) error {
-		_, err := tx.CreateBucket([]byte("localdynamo2"))
-		return err
-	}))
-	lab.OK(t, db.Close())
-	before := lab.Must(os.ReadFile(path))(t)
-	_, err := boltstore.Open(path)
-	for _, part := range []string{path, `"localdynamo1"`, `"localdynamo2"`, "use the version of leasehold"} {
-		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("the error does not say %s: %v", part, err)
+// No crash leaves such a file behind, so none of these is a store.
+func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
+	database := func(bucket string) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) {
+			db := lab.Must(bbolt.Open(path, 0o600, nil))(t)
+			if bucket != "" {
+				lab.OK(t, db.Update(func(tx *bbolt.Tx) error { return lab.ErrorOf(tx.CreateBucket([]byte(bucket))) }))
+			}
+			lab.OK(t, db.Close())
 		}
 	}
-	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
-		t.Errorf("the file was changed, %v", err)
+	text := func(text string) func(t *testing.T, path string) {
+		return func(t *testing.T, path string) { lab.OK(t, os.WriteFile(path, []byte(text), 0o600)) }
+	}
+	for name, c := range map[string]struct {
+		write func(t *testing.T, path string)
+		says  []string // beside the path
+		is    error
+	}{
+		"an empty file":              {text(""), nil, boltstore.ErrEmpty},
+		"a text":                     {text(strings.Repeat("not a database ", 1000)), nil, nil},
+		"a database without buckets": {database(""), []string{" is damaged: "}, nil},
+		"another format":             {database("localdynamo2"), []string{`"localdynamo1"`, `"localdynamo2"`, "use the version of leasehold"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "locks.db")
+			c.write(t, path)
+			before := lab.Must(os.ReadFile(path))(t)
+			_, err := boltstore.Open(path)
+			if err == nil || c.is != nil && !errors.Is(err, c.is) {
+				t.Fatalf("opened: %v", err)
+			}
+			for _, part := range append(c.says, path) {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("the error does not say %s: %v", part, err)
+				}
+			}
+			checkUnchanged(t, path, before)
+		})
 	}
 }
 
@@ -162,5 +186,48 @@ func TestDamagedFileErrorIsMarkedAsPermanent(t *testing.T) {
 	boom := errors.New("boom")
 	if err := store.Update(func(localdynamo.Tx) error { return boom }); err != boom { //nolint:errorlint // it is returned unchanged
 		t.Errorf("the caller's own error is returned as %v", err)
+	}
+}
+
+func TestConcurrentMakeCallsCreateOneCompleteStore(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "locks.db")
+	var made atomic.Int32
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			if ours, err := boltstore.Make(path, nil); err != nil {
+				t.Error(err)
+			} else if ours {
+				made.Add(1)
+			}
+		})
+		wg.Go(func() {
+			if _, err := boltstore.Open(path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if made.Load() > 1 {
+		t.Errorf("made %d times", made.Load())
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("left behind: %v, %v", files, err)
+	}
+}
+
+func TestOpenOfExistingStoreWritesNothing(t *testing.T) {
+	path, _ := newFile(t)
+	before := lab.Must(os.ReadFile(path))(t)
+	lab.OK(t, lab.Must(boltstore.Open(path))(t).Close())
+	checkUnchanged(t, path, before)
+}
+
+// checkUnchanged fails the test if the file has other content than before.
+func checkUnchanged(t *testing.T, path string, before []byte) {
+	t.Helper()
+	if after := lab.Must(os.ReadFile(path))(t); !bytes.Equal(before, after) {
+		t.Errorf("%s was changed", path)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 )
 
@@ -139,3 +140,5 @@ func TestViewRefusesWrites(t *testing.T) {
 		t.Errorf("Delete: %v", err)
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -3,9 +3,11 @@ package table_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -309,6 +311,25 @@ func TestEndlessReplyIsCutOffWithError(t *testing.T) {
 	for name, err := range map[string]error{"Check": checked, "Create": table.Create(t.Context(), db, table.Spec{Name: "locks"})} {
 		if err == nil || !strings.Contains(err.Error(), "longer than any of DynamoDB's") {
 			t.Errorf("%s: %.300v", name, err)
+		}
+	}
+}
+
+func TestTemplatesAreDeterministic(t *testing.T) {
+	tags := map[string]string{}
+	for i := range 50 { // maximum number of tags in AWS
+		tags[fmt.Sprintf("tag-%02d", i)] = "value"
+	}
+	spec := table.Spec{Name: "locks", Tags: tags}
+	for name, text := range map[string]func() string{"CloudFormation": spec.CloudFormation, "Terraform": spec.Terraform} {
+		var lines []string
+		for line := range strings.Lines(text()) {
+			if strings.Contains(line, "tag-") {
+				lines = append(lines, line)
+			}
+		}
+		if len(lines) != len(tags) || !slices.IsSorted(lines) {
+			t.Errorf("%s: tags are not in order: %q", name, lines)
 		}
 	}
 }

@@ -13,6 +13,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
+// root is the folder of the module. Each test runs there, so paths are the same as for a
+// reader of the repository. Every test changes to it by t.Chdir: Go's test cache does not
+// notice a Chdir in TestMain, and would show old results although files have changed since.
+const root = "../.."
+
 // documents returns the project's pages by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()

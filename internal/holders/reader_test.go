@@ -2,10 +2,13 @@ package holders
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -39,5 +42,23 @@ func TestBatchWithoutResponsesIsErrorAndNotMissingHolders(t *testing.T) {
 	found, err := r.ByKey(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}, {Partition: "c"}})
 	if foreign := (*attempts.ForeignError)(nil); !errors.As(err, &foreign) {
 		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestReadIntervalStaysBounded(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for left, want := range map[time.Duration]time.Duration{
+		0:                 minReadInterval,
+		10 * time.Second:  3 * time.Second,
+		time.Hour:         maxReadInterval,
+		98 * year:         maxReadInterval, // three times this duration overflows and is negative
+		math.MaxInt64:     maxReadInterval,
+		-time.Millisecond: minReadInterval,
+	} {
+		t.Run(fmt.Sprint(left), func(t *testing.T) {
+			if got := readingsApart(left); got != want {
+				t.Errorf("%v, want %v", got, want)
+			}
+		})
 	}
 }

@@ -4,11 +4,17 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
+
+// root is the folder of the module. Every test changes to it with t.Chdir, so that the
+// paths in its output are relative to the module. A Chdir in TestMain would not do: Go's
+// test cache does not notice it, and would show results for files that have changed since.
+const root = "../.."
 
 // The simulation and the tests of jumping clocks set the clocks that they give to the lock.
 // The lock must not read any other clock, not even in a new file.
@@ -66,6 +72,28 @@ func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
 	for _, by := range allowed {
 		if !slices.Contains(read, by) {
 			t.Errorf("%s does not read the wall clock any more", by)
+		}
+	}
+}
+
+func TestLockPackagesImportOnlyTheAWSSDK(t *testing.T) {
+	t.Chdir(root)
+	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
+		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/contrib/byname").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := []string{
+		"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
+		"github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/internal",
+	}
+	for _, path := range strings.Fields(string(out)) {
+		ok := path == "github.com/leasehold-go/leasehold" || path == "github.com/leasehold-go/leasehold/contrib/byname"
+		for _, a := range allowed {
+			ok = ok || path == a || strings.HasPrefix(path, a+"/")
+		}
+		if !ok {
+			t.Errorf("the lock packages import %s", path)
 		}
 	}
 }

@@ -31,6 +31,12 @@ func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
 }
 
+// withClient does what inBubble does, with a client of the Env.
+func withClient(t *testing.T, test func(t *testing.T, env *locktest.Env, locks *leasehold.Client)) {
+	t.Helper()
+	inBubble(t, func(t *testing.T, env *locktest.Env) { test(t, env, env.Client(leasehold.Config{})) })
+}
+
 func acquire(t *testing.T, locks *leasehold.Client, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	t.Helper()
 	return lab.Must(locks.Acquire(t.Context(), key, opts...))(t)
@@ -42,9 +48,7 @@ func release(t *testing.T, lock *leasehold.Lock) {
 }
 
 func TestEnvReportsKeyOfLockLeftHeld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t.Context())
-		env := locktest.New(p)
+	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{Owner: "billing"})
 		lock := acquire(t, locks, "close/2026-11")
 		shared := lab.Must(locks.Acquire(lock.Context(), "close/2026-11", leasehold.Reentrant()))(t)
@@ -84,8 +88,7 @@ func TestEnvDoesNotReportReleasedLock(t *testing.T) {
 		"died with everyone": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client, _ *leasehold.Lock) { env.Disconnect() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, env *locktest.Env) {
-				locks := env.Client(leasehold.Config{})
+			withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 				end(t, env, locks, acquire(t, locks, "k"))
 			})
 		})
@@ -101,9 +104,7 @@ func TestEnvDoesNotReportItsOwnLocks(t *testing.T) {
 }
 
 func TestWaiterLeftAtEndOfTestIsNotGrantedKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t.Context())
-		env := locktest.New(p)
+	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Hold("k")
 		live, dead := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
 		ended := make(chan error, 2)
@@ -156,9 +157,7 @@ func TestHeldKeyIsNotGrantedToWaitersLeftAtEndOfTest(t *testing.T) {
 }
 
 func TestEnvCloseDoesNotWaitForDisconnectedNetwork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t.Context())
-		env := locktest.New(p)
+	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{ReleaseGrace: time.Hour})
 		for _, key := range []string{"a", "b"} {
 			acquire(t, locks, key)
@@ -173,9 +172,7 @@ func TestEnvCloseDoesNotWaitForDisconnectedNetwork(t *testing.T) {
 }
 
 func TestLogIsSilentAfterTestEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t.Context())
-		env := locktest.New(p)
+	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		stolen := acquire(t, locks, "stolen")
 		env.Steal("stolen")
@@ -272,25 +269,16 @@ func TestEnvWorksInEveryLayout(t *testing.T) {
 }
 
 func TestEnvRefusesClientWithSecondLayout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t.Context())
-		env := locktest.New(p)
+	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Client(leasehold.Config{})
-		said := p.fatal(func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) })
-		if !strings.Contains(said, "set the Layout that all clients use in the first client") {
-			t.Errorf("said: %s", said)
-		}
+		p.fails(t, func() { env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}) }, "set the Layout that all clients use in the first client")
 		p.end()
 	})
 }
 
 func TestBadConfigFailsTheTest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t.Context())
-		env := locktest.New(p)
-		if said := p.fatal(func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }); !strings.Contains(said, "Lease is 1ms") {
-			t.Errorf("said: %s", said)
-		}
+	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
+		p.fails(t, func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }, "Lease is 1ms")
 		env.Disconnect() // Disconnect must also work after a client could not be created
 		if problems := p.end(); len(problems) > 0 {
 			t.Errorf("at the end: %q", problems)

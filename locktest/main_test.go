@@ -9,8 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/locktest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,6 +29,15 @@ type probe struct {
 	log      strings.Builder
 	cleanups []func()
 	over     bool
+}
+
+// probed runs a test in virtual time with an Env that reports its errors to a probe.
+func probed(t *testing.T, test func(t *testing.T, p *probe, env *locktest.Env)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := newProbe(t.Context())
+		test(t, p, locktest.New(p))
+	})
 }
 
 func newProbe(ctx context.Context) *probe {
@@ -70,6 +82,18 @@ func (p *probe) fatal(fn func()) string {
 	said := strings.Join(p.problems, "\n")
 	p.problems = nil
 	return said
+}
+
+// fails calls fn on another goroutine, and fails the test unless fn ends its own test with a
+// message that has each of parts.
+func (p *probe) fails(t *testing.T, fn func(), parts ...string) {
+	t.Helper()
+	said := p.fatal(fn)
+	for _, part := range parts {
+		if !strings.Contains(said, part) {
+			t.Errorf("it does not say %q: %s", part, said)
+		}
+	}
 }
 
 // end ends the test as package testing does, and returns its errors.

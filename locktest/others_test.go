@@ -3,9 +3,7 @@ package locktest_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -13,8 +11,7 @@ import (
 )
 
 func TestHeldKeyStaysHeldUntilItIsReleased(t *testing.T) {
-	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		locks := env.Client(leasehold.Config{})
+	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
@@ -31,8 +28,7 @@ func TestHeldKeyStaysHeldUntilItIsReleased(t *testing.T) {
 }
 
 func TestHoldWithoutRenewalExpires(t *testing.T) {
-	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		locks := env.Client(leasehold.Config{})
+	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
 		began := time.Now()
 		lock := acquire(t, locks, "k")
@@ -44,28 +40,21 @@ func TestHoldWithoutRenewalExpires(t *testing.T) {
 }
 
 func TestHoldOfHeldKeyFailsTestAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t.Context())
-		env := locktest.New(p)
+	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Hold("k")
 		began := time.Now()
-		said := p.fatal(func() { env.Hold("k") })
-		if !strings.Contains(said, `hold "k"`) || !strings.Contains(said, "holder-1/") || !strings.Contains(said, "Steal") || time.Since(began) > 0 {
-			t.Errorf("after %v: %s", time.Since(began), said)
+		p.fails(t, func() { env.Hold("k") }, `hold "k"`, "holder-1/", "Steal")
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it failed after %v", took)
 		}
-		if said := p.fatal(func() { env.Hold("") }); !strings.Contains(said, "the key is empty") {
-			t.Errorf("said: %s", said)
-		}
-		if said := p.fatal(func() { env.Steal("") }); !strings.Contains(said, "the key is empty") {
-			t.Errorf("said: %s", said)
-		}
+		p.fails(t, func() { env.Hold("") }, "the key is empty")
+		p.fails(t, func() { env.Steal("") }, "the key is empty")
 		p.end()
 	})
 }
 
 func TestHolderTrustsStolenLockUntilNextRenewal(t *testing.T) {
-	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		locks := env.Client(leasehold.Config{})
+	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		lock := acquire(t, locks, "k", leasehold.WithData([]byte("half done")))
 		began := time.Now()
 		stolen := env.Steal("k")
@@ -124,8 +113,7 @@ func TestStealWorksInEveryStateOfKey(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, env *locktest.Env) {
-				locks := env.Client(leasehold.Config{})
+			withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 				prepare(t, env, locks)
 				began := time.Now()
 				lock := env.Steal("k")
@@ -158,8 +146,7 @@ func TestStealTakesOneLockOfSharedLease(t *testing.T) {
 }
 
 func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
-	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		locks := env.Client(leasehold.Config{})
+	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		for range 20 {
 			lock := acquire(t, locks, "k")
 			renewing := make(chan struct{})
@@ -186,13 +173,9 @@ func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 }
 
 func TestStealRefusesDamagedRecord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newProbe(t.Context())
-		env := locktest.New(p)
+	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		put(t, env, "k")
-		if said := p.fatal(func() { env.Steal("k") }); !strings.Contains(said, `steal "k"`) {
-			t.Errorf("said: %s", said)
-		}
+		p.fails(t, func() { env.Steal("k") }, `steal "k"`)
 		p.end()
 	})
 }

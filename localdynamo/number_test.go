@@ -4,25 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"math/big"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 )
 
+// internal/conformance has the spellings that DynamoDB is known to accept. These are others.
 func TestNumbersAreStoredInCanonicalForm(t *testing.T) {
 	for given, want := range map[string]string{
-		"0": "0", "-0": "0", "-0.0": "0", "00": "0", "0e10": "0", ".0": "0",
-		"1": "1", "+1": "1", "001": "1", "1.0": "1", "1.50": "1.5", "-1.50": "-1.5",
-		"1e3": "1000", "1E+3": "1000", "1500e-2": "15", ".5": "0.5", "5.": "5", "+001.50e2": "150",
-		"0.001":                          "0.001",
-		"9007199254740993":               "9007199254740993",
-		strings.Repeat("9", 38):          strings.Repeat("9", 38),
-		strings.Repeat("1", 38) + "0000": strings.Repeat("1", 38) + "0000",
-		"1E125":                          "1" + strings.Repeat("0", 125),
-		"9.9999999999999999999999999999999999999E125": strings.Repeat("9", 38) + strings.Repeat("0", 88),
-		"1E-130":  "0." + strings.Repeat("0", 129) + "1",
-		"-1E-130": "-0." + strings.Repeat("0", 129) + "1",
+		"00": "0", "-0.0": "0", "0e10": "0", ".0": "0", "001": "1", "1.0": "1", "1500e-2": "15", "+001.50e2": "150",
+		"9007199254740993": "9007199254740993",
 	} {
 		if got, err := parseNumber(given); err != nil || got != want {
 			t.Errorf("%s is kept as %s, %v; want %s", given, got, err, want)
@@ -31,28 +22,15 @@ func TestNumbersAreStoredInCanonicalForm(t *testing.T) {
 }
 
 func TestInvalidNumberIsRejected(t *testing.T) {
-	for given, want := range map[string]string{
-		"":         textNoNumber,
-		"abc":      textNoNumber + ": abc",
-		" 1":       textNoNumber + ":  1",
-		"1 ":       textNoNumber + ": 1 ",
-		"1e":       textNoNumber + ": 1e",
-		"--1":      textNoNumber + ": --1",
-		"1.2.3":    textNoNumber + ": 1.2.3",
-		".":        textNoNumber + ": .",
-		"NaN":      textNoNumber + ": NaN",
-		"Infinity": textNoNumber + ": Infinity",
-		"0x10":     textNoNumber + ": 0x10",
-		"1_000":    textNoNumber + ": 1_000",
-		"1E126":    textOverflow, "-1E126": textOverflow,
-		"1E-131": textUnderflow, "1.1E-131": textUnderflow,
-		strings.Repeat("1", 39):        textDigits,
-		"1." + strings.Repeat("1", 38): textDigits,
-	} {
+	for _, given := range []string{"abc", " 1", "1e", "--1", "1.2.3", ".", "1_000"} {
 		got, err := parseNumber(given)
-		if refused, ok := err.(*apiError); !ok || refused.message != want {
-			t.Errorf("%q gives %s, %v; want %s", given, got, err, want)
+		if refused, ok := err.(*apiError); !ok || refused.message != textNoNumber+": "+given {
+			t.Errorf("%q gives %s, %v", given, got, err)
 		}
+	}
+	got, err := parseNumber("1.1E-131")
+	if refused, ok := err.(*apiError); !ok || refused.message != textUnderflow {
+		t.Errorf("too small: %s, %v", got, err)
 	}
 }
 

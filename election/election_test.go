@@ -29,6 +29,13 @@ func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.
 	return newElection(w, c), c, wire
 }
 
+// elect returns a candidate.
+func elect(w *lab.World, cfg leasehold.Config) *election.Election {
+	w.T.Helper()
+	e, _, _ := elects(w, cfg)
+	return e
+}
+
 func newElection(w *lab.World, c *leasehold.Client) *election.Election {
 	w.T.Helper()
 	return lab.Must(election.New(c, seat))(w.T)

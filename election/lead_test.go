@@ -109,8 +109,7 @@ func TestLeadCampaignsAgainIfTermWasBrokenBeforeRelease(t *testing.T) {
 
 func TestLeadReturnsWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _, _ := elects(w, lab.Config())
-		b, _, _ := elects(w, lab.Config())
+		a, b := elect(w, lab.Config()), elect(w, lab.Config())
 		stop, flush := errors.New("stop"), errors.New("flush failed")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		var released atomic.Bool

@@ -13,8 +13,7 @@ import (
 
 func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		e, _, _ := elects(w, lab.Config())
-		other, _, _ := elects(w, lab.Config())
+		e, other := elect(w, lab.Config()), elect(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())
 		o := observe(t, watching)
 		o.shows(nobody)
@@ -70,7 +69,6 @@ func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 		w.Update(seat, map[string]types.AttributeValue{"grantId": lab.Str("another")})
 		lab.Elapse(polls)
 		o.shows(leaderOf(term, "a"))
-		_ = o.end()
 	})
 }
 
@@ -160,7 +158,7 @@ func TestObserveReadsTwiceASecondDuringOldTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())
-		o := observe(t, watching)
+		observe(t, watching)
 		for _, is := range []string{"empty", "taken", "dead"} {
 			var term *leasehold.Lock
 			if is == "taken" {
@@ -179,7 +177,6 @@ func TestObserveReadsTwiceASecondDuringOldTerm(t *testing.T) {
 				w.Release(term)
 			}
 		}
-		_ = o.end()
 	})
 }
 
@@ -202,7 +199,6 @@ func TestObserveDoesNotDisturbCandidateOfSameClient(t *testing.T) {
 		if len(news) == 0 || news[len(news)-1].Leader != leaderOf(term, "b") {
 			t.Errorf("yielded %v", news)
 		}
-		_ = o.end()
 		w.Release(term)
 	})
 }

@@ -36,7 +36,6 @@ func TestObserveDetectsDeadLeaderAfterLease(t *testing.T) {
 		if after := news[0].at.Sub(died); after < 3*time.Second-polls || after > 4*time.Second+polls {
 			t.Errorf("found dead after %v", after)
 		}
-		_ = o.end()
 	})
 }
 
@@ -60,7 +59,6 @@ func TestObserveOmitsLeaderWhoseSessionHasEnded(t *testing.T) {
 		}
 		lab.Elapse(polls)
 		o.shows(nobody)
-		_ = o.end()
 	})
 }
 
@@ -88,7 +86,6 @@ func TestLeaderWithExpiryTimeIsDeadOnceWallClockPassesIt(t *testing.T) {
 		if late := news[0].at.Sub(r.ExpiresAt); late < 3*time.Second || late > 3*time.Second+polls {
 			t.Errorf("found dead %v after its expiry", late)
 		}
-		_ = o.end()
 	})
 }
 
@@ -116,7 +113,6 @@ func TestObserveYieldsLeaderAgainIfItRenewsAfterPresumedDeath(t *testing.T) {
 		if len(news) < 5 { // the leader renews every 5 s, but on the fast clock its lease of 20 s passes in 2 s
 			t.Errorf("yielded %v", news)
 		}
-		_ = o.end()
 		w.Release(term)
 	})
 }
@@ -147,7 +143,6 @@ func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
 		if late != 1 {
 			t.Errorf("%d replies were late", late)
 		}
-		_ = o.end()
 		w.Release(term)
 	})
 }
@@ -173,7 +168,6 @@ func TestObserveOmitsLeaderWhoseTermIsNotTrusted(t *testing.T) {
 		lab.Elapse(5 * time.Second)
 		o := observe(t, e)
 		o.shows(nobody)
-		_ = o.end()
 		_ = c.Close(t.Context())
 	})
 }
@@ -196,7 +190,6 @@ func TestLeaderStaysLeaderWhileItsSessionIsRenewed(t *testing.T) {
 		lab.Elapse(3 * time.Hour)
 		o.shows()
 		lab.OK(t, term.Err())
-		_ = o.end()
 		w.Release(term)
 	})
 }

@@ -115,8 +115,7 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 
 func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		e, _, _ := elects(w, lab.Config())
-		operator, _, _ := elects(w, lab.Config())
+		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		why, stop := leads(t, e, "", 0)
 		lab.Elapse(time.Second)
 		for range 2 { // the second request concerns the second term
@@ -137,8 +136,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 
 func TestOnStepDownReportsRequestMadeBeforeRegistration(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		e, _, _ := elects(w, lab.Config())
-		operator, _, _ := elects(w, lab.Config())
+		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		term := campaign(w, e, "")
 		asked := 0
 		listen := func() { _ = e.OnStepDown(term, func() { asked++; w.Release(term) }) }
@@ -305,9 +303,7 @@ func hears(t *testing.T, why <-chan error) {
 func TestStepDownReachesLeaderAfterHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
-		e, _, _ := elects(w, cfg)
-		next, _, _ := elects(w, cfg)
-		operator, _, _ := elects(w, cfg)
+		e, next, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)
 		term := campaign(w, e, "a")
 		why, stop := leads(t, next, "b", 0)
 		lab.Elapse(30 * time.Second)
@@ -377,8 +373,7 @@ func TestStepDownReachesLeaderWhoseGrantReplyWasLost(t *testing.T) {
 
 func TestLeadCallsEveryStepDownListener(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		e, _, _ := elects(w, lab.Config())
-		operator, _, _ := elects(w, lab.Config())
+		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		var heard atomic.Int32
 		ctx, cancel := context.WithCancel(t.Context())
 		led := begin(func() error {
@@ -408,9 +403,7 @@ func TestStepDownWaitsUntilQueuedCandidateHasRead(t *testing.T) {
 	cfg.PollMax = 50 * time.Millisecond
 	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond { // covers every moment at which the waiter may read the record
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			e, _, _ := elects(w, cfg)
-			other, _, _ := elects(w, cfg)
-			operator, _, _ := elects(w, cfg)
+			e, other, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)
 			ctx, cancel := context.WithCancel(t.Context())
 			heard := make(chan struct{}, 9)
 			led := begin(func() error {

@@ -18,15 +18,36 @@ import (
 // notice a Chdir in TestMain, and would show old results although files have changed since.
 const root = "../.."
 
+// content returns the content of a file.
+func content(t *testing.T, path string) string {
+	t.Helper()
+	return string(lab.Must(os.ReadFile(path))(t))
+}
+
+// filesNamed returns the files of the repository whose names end as given.
+func filesNamed(t *testing.T, suffix string) (paths []string) {
+	t.Helper()
+	lab.OK(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"):
+			return filepath.SkipDir
+		case !d.IsDir() && strings.HasSuffix(path, suffix):
+			paths = append(paths, path)
+		}
+		return nil
+	}))
+	return paths
+}
+
 // documents returns the project's pages by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "proof/interop/*.md", "internal/ambiguity/*.md", ".github/*.md"} {
-		paths := lab.Must(filepath.Glob(pattern))(t)
-		for _, path := range paths {
-			b := lab.Must(os.ReadFile(path))(t)
-			docs[path] = string(b)
+		for _, path := range lab.Must(filepath.Glob(pattern))(t) {
+			docs[path] = content(t, path)
 		}
 	}
 	return docs
@@ -98,21 +119,11 @@ func TestLinkedTestsAreInLinkedFiles(t *testing.T) {
 func TestTestsNamedInDocumentsExist(t *testing.T) {
 	t.Chdir(root)
 	exists := map[string]bool{}
-	lab.OK(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
-			return nil
-		}
-		b, err := os.ReadFile(path)
-		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
+	for _, path := range filesNamed(t, "_test.go") {
+		for _, m := range testFunc.FindAllStringSubmatch(content(t, path), -1) {
 			exists[m[1]] = true
 		}
-		return err
-	}))
+	}
 	named := 0
 	for path, text := range documents(t) {
 		for _, name := range testName.FindAllString(text, -1) {
@@ -165,26 +176,14 @@ func TestSecurityPageNamesTestForEveryLine(t *testing.T) {
 func packageDocs(t *testing.T) (docs, names map[string]string) {
 	t.Helper()
 	docs, names = map[string]string{}, map[string]string{}
-	lab.OK(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(path, ".go"):
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
-		if err != nil {
-			return err
-		}
+	for _, path := range filesNamed(t, ".go") {
+		file := lab.Must(parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments))(t)
 		dir := filepath.ToSlash(filepath.Dir(path))
 		docs[dir] += file.Doc.Text()
 		if !strings.HasSuffix(file.Name.Name, "_test") || names[dir] == "" {
 			names[dir] = file.Name.Name
 		}
-		return nil
-	}))
+	}
 	return docs, names
 }
 
@@ -208,8 +207,7 @@ func TestPackagesHaveDocComments(t *testing.T) {
 
 func TestContributingNamesFilesThatExist(t *testing.T) {
 	t.Chdir(root)
-	page := lab.Must(os.ReadFile("CONTRIBUTING.md"))(t)
-	_, files, _ := strings.Cut(string(page), "\n## Where is what\n")
+	_, files, _ := strings.Cut(content(t, "CONTRIBUTING.md"), "\n## Where is what\n")
 	files, _, _ = strings.Cut(files, "\n## ")
 	named := regexp.MustCompile("`([\\w/]+\\.(?:go|txt))`").FindAllStringSubmatch(files, -1)
 	for _, m := range named {
@@ -224,7 +222,6 @@ func TestContributingNamesFilesThatExist(t *testing.T) {
 
 func TestMigrationPagesCoverEveryPeerScenario(t *testing.T) {
 	t.Chdir(root)
-	paths := lab.Must(filepath.Glob("proof/interop/sharing/*_test.go"))(t)
 	linked := map[string]bool{}
 	for path, text := range documents(t) {
 		for _, m := range namedLink.FindAllStringSubmatch(text, -1) {
@@ -232,9 +229,8 @@ func TestMigrationPagesCoverEveryPeerScenario(t *testing.T) {
 		}
 	}
 	scenarios := 0
-	for _, path := range paths {
-		b := lab.Must(os.ReadFile(path))(t)
-		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
+	for _, path := range lab.Must(filepath.Glob("proof/interop/sharing/*_test.go"))(t) {
+		for _, m := range testFunc.FindAllStringSubmatch(content(t, path), -1) {
 			if m[1] == "TestMain" {
 				continue
 			}

@@ -1,14 +1,11 @@
 package documents_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // sources matches the files from which pages quote: tests, and programs that tests run.
@@ -57,8 +54,7 @@ func TestGoCodeInPagesIsQuotedFromTestedFiles(t *testing.T) {
 			t.Fatalf("%s: no sources, %v", pattern, err)
 		}
 		for _, path := range paths {
-			b := lab.Must(os.ReadFile(path))(t)
-			tested = append(tested, plain(string(b)))
+			tested = append(tested, plain(content(t, path)))
 		}
 	}
 	blocks, excused := 0, map[int]bool{}

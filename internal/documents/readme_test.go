@@ -1,7 +1,6 @@
 package documents_test
 
 import (
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,18 +13,16 @@ import (
 
 func TestREADMEHasAtMostSevenHundredWords(t *testing.T) {
 	t.Chdir(root)
-	readme := lab.Must(os.ReadFile("README.md"))(t)
-	if n := len(strings.Fields(string(readme))); n > 700 {
+	if n := len(strings.Fields(content(t, "README.md"))); n > 700 {
 		t.Errorf("README.md has %d words", n)
 	}
 }
 
 func TestREADMEQuotesHelloExample(t *testing.T) {
 	t.Chdir(root)
-	readme := lab.Must(os.ReadFile("README.md"))(t)
-	source := lab.Must(os.ReadFile("examples/hello/main.go"))(t)
-	_, program, _ := strings.Cut(string(source), "\npackage main\n")
-	_, snippet, _ := strings.Cut(string(readme), "```go\n")
+	readme := content(t, "README.md")
+	_, program, _ := strings.Cut(content(t, "examples/hello/main.go"), "\npackage main\n")
+	_, snippet, _ := strings.Cut(readme, "```go\n")
 	snippet, _, ok := strings.Cut(snippet, "```")
 	if !ok || snippet != "package main\n"+program {
 		t.Errorf("README.md shows what is not examples/hello/main.go:\n%s", snippet)
@@ -34,13 +31,12 @@ func TestREADMEQuotesHelloExample(t *testing.T) {
 
 func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	t.Chdir(root)
-	readme := lab.Must(os.ReadFile("README.md"))(t)
+	readme := content(t, "README.md")
 	// The first pattern of this script matches the output of the demo; TestScripts/demo
 	// checks that it does.
-	script := lab.Must(os.ReadFile("internal/cli/testdata/script/demo.txtar"))(t)
-	_, pattern, _ := strings.Cut(string(script), "\nstdout '^")
+	_, pattern, _ := strings.Cut(content(t, "internal/cli/testdata/script/demo.txtar"), "\nstdout '^")
 	pattern, _, ok := strings.Cut(pattern, "'\n")
-	_, shown, _ := strings.Cut(string(readme), "```\n")
+	_, shown, _ := strings.Cut(readme, "```\n")
 	shown, _, _ = strings.Cut(shown, "```")
 	if !ok || !regexp.MustCompile("^"+pattern+"$").MatchString(shown) {
 		t.Errorf("README.md shows another demo than %s:\n%s", pattern, shown)
@@ -49,8 +45,8 @@ func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 
 func TestLeaseTableInDocumentsMatchesCalculation(t *testing.T) {
 	t.Chdir(root)
-	page := lab.Must(os.ReadFile("docs/timing.md"))(t)
-	rows := regexp.MustCompile(`(?m)^\| (\w+) \| ([\w.]+) \| ([\w.]+) \| (\w+) \| ([\w.]+) \| (\d+) \|$`).FindAllStringSubmatch(string(page), -1)
+	page := content(t, "docs/timing.md")
+	rows := regexp.MustCompile(`(?m)^\| (\w+) \| ([\w.]+) \| ([\w.]+) \| (\w+) \| ([\w.]+) \| (\d+) \|$`).FindAllStringSubmatch(page, -1)
 	if len(rows) == 0 {
 		t.Fatal("docs/timing.md has no table of leases")
 	}
@@ -77,15 +73,15 @@ var (
 
 func TestOperatorsPageListsEveryErrorAndNoOther(t *testing.T) {
 	t.Chdir(root)
-	page := lab.Must(os.ReadFile("docs/operating.md"))(t)
-	_, section, ok := strings.Cut(string(page), "\n## What the library says\n")
+	page := content(t, "docs/operating.md")
+	_, section, ok := strings.Cut(page, "\n## What the library says\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	source, err := os.ReadFile("errors.go")
-	if !ok || err != nil {
-		t.Fatal(ok, err)
+	source := content(t, "errors.go")
+	if !ok {
+		t.Fatal("the page has no such section")
 	}
 	declared := map[string]bool{}
-	for _, m := range errorDeclared.FindAllStringSubmatch(string(source), -1) {
+	for _, m := range errorDeclared.FindAllStringSubmatch(source, -1) {
 		declared[m[1]+m[2]] = true
 	}
 	listed := map[string]bool{}
@@ -100,7 +96,7 @@ func TestOperatorsPageListsEveryErrorAndNoOther(t *testing.T) {
 			t.Errorf("docs/operating.md does not list %s", name)
 		}
 	}
-	for _, m := range reasonGiven.FindAllStringSubmatch(string(source), -1) {
+	for _, m := range reasonGiven.FindAllStringSubmatch(source, -1) {
 		if !strings.Contains(section, "\n| `"+m[1]+"` | ") {
 			t.Errorf("docs/operating.md does not list the reason %s of a LostError", m[1])
 		}
@@ -112,8 +108,8 @@ func TestOperatorsPageListsEveryErrorAndNoOther(t *testing.T) {
 
 func TestOperatorsPageListsLogLinesOfLostLock(t *testing.T) {
 	t.Chdir(root)
-	page := lab.Must(os.ReadFile("docs/operating.md"))(t)
-	_, section, ok := strings.Cut(string(page), "\n### Losing a lock\n")
+	page := content(t, "docs/operating.md")
+	_, section, ok := strings.Cut(page, "\n### Losing a lock\n")
 	if !ok {
 		t.Fatal("the page has no such section")
 	}
@@ -137,7 +133,7 @@ func TestOperatorsPageListsLogLinesOfLostLock(t *testing.T) {
 			t.Errorf("the page does not say what to do about %s", want)
 		}
 	}
-	if screen := strings.SplitN(string(page), "\n", 41); !strings.Contains(strings.Join(screen[:40], "\n"), "3 a.m.") || !strings.Contains(strings.Join(screen[:40], "\n"), "leasehold ls --check") {
+	if screen := strings.SplitN(page, "\n", 41); !strings.Contains(strings.Join(screen[:40], "\n"), "3 a.m.") || !strings.Contains(strings.Join(screen[:40], "\n"), "leasehold ls --check") {
 		t.Error("the first screen is not what one types first")
 	}
 }

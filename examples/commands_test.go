@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // typed is the command in the first lines of a program.
@@ -30,19 +32,13 @@ func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {
 	if err != nil || len(programs) < 6 {
 		t.Fatal(programs, err)
 	}
-	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	caches := lab.Must(exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output())(t)
 	cache := strings.Fields(string(caches))
 	for _, path := range programs {
 		name := filepath.Dir(path)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			source, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := lab.Must(os.ReadFile(path))(t)
 			command := typed.FindSubmatch(source)
 			if command == nil {
 				t.Fatal("it has no command")
@@ -55,13 +51,8 @@ func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {
 			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 			var stderr strings.Builder
 			cmd.Stderr, cmd.WaitDelay = &stderr, unread
-			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			out := lab.Must(cmd.StdoutPipe())(t)
+			lab.OK(t, cmd.Start())
 			last, interrupted := "", false
 			awaited := slices.Clone(endless[name])
 			for lines := bufio.NewScanner(out); lines.Scan(); {

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -185,9 +186,7 @@ func TestElectionExampleReplacesKilledLeader(t *testing.T) {
 	north.until(t, "north leads, term ")
 	south := start(t, env, "election", "south")
 	south.until(t, "south sees that north leads")
-	if err := north.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, north.cmd.Process.Kill())
 	south.until(t, "south leads, term ")
 }
 
@@ -222,17 +221,13 @@ func TestDynamolockExampleTakesOverLockOfDeadDynamolockHolder(t *testing.T) {
 	db := dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(url), Region: "local", Credentials: credentials.NewStaticCredentialsProvider("example", "example", ""),
 	})
-	if err := table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}))
 	// A process of dynamolock died while it held the lock, and left this record.
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
+	lab.Must(db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
 		"key": text("invoices"), "ownerName": text("old"), "leaseDuration": text("1s"), "recordVersionNumber": text("aaaa"),
 		"data": &types.AttributeValueMemberB{Value: []byte("by dynamolock")},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	var tokens []int64
 	for _, name := range []string{"dynamolock", "native", "dynamolock"} { // first dynamolock, then native, and back to dynamolock
 		var token int64

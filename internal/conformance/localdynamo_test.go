@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-go/leasehold/internal/conformance"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
@@ -14,10 +15,7 @@ func TestLocaldynamoConformsInMemory(t *testing.T) {
 }
 
 func TestLocaldynamoConformsWithFileStore(t *testing.T) {
-	store, err := boltstore.Open(filepath.Join(t.TempDir(), "tables.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "tables.db")))(t)
 	conform(t, localdynamo.New(localdynamo.WithStore(store)))
 }
 

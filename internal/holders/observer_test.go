@@ -107,6 +107,16 @@ func newChecked(t *testing.T, cfg leasehold.Config, opts ...func(*dynamodb.Optio
 	return c
 }
 
+// checking runs a test in a bubble with a table whose holders have the given configuration.
+func checking(t *testing.T, cfg leasehold.Config, test func(t *testing.T, c *checked)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newChecked(t, cfg)
+		test(t, c)
+		c.close()
+	})
+}
+
 // hold acquires n keys.
 func (c *checked) hold(n int, prefix string, opts ...leasehold.AcquireOption) {
 	c.t.Helper()
@@ -141,8 +151,7 @@ func (c *checked) close() {
 }
 
 func TestTwoListingsFindThousandHoldersLive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newChecked(t, leasehold.Config{})
+	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1000, "job/")
 		records := c.list("")
 		listed, _ := c.reads.total()
@@ -166,13 +175,11 @@ func TestTwoListingsFindThousandHoldersLive(t *testing.T) {
 		if planned.Holders != 1000 || planned.Longest != 20*time.Second || planned.Requests != 4*listed || planned.Units < units-c.Reader.units {
 			t.Errorf("the plan: %+v", planned)
 		}
-		c.close()
 	})
 }
 
 func TestFewHoldersOfALargeTableAreReadByKey(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newChecked(t, leasehold.Config{})
+	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(400, "other/", leasehold.WithoutRenewal())
 		c.hold(5, "mine/")
 		records := c.list("mine/")
@@ -182,14 +189,12 @@ func TestFewHoldersOfALargeTableAreReadByKey(t *testing.T) {
 		if len(found) != 5 || found[4].State != Live || requests-listed > 3 || units-c.Reader.units/2 > 15 {
 			t.Errorf("%d holders, %d requests, %.1f units", len(found), requests-listed, units-c.Reader.units/2)
 		}
-		c.close()
 	})
 }
 
 func TestObserverReadsSessionRowInsteadOfEachLock(t *testing.T) {
 	for _, prefix := range []string{"", "job/"} {
-		synctest.Test(t, func(t *testing.T) {
-			c := newChecked(t, leasehold.Config{SharedLease: true})
+		checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, c *checked) {
 			c.hold(300, "job/")
 			records := c.list(prefix)
 			listed, _ := c.reads.total()
@@ -201,14 +206,12 @@ func TestObserverReadsSessionRowInsteadOfEachLock(t *testing.T) {
 			if requests, _ := c.reads.total(); requests-listed > 6 {
 				t.Errorf("%d requests", requests-listed)
 			}
-			c.close()
 		})
 	}
 }
 
 func TestHolderObservedTooBrieflyIsUnknown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newChecked(t, leasehold.Config{})
+	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
 		c.hold(1, "brief/", leasehold.WithLease(5*time.Second), leasehold.WithoutRenewal())
 		c.Limit = time.Minute
@@ -233,13 +236,11 @@ func TestHolderObservedTooBrieflyIsUnknown(t *testing.T) {
 		if planned.Longest > time.Minute || planned.Requests > 12 {
 			t.Errorf("the plan: %+v", planned)
 		}
-		c.close()
 	})
 }
 
 func TestCancelledObservationReturnsFindings(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newChecked(t, leasehold.Config{})
+	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "live/")
 		c.hold(1, "long/", leasehold.WithLease(time.Hour))
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -249,7 +250,6 @@ func TestCancelledObservationReturnsFindings(t *testing.T) {
 		if found[0].State != Live || found[0].Err != nil || found[1].State != Unknown || !errors.Is(found[1].Err, enough) {
 			t.Errorf("%+v", found)
 		}
-		c.close()
 	})
 }
 
@@ -278,7 +278,6 @@ func TestFailedReadIsRepeated(t *testing.T) {
 		if found := c.Observe(t.Context(), records)[0]; found.State != Dead || time.Since(began) < 20*time.Second {
 			t.Errorf("%+v after %v", found, time.Since(began))
 		}
-		c.close()
 	})
 }
 
@@ -308,7 +307,6 @@ func TestReadOnlyPolicyIsEnoughToObserve(t *testing.T) {
 				t.Errorf("%+v", o)
 			}
 		}
-		c.close()
 	})
 }
 
@@ -328,61 +326,54 @@ func TestGrantOfDistinguishesGrantsInOtherLayouts(t *testing.T) {
 }
 
 func TestHolderWithSharedLeaseIsObservedThroughSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		o := newChecked(t, leasehold.Config{SharedLease: true})
+	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, o *checked) {
 		lock := o.acquire("job")
 		records := []leasehold.Record{lock.Record()}
-		o.Watch(ctx, records, func(p Plan) {
+		o.Watch(t.Context(), records, func(p Plan) {
 			if p.Holders != 1 || p.Longest != 20*time.Second {
 				t.Errorf("the plan: %+v", p)
 			}
 		}, func(int, Observation) {})
 		began := time.Now()
-		if found := o.Observe(ctx, records)[0].State; found != Live || time.Since(began) > 20*time.Second {
+		if found := o.Observe(t.Context(), records)[0].State; found != Live || time.Since(began) > 20*time.Second {
 			t.Errorf("a holder whose session is renewed: %q after %v", found, time.Since(began))
 		}
 		o.close()
 		began = time.Now()
-		if found := o.Observe(ctx, records)[0].State; found != Dead || time.Since(began) > 0 {
+		if found := o.Observe(t.Context(), records)[0].State; found != Dead || time.Since(began) > 0 {
 			t.Errorf("a holder whose session is dead: %q after %v", found, time.Since(began))
 		}
 	})
 }
 
 func TestStillDeadRejectsHolderThatRenewedSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		by := newChecked(t, leasehold.Config{SharedLease: true})
+	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, by *checked) {
 		lock := by.acquire("job")
 		by.Limit = time.Second
-		found := by.Observe(ctx, []leasehold.Record{lock.Record()})[0]
-		if err := by.StillDead(ctx, found); err != nil {
+		found := by.Observe(t.Context(), []leasehold.Record{lock.Record()})[0]
+		if err := by.StillDead(t.Context(), found); err != nil {
 			t.Errorf("before it has renewed: %v", err)
 		}
 		time.Sleep(6 * time.Second)
-		if err := by.StillDead(ctx, found); !errors.Is(err, leasehold.ErrChanged) {
+		if err := by.StillDead(t.Context(), found); !errors.Is(err, leasehold.ErrChanged) {
 			t.Errorf("after it has renewed: %v", err)
 		}
 		by.close()
-		if err := by.StillDead(ctx, found); err != nil {
+		if err := by.StillDead(t.Context(), found); err != nil {
 			t.Errorf("after its session has ended: %v", err)
 		}
 	})
 }
 
 func TestObserverIgnoresLeaseOfRecordWithoutSessionRow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		o := newChecked(t, leasehold.Config{SharedLease: true})
+	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, o *checked) {
 		lock := o.acquire("job")
 		row := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "leasehold/session/" + protocol.ClientID(lock.Record().Owner)}}
-		lab.Must(o.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: row}))(t)
+		lab.Must(o.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: row}))(t)
 		began := time.Now()
-		found := o.Observe(ctx, []leasehold.Record{lock.Record()})[0]
+		found := o.Observe(t.Context(), []leasehold.Record{lock.Record()})[0]
 		if took := time.Since(began); found.State != Dead || !found.Shared || took < 20*time.Second || took > 21*time.Second {
 			t.Errorf("found %q by %+v after %v", found.State, found.Beat, took)
 		}
-		o.close()
 	})
 }

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // mayOverflow lists the files that may add and multiply durations themselves, with the
@@ -119,9 +121,7 @@ func durationArithmetic(t *testing.T) []string {
 			}
 		}
 		info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
-		if _, err := (&types.Config{Importer: exports}).Check(p.ImportPath, fset, files, &info); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must((&types.Config{Importer: exports}).Check(p.ImportPath, fset, files, &info))(t)
 		for _, f := range files {
 			ast.Inspect(f, func(n ast.Node) bool {
 				if isDurationArithmetic(n, info.Types) {
@@ -165,18 +165,9 @@ func isReading(e ast.Expr) bool {
 // sourceAt returns a line of the module as "file:line: source".
 func sourceAt(t *testing.T, at token.Position) string {
 	t.Helper()
-	source, err := os.ReadFile(at.Filename)
-	if err != nil {
-		t.Fatal(err)
-	}
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	name, err := filepath.Rel(here, at.Filename)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := lab.Must(os.ReadFile(at.Filename))(t)
+	here := lab.Must(os.Getwd())(t)
+	name := lab.Must(filepath.Rel(here, at.Filename))(t)
 	at.Filename, at.Column = filepath.ToSlash(name), 0
 	return at.String() + ": " + strings.TrimSpace(strings.Split(string(source), "\n")[at.Line-1])
 }

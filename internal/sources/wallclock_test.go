@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // root is the folder of the module. Every test changes to it with t.Chdir, so that the
@@ -41,10 +43,7 @@ func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
-			f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := lab.Must(parser.ParseFile(token.NewFileSet(), name, nil, 0))(t)
 			for _, d := range f.Decls {
 				fn, ok := d.(*ast.FuncDecl)
 				if !ok {
@@ -78,11 +77,8 @@ func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
 
 func TestLockPackagesImportOnlyTheAWSSDK(t *testing.T) {
 	t.Chdir(root)
-	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
-		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/contrib/byname").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := lab.Must(exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
+		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/contrib/byname").Output())(t)
 	allowed := []string{
 		"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go",
 		"github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/internal",

@@ -217,6 +217,13 @@ func (b *bench) hear(m []byte) {
 	}
 }
 
+// heard returns the last status that the page has received.
+func (b *bench) heard() status {
+	b.T.Helper()
+	b.listen()
+	return b.status
+}
+
 // row returns a key as the page has received it.
 func (b *bench) row(key string) rowView {
 	b.T.Helper()

@@ -47,27 +47,9 @@ func TestBreakFreesOnlyShownGrant(t *testing.T) {
 }
 
 func TestBreakIsRejectedIfHolderShownDeadHasRenewed(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	lab.Each(t, map[string]leasehold.Config{"the lock": lab.Config(), "its session": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
-		c, _ := w.Client(lab.Config())
-		w.Detach(w.Acquire(c, "job", leasehold.WithLease(5*time.Second)))
-		lab.Elapse(10 * time.Second)
-		shown := b.look("job", "")
-		if !shown.Dead {
-			t.Fatalf("shown: %+v", shown)
-		}
-		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("renewed-after-all")})
-		var out outcome
-		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict {
-			t.Errorf("%d %+v", code, out)
-		}
-	})
-}
-
-func TestBreakIsRejectedIfSessionOfHolderHasRenewed(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
-		c, wire := mortal(t, w, lab.SharedConfig())
+		c, wire := mortal(t, w, cfg)
 		w.Acquire(c, "job")
 		wire.SetFault(lab.Cut)
 		lab.Elapse(30 * time.Second)
@@ -75,7 +57,11 @@ func TestBreakIsRejectedIfSessionOfHolderHasRenewed(t *testing.T) {
 		if !shown.Dead {
 			t.Fatalf("shown: %+v", shown)
 		}
-		w.Update("leasehold/session/"+b.row("job").Session, map[string]types.AttributeValue{"recordVersionNumber": lab.Str("renewed-after-all")})
+		renewed := "job"
+		if cfg.SharedLease {
+			renewed = "leasehold/session/" + b.row("job").Session
+		}
+		w.Update(renewed, map[string]types.AttributeValue{"recordVersionNumber": lab.Str("renewed-after-all")})
 		var out outcome
 		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict || out.Outcome != "changed" {
 			t.Errorf("%d %+v", code, out)

@@ -62,6 +62,29 @@ func kinds(events []Event) string {
 	return strings.Join(all, "; ")
 }
 
+// watched is a key that is looked at again and again.
+type watched struct {
+	history History
+	last    *Lock
+	now     time.Duration // time of the last look
+}
+
+// look looks at the key after the duration d, and returns the events. A key that was found
+// without a kind has vanished.
+func (w *watched) look(d time.Duration, found holders.Found) []Event {
+	w.now += d
+	var lock Lock
+	var events []Event
+	if found.Kind == "" {
+		lock, events = vanished(*w.last, at(w.now), nobodyBroke)
+	} else {
+		lock, events = observe(w.last, found, at(w.now), liveness.Rule{}, true, nobodyBroke)
+	}
+	w.history.add(lock, events)
+	w.last = &lock
+	return events
+}
+
 func TestObserveTurnsChangesIntoEvents(t *testing.T) {
 	type sight struct {
 		after time.Duration
@@ -95,15 +118,11 @@ func TestObserveTurnsChangesIntoEvents(t *testing.T) {
 		"damaged, and mended":                       {{0, held(a), "seen a"}, {time.Second, bad, "damage: attribute lease is missing"}, {time.Second, held(b), "grant b; repair"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var before *Lock
-			var when time.Duration
+			var w watched
 			for i, s := range looks {
-				when += s.after
-				now, events := observe(before, s.found, at(when), liveness.Rule{}, true, nobodyBroke)
-				if got := kinds(events); got != s.want {
+				if got := kinds(w.look(s.after, s.found)); got != s.want {
 					t.Errorf("look %d: %q, want %q", i, got, s.want)
 				}
-				before = &now
 			}
 		})
 	}
@@ -200,22 +219,17 @@ func seen(f holders.Found, beat liveness.Beat) Lock {
 }
 
 func TestHistoryHasSpanForEachGrant(t *testing.T) {
-	var h History
-	var before *Lock
-	look := func(when time.Duration, f holders.Found) {
-		now, events := observe(before, f, at(when), liveness.Rule{}, true, nobodyBroke)
-		h.add(now, events)
-		before = &now
+	var w watched
+	w.look(0, held(grant("a", "host/1", "v1", 7)))
+	w.look(time.Second, held(grant("a", "host/1", "v2", 7)))
+	w.look(lease+time.Second, held(grant("a", "host/1", "v2", 7)))
+	w.look(time.Second, held(grant("b", "host/2", "v3", 8)))
+	w.look(time.Second, free())
+	spans := w.history.Spans
+	if len(spans) != 2 {
+		t.Fatalf("spans: %+v", spans)
 	}
-	look(0, held(grant("a", "host/1", "v1", 7)))
-	look(time.Second, held(grant("a", "host/1", "v2", 7)))
-	look(lease+2*time.Second, held(grant("a", "host/1", "v2", 7)))
-	look(lease+3*time.Second, held(grant("b", "host/2", "v3", 8)))
-	look(lease+4*time.Second, free())
-	if len(h.Spans) != 2 {
-		t.Fatalf("spans: %+v", h.Spans)
-	}
-	a, b := h.Spans[0], h.Spans[1]
+	a, b := spans[0], spans[1]
 	if a.Token != 7 || a.Renewals != 1 || len(a.Beats) != 1 || a.Ended != EventTakeover || a.DiedAt.IsZero() || !a.To.Equal(b.From) {
 		t.Errorf("the first grant: %+v", a)
 	}
@@ -236,28 +250,15 @@ func TestSpanOfDeadHolderRecordsWhenItsLeaseEnded(t *testing.T) {
 		"seen dead, record deleted meanwhile": {{0, held(a)}, {lease + 2*time.Second, held(a)}, {172 * time.Second, holders.Found{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var h History
-			var before *Lock
-			var when, first time.Duration
-			for i, s := range looks {
-				if when += s.after; i == 0 {
-					first = when
-				}
-				var now Lock
-				var events []Event
-				if s.found.Kind == "" {
-					now, events = vanished(*before, at(when), nobodyBroke)
-				} else {
-					now, events = observe(before, s.found, at(when), liveness.Rule{}, true, nobodyBroke)
-				}
-				h.add(now, events)
-				before = &now
+			var w watched
+			for _, s := range looks {
+				w.look(s.after, s.found)
 			}
-			want := at(first).Answered.Add(lease)
-			if took := at(when).Answered; want.After(took) {
+			want := at(looks[0].after).Answered.Add(lease)
+			if took := at(w.now).Answered; want.After(took) {
 				want = took
 			}
-			if s := h.Spans[0]; !s.DiedAt.Equal(want) || s.To.IsZero() {
+			if s := w.history.Spans[0]; !s.DiedAt.Equal(want) || s.To.IsZero() {
 				t.Errorf("it died at %v, want %v: %+v", s.DiedAt, want, s)
 			}
 		})
@@ -265,13 +266,11 @@ func TestSpanOfDeadHolderRecordsWhenItsLeaseEnded(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	var h History
-	var before *Lock
+	var w watched
 	for i := range 2 * mostEvents {
-		now, events := observe(before, held(grant(string(rune('a'+i%7))+time.Duration(i).String(), "", "v", int64(i))), at(0), liveness.Rule{}, true, nobodyBroke)
-		h.add(now, events)
-		before = &now
+		w.look(0, held(grant(string(rune('a'+i%7))+time.Duration(i).String(), "", "v", int64(i))))
 	}
+	h := w.history
 	if len(h.Spans) != mostSpans || len(h.Events) != mostEvents {
 		t.Errorf("%d spans, %d events", len(h.Spans), len(h.Events))
 	}

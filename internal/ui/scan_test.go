@@ -273,9 +273,8 @@ func TestScanKeepsReadRateWhichPageCanLower(t *testing.T) {
 		lab.Elapse(60 * time.Second)
 		_, units := b.source.sofar()
 		took := (units - began) / 60
-		b.listen()
-		if took > 10.5 || took < 8 || b.status.Reading > 12 || b.status.Rate != 10 {
-			t.Errorf("%.1f read units a second at most 10; the page says %+v", took, b.status)
+		if s := b.heard(); took > 10.5 || took < 8 || s.Reading > 12 || s.Rate != 10 {
+			t.Errorf("%.1f read units a second at most 10; the page says %+v", took, s)
 		}
 		if len(b.rows) != 600 || !b.status.Whole {
 			t.Errorf("%d rows", len(b.rows))
@@ -290,9 +289,8 @@ func TestScanKeepsReadRateWhichPageCanLower(t *testing.T) {
 		}
 		b.post("/rate", map[string]float64{"rate": 1e9}, &out)
 		lab.Elapse(time.Second)
-		b.listen()
-		if b.status.Rate != 10 {
-			t.Errorf("a page set the rate to %v", b.status.Rate)
+		if s := b.heard(); s.Rate != 10 {
+			t.Errorf("a page set the rate to %v", s.Rate)
 		}
 	})
 }
@@ -316,15 +314,13 @@ func TestPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
 		lab.Elapse(2 * time.Second)
 		b.source.fail(errors.New("the network is down"))
 		lab.Elapse(20 * time.Second)
-		b.listen()
-		if b.status.Trouble != "the network is down" || b.status.Now-b.status.Answered < 18_000 {
-			t.Errorf("%+v", b.status)
+		if s := b.heard(); s.Trouble != "the network is down" || s.Now-s.Answered < 18_000 {
+			t.Errorf("%+v", s)
 		}
 		b.source.fail(nil)
 		lab.Elapse(15 * time.Second)
-		b.listen()
-		if b.status.Trouble != "" {
-			t.Errorf("%+v", b.status)
+		if s := b.heard(); s.Trouble != "" {
+			t.Errorf("%+v", s)
 		}
 	})
 }
@@ -332,30 +328,25 @@ func TestPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
 func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse(2 * time.Second)
-		b.listen()
-		last := b.status.Answered
+		last := b.heard().Answered
 		answer := b.source.hang()
 		lab.Elapse(silence + time.Second - 100*time.Millisecond) // a pass begins each second
-		b.listen()
-		if b.status.Trouble != "" {
-			t.Errorf("before three seconds: %+v", b.status)
+		if s := b.heard(); s.Trouble != "" {
+			t.Errorf("before three seconds: %+v", s)
 		}
 		lab.Elapse(100 * time.Millisecond)
-		b.listen()
-		if b.status.Trouble != unanswered || b.status.Answered-last > 1000 || b.status.Now-b.status.Answered < 3000 {
-			t.Errorf("after three seconds: %+v, and before it answered at %d", b.status, last)
+		if s := b.heard(); s.Trouble != unanswered || s.Answered-last > 1000 || s.Now-s.Answered < 3000 {
+			t.Errorf("after three seconds: %+v, and before it answered at %d", s, last)
 		}
 		known := b.status.Answered
 		lab.Elapse(30 * time.Second)
-		b.listen()
-		if b.status.Trouble != unanswered || b.status.Answered != known {
-			t.Errorf("half a minute later: %+v", b.status)
+		if s := b.heard(); s.Trouble != unanswered || s.Answered != known {
+			t.Errorf("half a minute later: %+v", s)
 		}
 		answer()
 		lab.Elapse(0)
-		b.listen()
-		if b.status.Trouble != "" || b.status.Answered != b.status.Now {
-			t.Errorf("once it answers: %+v", b.status)
+		if s := b.heard(); s.Trouble != "" || s.Answered != s.Now {
+			t.Errorf("once it answers: %+v", s)
 		}
 	})
 }

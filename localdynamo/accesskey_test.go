@@ -81,6 +81,13 @@ type doer func(*http.Request) (*http.Response, error)
 
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
+// replaced replaces a text in the authorization of a request.
+func replaced(old, by string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), old, by, 1))
+	}
+}
+
 func TestSignatureIsInvalidForOtherRequest(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
@@ -88,20 +95,14 @@ func TestSignatureIsInvalidForOtherRequest(t *testing.T) {
 		t.Fatalf("as it was signed: %d %s", w.Code, w.Body)
 	}
 	for name, change := range map[string]func(*http.Request){
-		"body":      func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 },
-		"operation": func(r *http.Request) { r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeLimits") },
-		"host":      func(r *http.Request) { r.Host = "127.0.0.1:9000" },
-		"time":      func(r *http.Request) { r.Header.Set("X-Amz-Date", "20200101T000000Z") },
-		"path":      func(r *http.Request) { r.URL.Path = "/x" },
-		"headers that count": func(r *http.Request) {
-			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), ";x-amz-target", "", 1))
-		},
-		"region": func(r *http.Request) {
-			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "eu-west-1", "eu-west-2", 1))
-		},
-		"kind": func(r *http.Request) {
-			r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), "HMAC", "ECDSA-P256", 1))
-		},
+		"body":               func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 },
+		"operation":          func(r *http.Request) { r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeLimits") },
+		"host":               func(r *http.Request) { r.Host = "127.0.0.1:9000" },
+		"time":               func(r *http.Request) { r.Header.Set("X-Amz-Date", "20200101T000000Z") },
+		"path":               func(r *http.Request) { r.URL.Path = "/x" },
+		"headers that count": replaced(";x-amz-target", ""),
+		"region":             replaced("eu-west-1", "eu-west-2"),
+		"kind":               replaced("HMAC", "ECDSA-P256"),
 		"signature, which is gone": func(r *http.Request) {
 			given, _, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
 			r.Header.Set("Authorization", given+"Signature=")
@@ -141,12 +142,8 @@ func (noBody) Close() error { return nil }
 func TestBodyOfUnsignedRequestIsNotRead(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
-	r := httptest.NewRequest(http.MethodPost, "/", noBody{t})
-	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
 	for _, authorization := range []string{"", "Basic eA==", algorithm + " Credential=local/20200101/local/dynamodb/aws4_request, SignedHeaders=host;x-amz-target, Signature=00"} {
-		r.Header.Set("Authorization", authorization)
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
+		w := serve(e, "ListTables", noBody{t}, func(r *http.Request) { r.Header.Set("Authorization", authorization) })
 		if w.Code != http.StatusBadRequest {
 			t.Errorf("%q: %d %s", authorization, w.Code, w.Body)
 		}

@@ -64,11 +64,7 @@ func (s *slow) Read(b []byte) (int, error) {
 
 // post sends a body and returns the status and the reply.
 func (s *slow) post(ctx context.Context, e *Engine, length int64) (int, string) {
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", s)
-	r.ContentLength = length
-	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
-	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r)
+	w := serve(e, "ListTables", s, ofLength(length), func(r *http.Request) { *r = *r.WithContext(ctx) })
 	s.add(-s.given)
 	return w.Code, w.Body.String()
 }
@@ -131,11 +127,7 @@ func TestSlowLargeRequestsDoNotDelaySmallOne(t *testing.T) {
 		time.Sleep(largePatience / 2) // four bodies occupy all the room
 		began := time.Now()
 		for _, length := range []int64{2, -1} {
-			r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(strings.NewReader("{}")))
-			r.ContentLength = length
-			r.Header.Set("X-Amz-Target", "DynamoDB_20120810.ListTables")
-			w := httptest.NewRecorder()
-			if e.ServeHTTP(w, r); w.Code != http.StatusOK || time.Since(began) != 0 {
+			if w := send(e, "ListTables", "{}", ofLength(length)); w.Code != http.StatusOK || time.Since(began) != 0 {
 				t.Errorf("after %v: %d %s", time.Since(began), w.Code, w.Body)
 			}
 		}

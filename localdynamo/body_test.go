@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"hash/crc32"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -63,14 +64,25 @@ func seededEngine(t testing.TB) *Engine {
 	return e
 }
 
-// send sends a request as a client of another language does.
-func send(e *Engine, operation, body string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+// send sends a request as a client of another language does, after each function in change has
+// changed it.
+func send(e *Engine, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	return serve(e, operation, strings.NewReader(body), change...)
+}
+
+func serve(e *Engine, operation string, body io.Reader, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8000/", body)
 	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	for _, change := range change {
+		change(r)
+	}
 	w := httptest.NewRecorder()
 	e.ServeHTTP(w, r)
 	return w
 }
+
+// ofLength gives a request another length; -1 sends the body in chunks.
+func ofLength(n int64) func(*http.Request) { return func(r *http.Request) { r.ContentLength = n } }
 
 func TestServeHTTPRefusesBodyOfTooManyValues(t *testing.T) {
 	repeated := func(one string, n int) string { return strings.Repeat(one+",", n-1) + one }

@@ -2,7 +2,6 @@ package localdynamo
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log/slog"
 	"maps"
@@ -70,7 +69,7 @@ func TestEngineRefusesRequestsOfBrowserPages(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"evil"}}}`
 	const allow = "Access-Control-Allow-Origin"
 	for name, change := range map[string]func(*http.Request){
-		"of another site":                nil,
+		"of another site":                func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") },
 		"of a sandbox":                   func(r *http.Request) { r.Header.Set("Origin", "null") },
 		"of this port":                   func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:8000") },
 		"whose name leads here":          func(r *http.Request) { r.Host = "evil.example"; r.Header.Set("Origin", "http://evil.example") },
@@ -80,14 +79,7 @@ func TestEngineRefusesRequestsOfBrowserPages(t *testing.T) {
 	} {
 		e := seededEngine(t)
 		before := storedBy(t, e)
-		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8000/", strings.NewReader(put))
-		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
-		if change == nil {
-			change = func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }
-		}
-		change(r)
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
+		w := send(e, "PutItem", put, change)
 		if w.Code != http.StatusForbidden && w.Code != http.StatusBadRequest || w.Header().Get(allow) != "" {
 			t.Errorf("a page %s: %d %s %v", name, w.Code, w.Body, w.Header())
 		}
@@ -113,11 +105,7 @@ func TestTruncatedBodyChangesNothing(t *testing.T) {
 	for name, length := range map[string]int64{"in chunks": -1, "of a length": int64(len(put)) + 1} {
 		e := seededEngine(t)
 		before := storedBy(t, e)
-		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", cut{strings.NewReader(put)})
-		r.ContentLength = length
-		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
-		w := httptest.NewRecorder()
-		e.ServeHTTP(w, r)
+		w := serve(e, "PutItem", cut{strings.NewReader(put)}, ofLength(length))
 		if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "could not be read") {
 			t.Errorf("%s: %d %s", name, w.Code, w.Body)
 		}

@@ -141,9 +141,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 		if released.Load() {
 			t.Error("the term was given up before the function had returned")
 		}
-		if _, err := a.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
-			t.Errorf("the seat: %v", err)
-		}
+		lab.WantError(t, "the seat", lab.ErrorOf(a.Leader(t.Context())), election.ErrNoLeader)
 		if err := a.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil }); !isStop(err) {
 			t.Errorf("begun too late: %v", err)
 		}
@@ -178,9 +176,7 @@ func TestLeadReturnsWhenClientCloses(t *testing.T) {
 			lab.OK(t, c.Close(t.Context()))
 		}
 		for _, ended := range []<-chan error{campaigned, led} {
-			if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
-				t.Errorf("%v", err)
-			}
+			lab.WantError(t, "ended", <-ended, leasehold.ErrClosed)
 		}
 	})
 }
@@ -343,9 +339,7 @@ func TestLeadCampaignsAgainIfTermWasLostByRefusedRenewals(t *testing.T) {
 					t.Errorf("term %d after %d", next, first)
 				}
 				cancel()
-				if err := <-ended; !errors.Is(err, context.Canceled) {
-					t.Error(err)
-				}
+				lab.WantError(t, "ended", <-ended, context.Canceled)
 				_ = c.Close(t.Context())
 			})
 		})

@@ -123,9 +123,7 @@ func TestWaiterLeftAtEndOfTestIsNotGrantedKey(t *testing.T) {
 			t.Errorf("at the end: %q", problems)
 		}
 		for range 2 {
-			if err := <-ended; !errors.Is(err, leasehold.ErrNotRun) {
-				t.Errorf("the waiter: %v", err)
-			}
+			lab.WantError(t, "the waiter", <-ended, leasehold.ErrNotRun)
 		}
 	})
 }
@@ -255,9 +253,7 @@ func TestEnvWorksInEveryLayout(t *testing.T) {
 				if stolen.Token() <= lock.Token() {
 					t.Errorf("token %d after %d", stolen.Token(), lock.Token())
 				}
-				if err := lock.Commit(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("commit: %v", err)
-				}
+				lab.WantError(t, "commit", lock.Commit(t.Context(), nil), leasehold.ErrLost)
 				release(t, stolen)
 				env.Hold("k")
 				if _, err := env.Client(leasehold.Config{}).TryAcquire(t.Context(), "k"); !errors.Is(err, leasehold.ErrHeld) {
@@ -290,14 +286,10 @@ func TestEnvWorksOutsideBubble(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{})
 	env.Hold("held")
-	if _, err := locks.TryAcquire(t.Context(), "held"); !errors.Is(err, leasehold.ErrHeld) {
-		t.Errorf("acquire: %v", err)
-	}
+	lab.WantError(t, "acquire", lab.ErrorOf(locks.TryAcquire(t.Context(), "held")), leasehold.ErrHeld)
 	lock := acquire(t, locks, "stolen")
 	env.Steal("stolen")
-	if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-		t.Errorf("renew: %v", err)
-	}
+	lab.WantError(t, "renew", lock.Renew(t.Context()), leasehold.ErrLost)
 	acquire(t, locks, "dead")
 	env.Disconnect(locks)
 }

@@ -41,13 +41,9 @@ func TestReadersShareLockUpToLimit(t *testing.T) {
 		for range readers {
 			held = append(held, read(t, newLock(t, w)))
 		}
-		if _, err := newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("one reader too many: %v", err)
-		}
+		lab.WantError(t, "one reader too many", lab.ErrorOf(newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 		lab.OK(t, held[1].Release(t.Context()))
-		if _, err := newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait()); err != nil {
-			t.Errorf("after one has left: %v", err)
-		}
+		lab.WantError(t, "after one has left", lab.ErrorOf(newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait())), nil)
 	})
 }
 
@@ -62,9 +58,7 @@ func TestWriterExcludesReadersAndWriters(t *testing.T) {
 		}
 		lab.OK(t, group.Release(t.Context()))
 		read(t, other)
-		if _, err := newLock(t, w).AcquireWrite(t.Context(), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("to write beside a reader: %v", err)
-		}
+		lab.WantError(t, "to write beside a reader", lab.ErrorOf(newLock(t, w).AcquireWrite(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 	})
 }
 
@@ -139,20 +133,14 @@ func TestDoReadAndDoWriteHoldLockWhileFunctionRuns(t *testing.T) {
 			if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrHeld) {
 				t.Errorf("to write beside a writer: %v", err)
 			}
-			if err := group.Commit(ctx, nil); err != nil {
-				t.Errorf("commit: %v", err)
-			}
+			lab.WantError(t, "commit", group.Commit(ctx, nil), nil)
 			return failed
 		})
 		if !errors.Is(err, failed) || errors.Is(err, leasehold.ErrNotRun) {
 			t.Errorf("error %v", err)
 		}
-		if err := a.DoRead(t.Context(), nil); !errors.Is(err, leasehold.ErrNotRun) {
-			t.Errorf("to read without a function: %v", err)
-		}
-		if err := a.DoWrite(t.Context(), nil); !errors.Is(err, leasehold.ErrNotRun) {
-			t.Errorf("to write without a function: %v", err)
-		}
+		lab.WantError(t, "to read without a function", a.DoRead(t.Context(), nil), leasehold.ErrNotRun)
+		lab.WantError(t, "to write without a function", a.DoWrite(t.Context(), nil), leasehold.ErrNotRun)
 	})
 }
 

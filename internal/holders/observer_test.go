@@ -351,17 +351,11 @@ func TestStillDeadRejectsHolderThatRenewedSession(t *testing.T) {
 		lock := by.acquire("job")
 		by.Limit = time.Second
 		found := by.Observe(t.Context(), []leasehold.Record{lock.Record()})[0]
-		if err := by.StillDead(t.Context(), found); err != nil {
-			t.Errorf("before it has renewed: %v", err)
-		}
+		lab.WantError(t, "before it has renewed", by.StillDead(t.Context(), found), nil)
 		time.Sleep(6 * time.Second)
-		if err := by.StillDead(t.Context(), found); !errors.Is(err, leasehold.ErrChanged) {
-			t.Errorf("after it has renewed: %v", err)
-		}
+		lab.WantError(t, "after it has renewed", by.StillDead(t.Context(), found), leasehold.ErrChanged)
 		by.close()
-		if err := by.StillDead(t.Context(), found); err != nil {
-			t.Errorf("after its session has ended: %v", err)
-		}
+		lab.WantError(t, "after its session has ended", by.StillDead(t.Context(), found), nil)
 	})
 }
 

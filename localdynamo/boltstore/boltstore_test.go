@@ -219,9 +219,7 @@ func TestWaitForBusyFileEndsWithRequestContext(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := increment(ctx, client, "k"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("err = %v", err)
-	}
+	lab.WantError(t, "increment", lab.ErrorOf(increment(ctx, client, "k")), context.DeadlineExceeded)
 }
 
 func TestClosedStoreFails(t *testing.T) {

@@ -5,156 +5,89 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go/middleware"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/localdynamo"
-	"github.com/leasehold-go/leasehold/table"
 )
 
 // checked is a table whose holders are observed, and whose reads are counted.
 type checked struct {
-	t       *testing.T
-	db      *dynamodb.Client
+	*lab.World
 	holders *leasehold.Client
-	reads   *meter
+	wire    *lab.Wire // the network of the observer
+	sent    int       // requests of the observer, and the read units that they have used
+	used    float64
 	Observer
-}
-
-// meter counts requests, and the read units that they have used.
-type meter struct {
-	sync.Mutex
-	requests int
-	units    float64
-}
-
-// metered returns the client with its reads counted by the meter.
-func metered(db *dynamodb.Client) (*dynamodb.Client, *meter) {
-	m := &meter{}
-	return dynamodb.New(db.Options(), func(o *dynamodb.Options) {
-		o.APIOptions = append(slices.Clip(o.APIOptions), func(s *middleware.Stack) error {
-			return s.Initialize.Add(middleware.InitializeMiddlewareFunc("Meter", m.count), middleware.After)
-		})
-	}), m
-}
-
-func (m *meter) count(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-	switch asked := in.Parameters.(type) {
-	case *dynamodb.GetItemInput:
-		asked.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
-	case *dynamodb.BatchGetItemInput:
-		asked.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
-	case *dynamodb.ScanInput:
-		asked.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
-	case *dynamodb.QueryInput:
-		asked.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
-	}
-	out, md, err := next.HandleInitialize(ctx, in)
-	var used []types.ConsumedCapacity
-	switch got := out.Result.(type) {
-	case *dynamodb.GetItemOutput:
-		used = append(used, *got.ConsumedCapacity)
-	case *dynamodb.BatchGetItemOutput:
-		used = got.ConsumedCapacity
-	case *dynamodb.ScanOutput:
-		used = append(used, *got.ConsumedCapacity)
-	case *dynamodb.QueryOutput:
-		used = append(used, *got.ConsumedCapacity)
-	}
-	m.Lock()
-	defer m.Unlock()
-	m.requests++
-	for _, u := range used {
-		m.units += *u.CapacityUnits
-	}
-	return out, md, err
-}
-
-func (m *meter) total() (requests int, units float64) {
-	m.Lock()
-	defer m.Unlock()
-	return m.requests, m.units
-}
-
-func newChecked(t *testing.T, cfg leasehold.Config, opts ...func(*dynamodb.Options)) *checked {
-	t.Helper()
-	db := localdynamo.New().Client(opts...)
-	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
-	cfg.Table = "locks"
-	holders := lab.Must(leasehold.New(db, cfg))(t)
-	c := &checked{t: t, db: db, holders: holders}
-	counted, reads := metered(db)
-	c.reads = reads
-	locks := lab.Must(leasehold.New(counted, leasehold.Config{Table: "locks", MaxSkew: cfg.MaxSkew}))(t)
-	proto := lab.Must(records.WithMaxSkew(layout.Native{}, cfg.MaxSkew))(t)
-	c.Observer = New(counted, "locks", proto, layout.Native{}.Capabilities(), locks)
-	return c
 }
 
 // checking runs a test in a bubble with a table whose holders have the given configuration.
 func checking(t *testing.T, cfg leasehold.Config, test func(t *testing.T, c *checked)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		c := newChecked(t, cfg)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg.Table = "locks"
+		c := &checked{World: w, holders: w.ClientOf(w.DB, cfg), wire: w.Wire()}
+		c.wire.Meter = &lab.Meter{}
+		db := w.Engine.Client(func(o *dynamodb.Options) { o.HTTPClient = c.wire })
+		locks := w.ClientOf(db, leasehold.Config{Table: "locks", MaxSkew: cfg.MaxSkew})
+		proto := lab.Must(records.WithMaxSkew(layout.Native{}, cfg.MaxSkew))(t)
+		c.Observer = New(db, "locks", proto, layout.Native{}.Capabilities(), locks)
 		test(t, c)
 		c.close()
 	})
 }
 
+// total returns how many requests the observer has sent, and their read units.
+func (c *checked) total() (requests int, units float64) {
+	c.sent += len(c.wire.Sent())
+	c.used += c.wire.Meter.Reset().Read
+	return c.sent, c.used
+}
+
 // hold acquires n keys.
 func (c *checked) hold(n int, prefix string, opts ...leasehold.AcquireOption) {
-	c.t.Helper()
+	c.T.Helper()
 	for i := range n {
 		c.acquire(fmt.Sprint(prefix, i), opts...)
 	}
 }
 
 func (c *checked) acquire(key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
-	c.t.Helper()
-	return lab.Must(c.holders.Acquire(c.t.Context(), key, opts...))(c.t)
+	c.T.Helper()
+	return lab.Must(c.holders.Acquire(c.T.Context(), key, opts...))(c.T)
 }
 
 // list lists the table as ls --check does.
 func (c *checked) list(prefix string) []leasehold.Record {
-	c.t.Helper()
+	c.T.Helper()
 	var all []leasehold.Record
-	for r, err := range c.Locks.List(c.t.Context(), leasehold.ListOptions{Prefix: prefix}) {
+	for r, err := range c.Locks.List(c.T.Context(), leasehold.ListOptions{Prefix: prefix}) {
 		if err != nil {
-			c.t.Fatal(err)
+			c.T.Fatal(err)
 		}
 		all = append(all, r)
 	}
-	requests, units := c.reads.total()
+	requests, units := c.total()
 	c.Reader.MayList(Scope{Prefix: prefix}, requests, units)
 	return all
 }
 
 func (c *checked) close() {
-	c.t.Helper()
-	lab.OK(c.t, c.holders.Close(context.WithoutCancel(c.t.Context())))
+	c.T.Helper()
+	lab.OK(c.T, c.holders.Close(context.WithoutCancel(c.T.Context())))
 }
 
 func TestTwoListingsFindThousandHoldersLive(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1000, "job/")
 		records := c.list("")
-		listed, _ := c.reads.total()
+		listed, _ := c.total()
 		found := map[State]int{}
 		var first time.Duration
 		began := time.Now()
@@ -164,7 +97,7 @@ func TestTwoListingsFindThousandHoldersLive(t *testing.T) {
 				first = time.Since(began)
 			}
 		})
-		requests, units := c.reads.total()
+		requests, units := c.total()
 		requests, units = requests-listed, units-c.Reader.units/2
 		if found[Live] != 1000 || requests > 3*listed || units > 3*c.Reader.units {
 			t.Errorf("%v with %d requests and %.0f units; a listing is %d and %.0f", found, requests, units, listed, c.Reader.units)
@@ -183,9 +116,9 @@ func TestFewHoldersOfALargeTableAreReadByKey(t *testing.T) {
 		c.hold(400, "other/", leasehold.WithoutRenewal())
 		c.hold(5, "mine/")
 		records := c.list("mine/")
-		listed, _ := c.reads.total()
+		listed, _ := c.total()
 		found := c.Observe(t.Context(), records)
-		requests, units := c.reads.total()
+		requests, units := c.total()
 		if len(found) != 5 || found[4].State != Live || requests-listed > 3 || units-c.Reader.units/2 > 15 {
 			t.Errorf("%d holders, %d requests, %.1f units", len(found), requests-listed, units-c.Reader.units/2)
 		}
@@ -197,13 +130,13 @@ func TestObserverReadsSessionRowInsteadOfEachLock(t *testing.T) {
 		checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, c *checked) {
 			c.hold(300, "job/")
 			records := c.list(prefix)
-			listed, _ := c.reads.total()
+			listed, _ := c.total()
 			for _, o := range c.Observe(t.Context(), records) {
 				if o.State != Live || !o.Shared {
 					t.Fatalf("%+v", o)
 				}
 			}
-			if requests, _ := c.reads.total(); requests-listed > 6 {
+			if requests, _ := c.total(); requests-listed > 6 {
 				t.Errorf("%d requests", requests-listed)
 			}
 		})
@@ -253,27 +186,13 @@ func TestCancelledObservationReturnsFindings(t *testing.T) {
 	})
 }
 
-// throttling is a network that fails while on is set.
-type throttling struct {
-	on   atomic.Bool
-	next aws.HTTPClient
-}
-
-func (th *throttling) Do(r *http.Request) (*http.Response, error) {
-	if th.on.Load() {
-		return nil, errors.New("the network is down")
-	}
-	return th.next.Do(r)
-}
-
 func TestFailedReadIsRepeated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := &throttling{}
-		c := newChecked(t, leasehold.Config{}, func(o *dynamodb.Options) { network.next, o.HTTPClient = o.HTTPClient, network })
+	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "job/", leasehold.WithoutRenewal())
 		records := c.list("")
-		time.AfterFunc(5*time.Second, func() { network.on.Store(true) })
-		time.AfterFunc(8*time.Second, func() { network.on.Store(false) })
+		down := func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
+		time.AfterFunc(5*time.Second, func() { c.wire.SetFault(down) })
+		time.AfterFunc(8*time.Second, func() { c.wire.SetFault(nil) })
 		began := time.Now()
 		if found := c.Observe(t.Context(), records)[0]; found.State != Dead || time.Since(began) < 20*time.Second {
 			t.Errorf("%+v after %v", found, time.Since(began))
@@ -281,25 +200,10 @@ func TestFailedReadIsRepeated(t *testing.T) {
 	})
 }
 
-// denying is a network that refuses one operation.
-type denying struct {
-	operation string
-	next      aws.HTTPClient
-}
-
-func (d denying) Do(r *http.Request) (*http.Response, error) {
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+d.operation) {
-		return d.next.Do(r)
-	}
-	w := httptest.NewRecorder()
-	w.WriteHeader(http.StatusBadRequest)
-	fmt.Fprint(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}`)
-	return w.Result(), nil
-}
-
 func TestReadOnlyPolicyIsEnoughToObserve(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newChecked(t, leasehold.Config{}, func(o *dynamodb.Options) { o.HTTPClient = denying{"BatchGetItem", o.HTTPClient} })
+	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
+		c.wire.SetFault(lab.Respond(func(c lab.Call) bool { return c.Op == "BatchGetItem" },
+			func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
 		c.hold(200, "other/", leasehold.WithoutRenewal())
 		c.hold(5, "mine/")
 		for _, o := range c.Observe(t.Context(), c.list("mine/")) {
@@ -362,8 +266,7 @@ func TestStillDeadRejectsHolderThatRenewedSession(t *testing.T) {
 func TestObserverIgnoresLeaseOfRecordWithoutSessionRow(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, o *checked) {
 		lock := o.acquire("job")
-		row := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "leasehold/session/" + protocol.ClientID(lock.Record().Owner)}}
-		lab.Must(o.db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: row}))(t)
+		o.Delete("leasehold/session/" + protocol.ClientID(lock.Record().Owner))
 		began := time.Now()
 		found := o.Observe(t.Context(), []leasehold.Record{lock.Record()})[0]
 		if took := time.Since(began); found.State != Dead || !found.Shared || took < 20*time.Second || took > 21*time.Second {

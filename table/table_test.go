@@ -110,10 +110,11 @@ type describing struct {
 	*dynamodb.Client
 	table *types.TableDescription
 	ttl   *types.TimeToLiveDescription
+	err   error // of DescribeTable
 }
 
 func (d describing) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
-	return &dynamodb.DescribeTableOutput{Table: d.table}, nil
+	return &dynamodb.DescribeTableOutput{Table: d.table}, d.err
 }
 
 func (d describing) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
@@ -128,17 +129,19 @@ func attribute(name string, kind types.ScalarAttributeType) types.AttributeDefin
 	return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: kind}
 }
 
-func TestCheckReportsEveryMismatch(t *testing.T) {
-	fitting := func() describing {
-		return describing{
-			table: &types.TableDescription{
-				TableStatus:          types.TableStatusActive,
-				KeySchema:            []types.KeySchemaElement{key("key", types.KeyTypeHash)},
-				AttributeDefinitions: []types.AttributeDefinition{attribute("key", types.ScalarAttributeTypeS)},
-			},
-			ttl: &types.TimeToLiveDescription{AttributeName: aws.String("expiresAt"), TimeToLiveStatus: types.TimeToLiveStatusEnabled},
-		}
+// fitting returns the description of a table that fits the native layout.
+func fitting() describing {
+	return describing{
+		table: &types.TableDescription{
+			TableStatus:          types.TableStatusActive,
+			KeySchema:            []types.KeySchemaElement{key("key", types.KeyTypeHash)},
+			AttributeDefinitions: []types.AttributeDefinition{attribute("key", types.ScalarAttributeTypeS)},
+		},
+		ttl: &types.TimeToLiveDescription{AttributeName: aws.String("expiresAt"), TimeToLiveStatus: types.TimeToLiveStatusEnabled},
 	}
+}
+
+func TestCheckReportsEveryMismatch(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		spoil  func(*describing)
@@ -209,15 +212,8 @@ func (d *describing) becomeStrong() {
 }
 
 func TestCreateDoesNotTurnOnTTLOfStrongTable(t *testing.T) {
-	db := describing{
-		table: &types.TableDescription{
-			TableStatus:            types.TableStatusActive,
-			KeySchema:              []types.KeySchemaElement{key("key", types.KeyTypeHash)},
-			AttributeDefinitions:   []types.AttributeDefinition{attribute("key", types.ScalarAttributeTypeS)},
-			MultiRegionConsistency: types.MultiRegionConsistencyStrong,
-		},
-		ttl: &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusDisabled},
-	}
+	db := fitting()
+	db.becomeStrong()
 	db.Client = newDB(t) // this client has no such table, so a request to it fails
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
 }
@@ -258,29 +254,15 @@ func TestCheckReportsLayoutOfTable(t *testing.T) {
 	}
 }
 
-// acting is a DB that answers with text that contains control characters for a terminal.
-type acting struct {
-	*dynamodb.Client
-	err error
-}
-
+// acts is text with control characters for a terminal.
 const acts = "\x1b]0;x\a\u009b2J\u202e\n"
 
-func (d acting) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
-	return &dynamodb.DescribeTableOutput{Table: &types.TableDescription{
-		TableStatus: "S" + acts,
-		KeySchema:   []types.KeySchemaElement{{AttributeName: aws.String("a" + acts), KeyType: types.KeyTypeHash}},
-	}}, d.err
-}
-
-func (d acting) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error) {
-	return &dynamodb.DescribeTimeToLiveOutput{TimeToLiveDescription: &types.TimeToLiveDescription{
-		TimeToLiveStatus: types.TimeToLiveStatusEnabled, AttributeName: aws.String("t" + acts),
-	}}, nil
-}
-
 func TestServerTextAboutTableIsEscaped(t *testing.T) {
-	problems, err := table.Check(t.Context(), acting{}, table.Spec{Name: "locks"})
+	acting := describing{
+		table: &types.TableDescription{TableStatus: "S" + acts, KeySchema: []types.KeySchemaElement{key("a"+acts, types.KeyTypeHash)}},
+		ttl:   &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusEnabled, AttributeName: aws.String("t" + acts)},
+	}
+	problems, err := table.Check(t.Context(), acting, table.Spec{Name: "locks"})
 	if err != nil || len(problems) < 3 {
 		t.Fatalf("%d problems, %v", len(problems), err)
 	}
@@ -289,7 +271,8 @@ func TestServerTextAboutTableIsEscaped(t *testing.T) {
 			t.Errorf("%s: %q", p.About, p.What)
 		}
 	}
-	_, err = table.Check(t.Context(), acting{err: &smithy.GenericAPIError{Code: "C", Message: acts}}, table.Spec{Name: "locks"})
+	acting.err = &smithy.GenericAPIError{Code: "C", Message: acts}
+	_, err = table.Check(t.Context(), acting, table.Spec{Name: "locks"})
 	if text := err.Error(); visible.Line(text) != text {
 		t.Errorf("%q", text)
 	}

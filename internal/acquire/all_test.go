@@ -3,22 +3,15 @@ package acquire_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
 )
-
-// wants returns a Want for each of the keys, for one call of c.
-func (c *client) wants(keys ...string) []*acquire.Want {
-	var wants []*acquire.Want
-	for _, key := range keys {
-		wants = append(wants, c.want(key, func(want *acquire.Want) { want.OneOfSeveral = true }))
-	}
-	return wants
-}
 
 // owners returns the holders of the keys.
 func (w *world) owners(keys ...string) []string {
@@ -34,13 +27,8 @@ func TestAcquireAllWritesOncePerKeyInOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		found, err := c.All(t.Context(), c.wants("a", "b", "c"))
-		if err != nil || len(found.Held) != 3 {
-			t.Fatalf("%+v, %v", found, err)
-		}
-		for i, key := range []string{"a", "b", "c"} {
-			if got := found.Held[i].(*holding).want.Key.Partition; got != key {
-				t.Errorf("%s in the place of %s", got, key)
-			}
+		if got := keysOf(found); err != nil || got != "a b c" {
+			t.Fatalf("granted %s: %v", got, err)
 		}
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update", "update"}) || len(c.given) > 0 {
 			t.Errorf("sent %v, gave back %v", sent, c.given)
@@ -84,16 +72,9 @@ func TestAcquireAllReadsRemainingKeysOnceBeforeItWaits(t *testing.T) {
 		if _, err := c.All(t.Context(), c.wants("a", "b", "c")); err != nil {
 			t.Fatal(err)
 		}
-		batches := 0
-		for _, name := range c.wire.requests() {
-			if name == "batch" {
-				batches++
-			}
+		if sent := c.wire.requests(); strings.Count(fmt.Sprint(sent), "batch") != 1 {
+			t.Errorf("sent %v", sent)
 		}
-		if batches != 1 {
-			t.Errorf("%d batches of reads", batches)
-		}
-		c.left()
 	})
 }
 
@@ -111,7 +92,6 @@ func TestAcquireAllObservesAllDeadHoldersDuringOneLease(t *testing.T) {
 		if took := time.Since(began); took > timing.Lease+time.Second {
 			t.Errorf("took %v, a lease is %v", took, timing.Lease)
 		}
-		c.left()
 	})
 }
 
@@ -119,11 +99,7 @@ func TestAcquireAllNoWaitIsRefusedByFirstHeldKey(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
-		wants := c.wants("a", "b", "c")
-		for _, want := range wants {
-			want.NoWait = true
-		}
-		_, err := c.All(t.Context(), wants)
+		_, err := c.All(t.Context(), edited(c.wants("a", "b", "c"), noWait))
 		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" {
 			t.Errorf("%v", err)
 		}
@@ -144,17 +120,15 @@ func TestAcquireAllWaitsForDeadHolderWhileHoldingOtherKeys(t *testing.T) {
 		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil { // nothing is renewed in this test, so the grant of a is lost and a must be acquired again
 			t.Errorf("%v: %+v", err, c.grants)
 		}
-		c.left()
 	})
 }
 
 func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
-		n := 0
-		c.wire.fate = func(_ int, name string, deliver func()) error {
+		c.wire.fate = func(n int, _ string, deliver func()) error {
 			deliver()
-			if n++; n == 2 { // the call has just been granted b, and now it loses a
+			if n == 2 { // the call has just been granted b, and now it loses a
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.leases["a"].End(errors.New("lost"))
@@ -170,7 +144,6 @@ func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 				t.Errorf("returned with a lost one: %v", cause)
 			}
 		}
-		c.left()
 	})
 }
 
@@ -216,7 +189,6 @@ func TestAcquireAllQueuesLocallyOnlyForKeysItHasReached(t *testing.T) {
 		if err := <-granted; err != nil {
 			t.Error(err)
 		}
-		c.left()
 	})
 }
 

@@ -1,16 +1,179 @@
 package acquire_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"net/http"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
+
+func TestAcquireAllDoesNotBlockHigherKeysWhileItWaits(t *testing.T) {
+	for name, elsewhere := range map[string]bool{"held by another goroutine": false, "held by another process": true} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(lab.Config())
+				holder := c
+				if elsewhere {
+					holder, _ = w.Client(lab.Config())
+				}
+				b := w.Acquire(holder, "b")
+				granted := make(chan *leasehold.Group)
+				go func() {
+					g, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
+					if err != nil {
+						t.Error(err)
+					}
+					granted <- g
+				}()
+				for range 5 {
+					lab.Elapse(time.Minute)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.NoWait()}} {
+						if lock, err := c.Acquire(ctx, "c", opts...); err != nil {
+							t.Errorf("c is free: %v", err)
+						} else {
+							w.Release(lock)
+						}
+					}
+					cancel()
+				}
+				// Another caller acquires a higher key in the meantime. When AcquireAll
+				// comes to that key, it has to wait for it.
+				higher := w.Acquire(c, "c")
+				w.Release(b)
+				lab.Elapse(time.Minute)
+				began := time.Now()
+				w.Release(higher)
+				g := <-granted
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("all free, and granted after %v", took)
+				}
+				if err := g.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		busy := func(key string) { // keeps the key held nearly always, mostly by waiters that receive the turn from the local queue
+			for ctx.Err() == nil {
+				lock, err := c.Acquire(ctx, key)
+				if err != nil {
+					if !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+					return
+				}
+				time.Sleep(300 * time.Millisecond)
+				_ = lock.Release(t.Context())
+			}
+		}
+		for _, key := range []string{"a", "a", "b", "b", "b", "c", "c"} {
+			go busy(key)
+		}
+		lab.Elapse(time.Second)
+		began := time.Now()
+		g, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("granted after %v", took)
+		}
+		cancel()
+		if err := g.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		lab.Elapse(time.Second)
+		if n := len(c.Held()); n > 0 {
+			t.Errorf("%d held in the end", n)
+		}
+	})
+}
+
+func TestAcquireAllTimeoutErrorNamesHolderInSameClient(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "b")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"))
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) || held.Key != lock.Key() || held.Holder.Token != lock.Token() {
+			t.Errorf("gave up with %v", err)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestGoroutinesWithOverlappingKeysNeverHoldSameKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		inside := map[string]int{}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for i, keys := range [][]string{{"a", "b"}, {"b", "a"}, {"c", "b"}, {"a", "c"}, {"b"}, {"a"}} {
+			wg.Go(func() {
+				for range 5 {
+					g, err := c.AcquireAll(t.Context(), leasehold.Keys(keys...))
+					if err != nil {
+						t.Error(i, err)
+						return
+					}
+					mu.Lock()
+					for _, key := range keys {
+						if inside[key]++; inside[key] > 1 {
+							t.Errorf("two hold %s", key)
+						}
+					}
+					mu.Unlock()
+					time.Sleep(10 * time.Millisecond)
+					mu.Lock()
+					for _, key := range keys {
+						inside[key]--
+					}
+					mu.Unlock()
+					if err := g.Release(t.Context()); err != nil {
+						t.Error(i, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTryAcquireReturnsAtOnceWhileAcquireAllWaitsForKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		other := w.Acquire(a, "b")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { _, err := b.AcquireAll(ctx, leasehold.Keys("a", "b")); done <- err }()
+		lab.Elapse(time.Second)
+		began := time.Now()
+		if _, err := b.TryAcquire(t.Context(), "b"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) > time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		cancel()
+		<-done
+		w.Release(other)
+		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
+	})
+}
 
 func TestAcquireAllCountsTrustOfEachKeyFromSendingOfItsGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -32,12 +195,7 @@ func TestAcquireAllCountsTrustOfEachKeyFromSendingOfItsGrant(t *testing.T) {
 func TestAcquireAllHoldsNoKeyAfterUnansweredGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Grants() && bytes.Contains(r.Body, []byte(`"b"`)) {
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
+		wire.SetFault(faultOf(grants("b"), lab.Cut))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b")); !errors.Is(err, context.DeadlineExceeded) {

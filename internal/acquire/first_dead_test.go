@@ -2,7 +2,8 @@ package acquire_test
 
 import (
 	"errors"
-	"net/http"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,15 +48,12 @@ func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
 				w.LeavesHeld(cfg, night, "job")
 				c, _ := w.Client(lab.Config())
 				if d, err := took(func() error {
-					_, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())
-					return err
+					return lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()))
 				}); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
 					t.Errorf("a strict try: %v after %v", err, d)
 				}
 				b, _ := w.Client(lab.Config()) // client of another process, which has observed nothing
-				if d := granted(w, func() (*leasehold.Lock, error) {
-					return b.TryAcquire(t.Context(), "job")
-				}); d != 20*time.Second {
+				if d := granted(w, func() (*leasehold.Lock, error) { return b.TryAcquire(t.Context(), "job") }); d != 20*time.Second {
 					t.Errorf("granted after %v", d)
 				}
 			})
@@ -141,37 +139,26 @@ func TestOneOfThreeConcurrentTriesTakesOverDeadHolder(t *testing.T) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
 		ahead.Wall.Store(int64(time.Hour))
-		type result struct {
-			lock *leasehold.Lock
-			err  error
-			took time.Duration
-		}
-		results := make(chan result)
+		var ran atomic.Int32
+		var tries sync.WaitGroup
 		for range 3 {
 			c, _ := w.Client(lab.Config(), ahead.Edit)
-			go func() {
-				var r result
-				r.took, r.err = took(func() (err error) {
-					r.lock, err = c.Acquire(t.Context(), "job", leasehold.NoWait())
-					return err
-				})
-				results <- r
-			}()
+			tries.Go(func() {
+				began := time.Now()
+				lock, err := c.Acquire(t.Context(), "job", leasehold.NoWait())
+				switch {
+				case err == nil:
+					ran.Add(1)
+					time.Sleep(time.Minute)
+					w.Release(lock)
+				case !errors.Is(err, leasehold.ErrHeld) || time.Since(began) > 27*time.Second:
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			})
 		}
-		ran := 0
-		for range 3 {
-			r := <-results
-			switch {
-			case r.err == nil:
-				ran++
-				lab.Elapse(time.Minute)
-				w.Release(r.lock)
-			case !errors.Is(r.err, leasehold.ErrHeld) || r.took > 27*time.Second:
-				t.Errorf("%v after %v", r.err, r.took)
-			}
-		}
-		if ran != 1 {
-			t.Errorf("granted to %d", ran)
+		tries.Wait()
+		if n := ran.Load(); n != 1 {
+			t.Errorf("granted to %d", n)
 		}
 	})
 }
@@ -223,20 +210,11 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
-		grant, err := w.Acquire(a, "job").Detach()
+		lock, err := a.Resume(t.Context(), w.Detach(w.Acquire(a, "job"))) // no other goroutine waits behind a resumed lock
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock, err := a.Resume(t.Context(), grant) // no other goroutine waits behind a resumed lock
-		if err != nil {
-			t.Fatal(err)
-		}
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Renews() {
-				return lab.Refusal(500, "InternalServerError"), nil
-			}
-			return r.Send()
-		})
+		wire.SetFault(faultOf(lab.Call.Renews, lab.Out))
 		lab.Elapse(time.Minute)
 		d, err := took(func() error { _, err := a.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
 		if !errors.Is(err, leasehold.ErrHeld) || d != 0 || lock.Err() != nil {
@@ -249,23 +227,15 @@ func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 
 // A wait for a dead holder ends even if requests fail meanwhile.
 func TestTryWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
-	for name, fails := range map[string]func(*lab.Request) bool{
-		"all":    func(*lab.Request) bool { return true },
-		"reads":  func(r *lab.Request) bool { return r.Reads() },
-		"grants": func(r *lab.Request) bool { return r.Grants() },
+	for name, fails := range map[string]func(lab.Call) bool{
+		"all": func(lab.Call) bool { return true }, "reads": lab.Call.Reads, "grants": lab.Call.Grants,
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				w.LeavesHeld(lab.Config(), night, "job")
 				c, wire := w.Client(lab.Config())
-				met := false
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if met && fails(r) {
-						return lab.Cut(r)
-					}
-					met = true
-					return r.Send()
-				})
+				met := false // the first request is answered
+				wire.SetFault(faultOf(func(c lab.Call) bool { defer func() { met = true }(); return met && fails(c) }, lab.Cut))
 				d, err := took(func() error {
 					lock, err := c.Acquire(t.Context(), "job", leasehold.NoWait())
 					if err == nil {
@@ -328,9 +298,7 @@ func TestTryTakesOverLockIfSessionRowIsMissing(t *testing.T) {
 		w.LeavesHeld(lab.SharedConfig(), night, "job")
 		w.Delete(w.Sessions()[0])
 		c, _ := w.Client(lab.Config())
-		if d := granted(w, func() (*leasehold.Lock, error) {
-			return c.TryAcquire(t.Context(), "job")
-		}); d != 20*time.Second {
+		if d := granted(w, func() (*leasehold.Lock, error) { return c.TryAcquire(t.Context(), "job") }); d != 20*time.Second {
 			t.Errorf("granted after %v", d)
 		}
 	})

@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
@@ -95,8 +92,8 @@ func TestWaiterWithZeroPauseReadsInsteadOfWriting(t *testing.T) {
 }
 
 func TestRetryPausesStartAgainAfterAnsweredGrant(t *testing.T) {
-	for name, fails := range map[string]string{"grants have failed": "update", "reads have failed": "get"} {
-		t.Run(name, func(t *testing.T) {
+	for what, fails := range map[string]string{"grants have failed": "update", "reads have failed": "get"} {
+		t.Run(what, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				h := w.client("a").one("job")
 				c, broken := w.client("b"), true
@@ -107,7 +104,7 @@ func TestRetryPausesStartAgainAfterAnsweredGrant(t *testing.T) {
 						broken = false // this request is answered, but a renews its lock before the request arrives
 						h.renew()
 					case broken && request == fails && (fails == "update" || n > 1):
-						return &types.ProvisionedThroughputExceededException{}
+						return errThrottled
 					case !broken && request == "get" && failed.IsZero():
 						failed = time.Now()
 						return errReset
@@ -123,7 +120,6 @@ func TestRetryPausesStartAgainAfterAnsweredGrant(t *testing.T) {
 				if after := repeated.Sub(failed); failed.IsZero() || after > 1100*time.Millisecond {
 					t.Errorf("a read that failed first is repeated after %v: %v", after, c.wire.requests())
 				}
-				c.left()
 			})
 		})
 	}
@@ -147,7 +143,6 @@ func TestHolderThatRenewsIsNeverTakenOver(t *testing.T) {
 		if held := (*heldError)(nil); !errors.As(err, &held) || held.holder != "a" || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
-		c.left()
 	})
 }
 
@@ -159,7 +154,6 @@ func TestNoWaitErrorNamesHolder(t *testing.T) {
 		if held := (*heldError)(nil); !errors.As(err, &held) || held.holder != "a" || held.error != nil || time.Since(began) > 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		c.left()
 	})
 }
 
@@ -174,7 +168,6 @@ func TestNoWaitGivesUpAfterTenSecondsWithoutAnswers(t *testing.T) {
 		if waited := time.Since(began); waited < acquire.TryFor || waited > 2*acquire.TryFor {
 			t.Errorf("after %v", waited)
 		}
-		c.left()
 	})
 }
 
@@ -245,20 +238,13 @@ func TestDeniedGrantRequestEndsAcquire(t *testing.T) {
 		if failed := (*failedError)(nil); !errors.As(err, &failed) || !errors.Is(err, denied) || len(c.wire.requests()) != 1 {
 			t.Errorf("%v, after %v", err, c.wire.requests())
 		}
-		c.left()
 	})
 }
 
 func TestThrottlingIsReportedEachTimeAndRetried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
-		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n < 4 {
-				return &types.ProvisionedThroughputExceededException{}
-			}
-			deliver()
-			return nil
-		}
+		c.wire.fate = failing(errThrottled, func(n int, _ string) bool { return n < 4 })
 		c.one("job")
 		if c.throttle != 3 || len(c.failing) != 0 {
 			t.Errorf("told %d times; failing: %v", c.throttle, c.failing)
@@ -270,12 +256,10 @@ func TestGrantThatLandsAfterContextEndIsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		ctx, cancel := context.WithCancel(t.Context())
-		c.wire.fate = func(_ int, _ string, deliver func()) error {
+		c.wire.fate = before(1, "update", func() {
 			cancel() // the caller leaves while the write is in flight
 			time.Sleep(time.Second)
-			deliver()
-			return nil
-		}
+		})
 		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
@@ -313,16 +297,16 @@ func TestUnansweredGrantOfCancelledCallIsFreedAndInDoubt(t *testing.T) {
 			t.Fatal("it is not applied late")
 		}
 		began := time.Now()
-		c.one("job")
-		if waited := time.Since(began); waited > time.Second {
-			t.Errorf("the client waits %v for itself", waited)
+		if h := c.one("job", noWait); time.Since(began) > time.Second || h.grant.Dead != nil {
+			t.Errorf("after %v, and it has taken over %+v", time.Since(began), h.grant.Dead)
 		}
 	})
 }
 
 func TestAcquireAnyGrantStandsIfContextEndsDuringCleanup(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		holder, _ := w.client("other").one("a"), w.client("other").one("b")
+		w.heldForASecond("a")
+		w.client("other").one("b")
 		c := w.client("me")
 		ctx, leave := context.WithCancel(t.Context())
 		c.wire.fate = func(_ int, name string, deliver func()) error {
@@ -333,12 +317,7 @@ func TestAcquireAnyGrantStandsIfContextEndsDuringCleanup(t *testing.T) {
 			}
 			return nil
 		}
-		time.AfterFunc(time.Second, holder.release)
-		wants := c.wants("a", "b")
-		for _, want := range wants {
-			want.Manual = true
-		}
-		found, err := c.First(ctx, wants)
+		found, err := c.First(ctx, edited(c.wants("a", "b"), func(want *acquire.Want) { want.Manual = true }))
 		if err != nil || len(found.Held) != 1 || len(c.given) > 0 || ctx.Err() == nil {
 			t.Errorf("%d held: %v; gave back %v; left %v", len(found.Held), err, c.given, ctx.Err())
 		}
@@ -360,29 +339,16 @@ func TestCloseEndsEveryWait(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		c.left()
 	})
 }
 
 func TestIfExistsReturnsErrNotFoundWithoutRecord(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
-		if _, err := c.One(t.Context(), c.want("job", func(want *acquire.Want) { want.IfExists = true })); !errors.Is(err, errMissing) {
+		if _, err := c.One(t.Context(), c.want("job", ifExists)); !errors.Is(err, errMissing) {
 			t.Errorf("%v", err)
 		}
-		c.left()
 	})
-}
-
-// damage stores, under key, an item that is not a lock.
-func (w *world) damage(key string) {
-	w.Helper()
-	_, err := w.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
-		"key": &types.AttributeValueMemberS{Value: key}, "owner": &types.AttributeValueMemberN{Value: "1"},
-	}})
-	if err != nil {
-		w.Fatal(err)
-	}
 }
 
 func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
@@ -391,10 +357,9 @@ func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 		other.one("a")
 		w.damage("b")
 		c := w.client("me")
-		several := func(want *acquire.Want) { want.OneOfSeveral = true }
-		found, err := c.First(t.Context(), []*acquire.Want{c.want("a", several), c.want("b", several), c.want("c", several), c.want("d", several)})
-		if err != nil || found.Held[0].(*holding).want.Key.Partition != "c" {
-			t.Fatalf("%+v, %v", found, err)
+		found, err := c.First(t.Context(), c.wants("a", "b", "c", "d"))
+		if got := keysOf(found); err != nil || got != "c" {
+			t.Fatalf("granted %s: %v", got, err)
 		}
 		c.left()
 		if len(c.failing) != 1 || w.owner("d") != "" {
@@ -408,7 +373,7 @@ func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 }
 
 func TestAcquireAnySettlesUnansweredGrantBeforeTryingNextKey(t *testing.T) {
-	for name, then := range map[string]error{"at once": nil, "through throttling": &types.ProvisionedThroughputExceededException{}} {
+	for name, then := range map[string]error{"at once": nil, "through throttling": errThrottled} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				c := w.client("me")
@@ -423,10 +388,9 @@ func TestAcquireAnySettlesUnansweredGrantBeforeTryingNextKey(t *testing.T) {
 					return nil
 				}
 				found, err := c.First(t.Context(), c.wants("a", "b"))
-				if err != nil || found.Held[0].(*holding).want.Key.Partition != "a" || w.owner("b") != "" {
-					t.Errorf("%+v, %v; b is held by %q", found, err, w.owner("b"))
+				if got := keysOf(found); err != nil || got != "a" || w.owner("b") != "" {
+					t.Errorf("granted %s: %v; b is held by %q", got, err, w.owner("b"))
 				}
-				c.left()
 			})
 		})
 	}
@@ -479,15 +443,10 @@ func TestAcquireAnyDoesNotReportMissingRecordAsDamaged(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
-		wants := c.wants("a", "b")
-		for _, want := range wants {
-			want.IfExists, want.NoWait = true, true
-		}
-		_, err := c.First(t.Context(), wants)
+		_, err := c.First(t.Context(), edited(c.wants("a", "b"), noWait, ifExists))
 		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" || held.error != nil || len(c.failing) > 0 {
 			t.Errorf("%v; told of %v", err, c.failing)
 		}
-		c.left()
 	})
 }
 
@@ -508,7 +467,6 @@ func TestAcquireAnyReportsKeyOfDamagedSessionOnce(t *testing.T) {
 		if _, err := c.First(ctx, c.wants("a", "b")); !errors.Is(err, context.DeadlineExceeded) || len(c.failing) != 1 {
 			t.Errorf("%v; told of %v", err, c.failing)
 		}
-		c.left()
 	})
 }
 
@@ -518,32 +476,19 @@ func TestTryNamesKnownHolderDespiteFailedRead(t *testing.T) {
 		other.one("a")
 		other.one("b")
 		c, began := w.client("me"), time.Now()
-		c.wire.fate = func(n int, name string, deliver func()) error {
-			switch {
-			case n == 2: // the second request is the grant of b; the call reads both keys before it repeats the grant
-				return &types.ProvisionedThroughputExceededException{}
-			case name == "batch":
-				return errReset
-			}
-			deliver()
-			return nil
-		}
-		wants := c.wants("a", "b")
-		wants[0].NoWait, wants[1].NoWait = true, true
-		_, err := c.First(t.Context(), wants)
+		// The second request is the grant of b. The call reads both keys before it repeats the grant.
+		c.wire.fate = failing(errThrottled, func(n int, name string) bool { return n == 2 || name == "batch" })
+		_, err := c.First(t.Context(), edited(c.wants("a", "b"), noWait))
 		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "a" || !slices.Contains(c.wire.requests(), "batch") {
 			t.Errorf("after %v and %v: %v", time.Since(began), c.wire.requests(), err)
 		}
-		c.left()
 	})
 }
 
 func TestAcquireAnyCountsBatchReadsAsRequests(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		other := w.client("other")
-		a := other.one("a")
-		other.one("b")
-		time.AfterFunc(time.Second, a.release)
+		w.heldForASecond("a")
+		w.client("other").one("b")
 		c := w.client("me")
 		found, err := c.First(t.Context(), c.wants("a", "b"))
 		c.left()
@@ -556,23 +501,18 @@ func TestAcquireAnyCountsBatchReadsAsRequests(t *testing.T) {
 
 func TestThrottledBatchReadIsReportedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		other := w.client("other")
-		a := other.one("a")
-		other.one("b")
-		time.AfterFunc(time.Second, a.release)
-		c, throttled := w.client("me"), false
-		c.wire.fate = func(_ int, name string, deliver func()) error {
-			if name == "batch" && !throttled {
-				throttled = true
-				return &types.ProvisionedThroughputExceededException{}
+		w.heldForASecond("a")
+		w.client("other").one("b")
+		c, batches := w.client("me"), 0
+		c.wire.fate = failing(errThrottled, func(_ int, name string) bool {
+			if name == "batch" {
+				batches++
 			}
-			deliver()
-			return nil
-		}
+			return name == "batch" && batches == 1
+		})
 		if _, err := c.First(t.Context(), c.wants("a", "b")); err != nil || c.throttle != 1 {
 			t.Errorf("told %d times: %v", c.throttle, err)
 		}
-		c.left()
 	})
 }
 
@@ -588,7 +528,6 @@ func TestAcquireAnyDoesNotReadKeysItWaitsForLocally(t *testing.T) {
 		if sent := c.wire.requests(); slices.Contains(sent, "batch") || !slices.Contains(sent, "get") {
 			t.Errorf("sent %v", sent)
 		}
-		c.left()
 	})
 }
 
@@ -599,7 +538,6 @@ func TestAcquireOfDamagedRecordReturnsError(t *testing.T) {
 		if _, err := c.One(t.Context(), c.want("job")); err == nil || len(c.grants) > 0 {
 			t.Errorf("%v", err)
 		}
-		c.left()
 	})
 }
 

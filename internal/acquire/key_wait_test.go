@@ -3,6 +3,7 @@ package acquire_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,8 +36,7 @@ func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // the lib
 		dead := w.Acquire(a, "job")
 		wire.SetFault(lab.Cut)
 		b, _ := w.Client(lab.Config())
-		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.Acquire(b, "job") }()
+		granted := w.Queue(b, "job")
 		lab.Elapse(5 * time.Second)
 		w.Delete("job")
 		began := time.Now()
@@ -184,5 +184,34 @@ func TestCancelledCallWithoutRenewalCleansUpBeforeReturn(t *testing.T) {
 		}
 		wire.SetFault(nil)
 		lab.Elapse(10 * time.Second)
+	})
+}
+
+func TestTakeoverIsRejectedIfRenewalIsAppliedFirst(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wireA := w.Client(lab.Config())
+		b, wireB := w.Client(lab.Config())
+		w.Acquire(a, "job")
+		began := time.Now()
+		var renewal func() (*http.Response, error)
+		wireA.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if renewal == nil {
+				renewal = r.Send
+			}
+			return lab.Cut(r)
+		})
+		var landed time.Time
+		wireB.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && landed.IsZero() && time.Since(began) > 19*time.Second {
+				_, _ = renewal()
+				landed = time.Now()
+			}
+			return r.Send()
+		})
+		w.Acquire(b, "job")
+		if waited := time.Since(landed); landed.IsZero() || waited < 20*time.Second || waited > 22*time.Second {
+			t.Errorf("taken over %v after the renewal had landed, a lease is 20s", waited)
+		}
+		_ = a.Close(t.Context())
 	})
 }

@@ -82,20 +82,13 @@ func (c *client) join(key string) (turn func() bool) {
 func TestAcquireAnyPassesLocalTurnOfDamagedKeyOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("a")
-		other := w.client("other").one("b")
-		time.AfterFunc(2*time.Second, other.release)
+		time.AfterFunc(2*time.Second, w.client("other").one("b").release)
 		c := w.client("me")
 		var first, second func() bool
 		time.AfterFunc(time.Millisecond, func() { first, second = c.join("a"), c.join("a") })
-		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n == 1 { // the first request is the grant of a, whose record is damaged
-				time.Sleep(time.Second)
-			}
-			deliver()
-			return nil
-		}
-		if found, err := c.First(t.Context(), c.wants("a", "b")); err != nil || found.Held[0].(*holding).want.Key.Partition != "b" {
-			t.Fatalf("%+v, %v", found, err)
+		c.wire.fate = before(1, "update", func() { time.Sleep(time.Second) }) // the grant of a, whose record is damaged
+		if found, err := c.First(t.Context(), c.wants("a", "b")); err != nil || keysOf(found) != "b" {
+			t.Fatalf("granted %s: %v", keysOf(found), err)
 		}
 		c.left()
 		synctest.Wait() // waits until both places have joined
@@ -110,20 +103,13 @@ func TestTryErrorNamesKeyLeftToOtherProcesses(t *testing.T) {
 		w.client("other").one("b")
 		c := w.client("me")
 		c.join("a")
-		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n == 1 { // the first request is for b
-				c.Local.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
-			}
-			deliver()
-			return nil
-		}
-		wants := c.wants("a", "b")
-		wants[0].NoWait, wants[1].NoWait = true, true
-		_, err := c.First(t.Context(), wants)
+		c.wire.fate = before(1, "update", func() { // the request for b
+			c.Local.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
+		})
+		_, err := c.First(t.Context(), edited(c.wants("a", "b"), noWait))
 		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "a" || held.holder != "me" {
 			t.Errorf("%v", err)
 		}
-		c.left()
 	})
 }
 

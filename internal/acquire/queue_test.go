@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,25 +35,25 @@ func (h *holding) handToHead(term time.Duration) {
 	}))
 }
 
+// fillQueue fills the queue of the key's record.
+func (h *holding) fillQueue() {
+	for i := range protocol.MostWaiters {
+		h.c.w.write(h.c.Native.Join(h.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
+	}
+}
+
 func TestHandedOverKeyBrokenBeforeWaiterReadsIsNotHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
-		updates := 0
-		c.wire.fate = func(_ int, name string, deliver func()) error {
-			if name == "update" {
-				if updates++; updates == 3 { // the first update is a rejected grant, the second a join, and the third the grant of the free key
-					w.client("other").one("job").handToHead(timing.Lease)
-					w.write(w.proto.Break(w.record("job"), protocol.Break{Version: protocol.NewVersion()}))
-				}
-			}
-			deliver()
-			return nil
-		}
-		time.AfterFunc(time.Second, func() { holder.release() })
+		c.wire.fate = before(3, "update", func() { // the first update is a rejected grant, the second a join, and the third the grant of the free key
+			w.client("other").one("job").handToHead(timing.Lease)
+			w.write(w.proto.Break(w.record("job"), protocol.Break{Version: protocol.NewVersion()}))
+		})
+		time.AfterFunc(time.Second, holder.release)
 		c.one("job")
-		if held := w.owner("job"); held != "me" || updates != 4 {
-			t.Errorf("held by %q after %d writes", held, updates)
+		if held, sent := w.owner("job"), c.wire.requests(); held != "me" || strings.Count(fmt.Sprint(sent), "update") != 4 {
+			t.Errorf("held by %q after %v", held, sent)
 		}
 	})
 }
@@ -107,18 +108,7 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
-		updates := 0
-		c.wire.fate = func(_ int, name string, deliver func()) error {
-			if name == "update" {
-				if updates++; updates == 2 { // the first update is a rejected grant, and the second is the join
-					for i := range protocol.MostWaiters {
-						w.write(c.Native.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
-					}
-				}
-			}
-			deliver()
-			return nil
-		}
+		c.wire.fate = before(2, "update", holder.fillQueue) // the first update is a rejected grant, and the second is the join
 		ctx, leave := context.WithTimeout(t.Context(), time.Second)
 		defer leave()
 		_, _ = c.One(ctx, c.want("job"))
@@ -134,9 +124,7 @@ func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
-		for i := range protocol.MostWaiters {
-			w.write(c.Native.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
-		}
+		holder.fillQueue()
 		ctx, leave := context.WithCancel(t.Context())
 		c.env.Detach(func() { _, _ = c.One(ctx, c.want("job")) })
 		hold := protocol.Hold{Key: holder.want.Key, Owner: holder.grant.Owner, Grants: []string{holder.grant.Version}, Versions: []string{holder.version}}
@@ -155,6 +143,33 @@ func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 			t.Errorf("%d requests in ten seconds", n)
 		}
 		leave()
-		c.left()
 	})
+}
+
+func TestHandOverRecordIsReusedAtMostOnceAndForTwoSeconds(t *testing.T) {
+	var l acquire.Left
+	key := protocol.Key{Partition: "job"}
+	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
+	for after, want := range map[time.Duration]bool{0: true, 2*time.Second - 1: true, 2 * time.Second: false} {
+		l.Note(key, protocol.Item{}, at(0))
+		if _, sent, ok := l.Take(key, at(after)); ok != want || sent != at(0) && ok {
+			t.Errorf("after %v: %v, sent at %v", after, ok, sent)
+		}
+		if _, _, ok := l.Take(key, at(after)); ok {
+			t.Errorf("after %v: taken twice", after)
+		}
+	}
+}
+
+func TestHandOverRecordsOfSeveralKeysAreKept(t *testing.T) {
+	var l acquire.Left
+	old, key := protocol.Key{Partition: "old"}, protocol.Key{Partition: "job"}
+	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
+	l.Note(old, protocol.Item{}, at(0))
+	l.Note(key, protocol.Item{}, at(time.Second))
+	for _, k := range []protocol.Key{old, key} {
+		if _, _, ok := l.Take(k, at(1500*time.Millisecond)); !ok {
+			t.Errorf("%s is forgotten", k)
+		}
+	}
 }

@@ -35,10 +35,12 @@ var timing = lease.Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Ever
 type world struct {
 	*testing.T
 	*dynamodb.Client
-	proto protocol.Protocol
-	now   func() decide.Instant
+	proto   protocol.Protocol
+	now     func() decide.Instant
+	clients []*client
 }
 
+// inWorld runs a test in a world of its own, and waits until the test's clients are idle.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	inWorldOf(t, layout.Native{}, test)
@@ -63,6 +65,9 @@ func inWorldOf(t *testing.T, of layout.Layout, test func(t *testing.T, w *world)
 			t.Fatal(err)
 		}
 		test(t, w)
+		for _, c := range w.clients {
+			c.left()
+		}
 	})
 }
 
@@ -84,14 +89,47 @@ type client struct {
 	leases   map[string]*lease.Lease // lease of the last grant of each key
 }
 
-var errReset = errors.New("connection reset")
+var (
+	errReset     = errors.New("connection reset")
+	errThrottled = &types.ProvisionedThroughputExceededException{}
+)
+
+// fate decides what becomes of the nth request, counted from 1. The error that it returns is
+// returned instead of the reply.
+type fate = func(n int, name string, deliver func()) error
+
+// before returns a fate that does something before the nth request with the given name is
+// delivered. It delivers all requests.
+func before(nth int, named string, do func()) fate {
+	seen := 0
+	return func(_ int, name string, deliver func()) error {
+		if name == named {
+			if seen++; seen == nth {
+				do()
+			}
+		}
+		deliver()
+		return nil
+	}
+}
+
+// failing returns a fate of requests that fail and are not delivered, if fits says so.
+func failing(err error, fits func(n int, name string) bool) fate {
+	return func(n int, name string, deliver func()) error {
+		if fits(n, name) {
+			return err
+		}
+		deliver()
+		return nil
+	}
+}
 
 // wire counts the requests of one client by name. A test can change the outcome of each.
 type wire struct {
 	*dynamodb.Client
 	mu   sync.Mutex
 	sent []string
-	fate func(n int, name string, deliver func()) error // called for the nth request, counted from 1; the error that it returns is returned instead of the reply
+	fate fate // called for each request; nil to deliver them all
 
 	blind bool // if set, the reasons of a cancelled transaction contain no items
 }
@@ -153,6 +191,7 @@ func (w *world) client(owner string) *client {
 	c.env.Native, _ = w.proto.(protocol.Native)
 	c.env.Listener = c
 	c.Acquirer = acquire.New(acquire.NewKeys(c.env), liveness.New(c.env), keeper{c})
+	w.clients = append(w.clients, c)
 	return c
 }
 
@@ -299,7 +338,27 @@ func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 	return want
 }
 
-func noWait(w *acquire.Want) { w.NoWait = true }
+func noWait(w *acquire.Want)   { w.NoWait = true }
+func ifExists(w *acquire.Want) { w.IfExists = true }
+
+// wants returns a Want for each of the keys, for one call of c.
+func (c *client) wants(keys ...string) []*acquire.Want {
+	var wants []*acquire.Want
+	for _, key := range keys {
+		wants = append(wants, c.want(key, func(want *acquire.Want) { want.OneOfSeveral = true }))
+	}
+	return wants
+}
+
+// edited makes the same edits of several wants.
+func edited(wants []*acquire.Want, edits ...func(*acquire.Want)) []*acquire.Want {
+	for _, want := range wants {
+		for _, edit := range edits {
+			edit(want)
+		}
+	}
+	return wants
+}
 
 // one acquires a key. The test fails if the key is not granted.
 func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
@@ -311,8 +370,33 @@ func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
 	return found.Held[0].(*holding)
 }
 
+// keysOf returns the keys that a call was granted, in their order.
+func keysOf(found acquire.Result) string {
+	var keys []string
+	for _, h := range found.Held {
+		keys = append(keys, h.(*holding).want.Key.Partition)
+	}
+	return strings.Join(keys, " ")
+}
+
 // left waits until all calls and goroutines of c have ended.
 func (c *client) left() { c.env.WaitIdle(context.Background()) }
+
+// heldForASecond has another client hold a key, and release it after a second.
+func (w *world) heldForASecond(key string) {
+	time.AfterFunc(time.Second, w.client("other").one(key).release)
+}
+
+// damage stores, under key, an item that is not a lock.
+func (w *world) damage(key string) {
+	w.Helper()
+	_, err := w.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
+		"key": &types.AttributeValueMemberS{Value: key}, "owner": &types.AttributeValueMemberN{Value: "1"},
+	}})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
 
 // write sends a write that belongs to no client.
 func (w *world) write(write *protocol.Write) {

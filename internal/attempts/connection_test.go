@@ -3,7 +3,6 @@ package attempts
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -13,13 +12,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
-	"github.com/aws/smithy-go/middleware"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
-	"github.com/leasehold-go/leasehold/layout"
 )
 
 // pipes is a network whose connections are pipes in memory.
@@ -61,40 +56,47 @@ func (c slowToReturn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// overPipes runs fn with a sender, and the network of pipes through which it reaches a
-// server. The server finds no items.
-func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
+// overPipes runs fn with a network of pipes, and a client that reaches a server through it.
+// The server reads each request before it answers.
+func overPipes(t *testing.T, answer http.HandlerFunc, fn func(t *testing.T, client *http.Client, network *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
-		proto, err := records.Of(layout.Native{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		network := &pipes{accept: make(chan net.Conn)}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
-			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-			_, _ = w.Write([]byte(`{"Responses":{}}`))
+			answer(w, r)
 		})}
 		go func() { _ = server.Serve(network) }()
 		transport := &http.Transport{DialContext: network.dial}
-		fn(t, &Sender{Table: "locks", Keys: proto, Log: slog.New(slog.DiscardHandler), DB: dynamodb.New(dynamodb.Options{
-			Region: "eu-west-1", BaseEndpoint: aws.String("http://dynamodb.example"), Credentials: aws.AnonymousCredentials{},
-			HTTPClient: &http.Client{Transport: transport},
-		})}, network)
+		fn(t, &http.Client{Transport: transport}, network)
 		transport.CloseIdleConnections()
 		close(network.accept)
-		_ = server.Close()
+		_ = server.Shutdown(t.Context())
+	})
+}
+
+// readsAll runs fn with a function that reads keys over a network of pipes. The server finds
+// no items.
+func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), network *pipes)) {
+	overPipes(t, answering(`{"Responses":{}}`), func(t *testing.T, client *http.Client, network *pipes) {
+		s := senderOf(t, "http://dynamodb.example", client)
+		fn(t, func(keys ...string) {
+			var all []protocol.Key
+			for _, key := range keys {
+				all = append(all, protocol.Key{Partition: key})
+			}
+			if _, _, err := s.ReadAll(t.Context(), all); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // gives the transport time either to take the connection back or to drop it
+		}, network)
 	})
 }
 
 func TestConnectionIsReusedIfReplyArrivesBeforeWriteReturns(t *testing.T) {
-	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
+	readsAll(t, func(t *testing.T, read func(keys ...string), network *pipes) {
 		long := strings.Repeat("k", 1000) // makes each request so long that it must be written in several parts
 		for range 10 {
-			if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: long + "1"}, {Partition: long + "2"}, {Partition: long + "3"}, {Partition: long + "4"}}); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second) // gives the transport time either to take the connection back or to drop it
+			read(long+"1", long+"2", long+"3", long+"4")
 		}
 		if n := network.dialled.Load(); n != 1 {
 			t.Errorf("%d connections for 10 requests, one after the other", n)
@@ -103,11 +105,8 @@ func TestConnectionIsReusedIfReplyArrivesBeforeWriteReturns(t *testing.T) {
 }
 
 func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
-	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
-		if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
+	readsAll(t, func(t *testing.T, read func(keys ...string), network *pipes) {
+		read("a", "b")
 		if n := network.writes.Load(); n != 1 {
 			t.Errorf("%d writes of one request", n)
 		}
@@ -117,26 +116,22 @@ func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
 // The credential provider sends its reply in two parts. The request to it goes over the
 // slow network of the tests above.
 func TestForeignReplyFromSlowServerIsReadCompletely(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := &pipes{accept: make(chan net.Conn)}
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			_, _ = io.WriteString(w, `<GetCallerIdentityResponse><GetCallerIdentityResult>`)
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(time.Second)
-			_, _ = io.WriteString(w, `<Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`)
-		})}
-		go func() { _ = server.Serve(network) }()
-		transport := &http.Transport{DialContext: network.dial}
-		out, err := sts.New(sts.Options{
-			Region: "eu-west-1", BaseEndpoint: aws.String("http://sts.example"), Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{},
-			HTTPClient: &http.Client{Transport: transport}, APIOptions: []func(*middleware.Stack) error{BoundedReplies},
-		}).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+	overPipes(t, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `<GetCallerIdentityResponse><GetCallerIdentityResult>`)
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(time.Second)
+		_, _ = io.WriteString(w, `<Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`)
+	}, func(t *testing.T, client *http.Client, _ *pipes) {
+		out, err := stsOf("http://sts.example", client).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 		if err != nil || aws.ToString(out.Account) != "123456789012" {
 			t.Error(out, err)
 		}
-		transport.CloseIdleConnections()
-		close(network.accept)
-		_ = server.Shutdown(t.Context())
 	})
+}
+
+func TestSenderWithOneRegionDoesNotAllocate(t *testing.T) {
+	s, ctx := &Sender{Table: "locks"}, context.Background()
+	if n := testing.AllocsPerRun(1000, func() { s.noteRegion(ctx) }); n > 0 {
+		t.Errorf("%v allocations after each request", n)
+	}
 }

@@ -58,20 +58,16 @@ func TestCallsSurviveBriefLackOfCredentials(t *testing.T) {
 	type calls = func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 	for name, do := range map[string]calls{
 		"acquire": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			_, err := c.Acquire(ctx, "b")
-			return err
+			return lab.ErrorOf(c.Acquire(ctx, "b"))
 		},
 		"try": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			_, err := c.TryAcquire(ctx, "b")
-			return err
+			return lab.ErrorOf(c.TryAcquire(ctx, "b"))
 		},
 		"all": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			_, err := c.AcquireAll(ctx, leasehold.Keys("b", "c"))
-			return err
+			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "c")))
 		},
 		"any": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			_, err := c.AcquireAny(ctx, leasehold.Keys("b", "c"))
-			return err
+			return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("b", "c")))
 		},
 		"renew":   func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) },
 		"release": func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Release(ctx) },
@@ -79,12 +75,10 @@ func TestCallsSurviveBriefLackOfCredentials(t *testing.T) {
 			return lock.Commit(ctx, lab.Writes(lab.Note("a", "1")))
 		},
 		"read": func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error {
-			_, err := lock.Read(ctx, nil)
-			return err
+			return lab.ErrorOf(lock.Read(ctx, nil))
 		},
 		"get": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			_, err := c.Get(ctx, "job")
-			return err
+			return lab.ErrorOf(c.Get(ctx, "job"))
 		},
 		"break": func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
 			return c.Break(ctx, lock.Record(), leasehold.BreakOptions{})

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
@@ -36,14 +37,8 @@ var lies = map[string]http.HandlerFunc{
 
 // foreignCalls are the calls that must recognise a server unlike DynamoDB.
 var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
-	"TryAcquire": func(ctx context.Context, c *leasehold.Client) error {
-		_, err := c.TryAcquire(ctx, "job")
-		return err
-	},
-	"Get": func(ctx context.Context, c *leasehold.Client) error {
-		_, err := c.Get(ctx, "job")
-		return err
-	},
+	"TryAcquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.TryAcquire(ctx, "job")) },
+	"Get":        func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Get(ctx, "job")) },
 	"List": func(ctx context.Context, c *leasehold.Client) error {
 		for _, err := range c.List(ctx, leasehold.ListOptions{}) {
 			if err != nil {

@@ -46,19 +46,19 @@ func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	return err
 }
 
+// writeWithoutEnd writes a string whose end never comes, until its reader has left.
+func writeWithoutEnd(w io.Writer, begins string) {
+	_, err := io.WriteString(w, begins)
+	for chunk := strings.Repeat("a", 1<<20); err == nil; {
+		_, err = io.WriteString(w, chunk)
+	}
+}
+
 func TestReplySizeIsLimited(t *testing.T) {
-	for name, body := range map[string]func(http.ResponseWriter){
-		"a body without end": func(w http.ResponseWriter) {
-			_, err := io.WriteString(w, `{"Item":{"a":{"S":"`)
-			for chunk := strings.Repeat("a", 1<<20); err == nil; {
-				_, err = io.WriteString(w, chunk)
-			}
-		},
-	} {
-		var foreign *ForeignError
-		if err := answerTo(t, body); !errors.As(err, &foreign) || !strings.HasPrefix(foreign.Endpoint, "http://127.0.0.1:") {
-			t.Errorf("%s: %.300v", name, err)
-		}
+	var foreign *ForeignError
+	err := answerTo(t, func(w http.ResponseWriter) { writeWithoutEnd(w, `{"Item":{"a":{"S":"`) })
+	if !errors.As(err, &foreign) || !strings.HasPrefix(foreign.Endpoint, "http://127.0.0.1:") {
+		t.Errorf("a body without end: %.300v", err)
 	}
 	deep := strings.Repeat(`{"M":{"a":`, 1_500_000)
 	if err := answerTo(t, func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"Item":{"a":`+deep) }); err == nil {
@@ -86,12 +86,7 @@ func TestCompressedReplyIsNotDecompressed(t *testing.T) {
 // A hostile server may answer instead of the credential provider. For example, another user
 // of the machine may have taken the port of a container's agent.
 func TestCredentialProviderReplyIsLimited(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, err := io.WriteString(w, `{"AccessKeyId":"`)
-		for chunk := strings.Repeat("a", 1<<20); err == nil; {
-			_, err = io.WriteString(w, chunk)
-		}
-	}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeWithoutEnd(w, `{"AccessKeyId":"`) }))
 	defer server.Close()
 	bounded := []func(*middleware.Stack) error{BoundedReplies}
 	for name, ask := range map[string]func() error{
@@ -102,10 +97,7 @@ func TestCredentialProviderReplyIsLimited(t *testing.T) {
 			return err
 		},
 		"STS": func() error {
-			_, err := sts.New(sts.Options{
-				Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}, HTTPClient: server.Client(),
-				APIOptions: bounded, Retryer: aws.NopRetryer{},
-			}).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
+			_, err := stsOf(server.URL, server.Client()).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 			return err
 		},
 		"an instance's": func() error {
@@ -123,19 +115,38 @@ func TestCredentialProviderReplyIsLimited(t *testing.T) {
 // senderTo returns a Sender for a server that answers every request with body.
 func senderTo(t *testing.T, body string) *Sender {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewServer(answering(body))
+	t.Cleanup(server.Close)
+	return senderOf(t, server.URL, server.Client())
+}
+
+// answering returns a handler that answers every request with body, as DynamoDB does.
+func answering(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, _ = io.WriteString(w, body)
-	}))
-	t.Cleanup(server.Close)
+	}
+}
+
+// senderOf returns a Sender whose client reaches DynamoDB at url.
+func senderOf(t *testing.T, url string, client *http.Client) *Sender {
+	t.Helper()
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &Sender{
-		DB:    dynamodb.New(dynamodb.Options{Region: "eu-west-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}, HTTPClient: server.Client()}),
+		DB:    dynamodb.New(dynamodb.Options{Region: "eu-west-1", BaseEndpoint: aws.String(url), Credentials: aws.AnonymousCredentials{}, HTTPClient: client}),
 		Table: "locks", Keys: proto, Chance: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
 	}
+}
+
+// stsOf returns a client of STS whose replies are limited.
+func stsOf(url string, client *http.Client) *sts.Client {
+	return sts.New(sts.Options{
+		Region: "eu-west-1", BaseEndpoint: aws.String(url), Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{},
+		HTTPClient: client, APIOptions: []func(*middleware.Stack) error{BoundedReplies},
+	})
 }
 
 // The server returns one item of a batch, and reports the whole batch as unread.

@@ -35,8 +35,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = c.Resume(ctx, g)
-			return err
+			return lab.ErrorOf(c.Resume(ctx, g))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,8 +90,7 @@ func TestCancelledCallReturnsBeforeFirstAnswer(t *testing.T) {
 			return c.Break(ctx, r, leasehold.BreakOptions{})
 		},
 		"Resume": func(ctx context.Context, c *leasehold.Client, g leasehold.Grant, _ leasehold.Record) error {
-			_, err := c.Resume(ctx, g)
-			return err
+			return lab.ErrorOf(c.Resume(ctx, g))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -175,6 +175,15 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network, s *Sender)) {
 	})
 }
 
+// tries sets the fates of the next requests, and runs one attempt after the other of a
+// sequence that replaces the version "base".
+func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*Sequence[numbered], Result[numbered]) {
+	n.put("base")
+	n.fates = fates
+	var q Sequence[numbered]
+	return &q, q.Run(ctx, limit, s, replacing(&q))
+}
+
 // The test plays every outcome of each of up to three attempts; later attempts are
 // answered.
 func TestSequenceOutcomeIsExactForUpToThreeAttempts(t *testing.T) {
@@ -241,10 +250,7 @@ func play(n *network, s *Sender, course []fate) string {
 
 func TestSequenceEndsAtLimitOfUnansweredAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
-		n.put("base")
-		n.fates = slices.Repeat([]fate{dropped}, 1000)
-		var q Sequence[numbered]
-		r := q.Run(t.Context(), t.Context(), s, replacing(&q))
+		q, r := n.tries(t.Context(), t.Context(), s, slices.Repeat([]fate{dropped}, 1000)...)
 		if r.Outcome != Unanswered || n.sent != MostUnanswered || !errors.Is(r.Err, errReset) {
 			t.Errorf("outcome %d after %d attempts: %v", r.Outcome, n.sent, r.Err)
 		}
@@ -260,13 +266,10 @@ func TestSequenceEndsWhenLimitContextEnds(t *testing.T) {
 		want Outcome
 	}{{dropped, Unanswered}, {throttled, NotApplied}} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
-			n.put("base")
-			n.fates = slices.Repeat([]fate{tc.fate}, 1000)
 			limit, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			began := time.Now()
-			var q Sequence[numbered]
-			r := q.Run(t.Context(), limit, s, replacing(&q))
+			_, r := n.tries(t.Context(), limit, s, slices.Repeat([]fate{tc.fate}, 1000)...)
 			if took := time.Since(began); r.Outcome != tc.want || took != 5*time.Second {
 				t.Errorf("%s: outcome %d after %v", tc.fate, r.Outcome, took)
 			}
@@ -276,47 +279,39 @@ func TestSequenceEndsWhenLimitContextEnds(t *testing.T) {
 
 func TestSequenceEndsIfBeforeSendFails(t *testing.T) {
 	errOver := errors.New("over")
-	for _, tc := range []struct {
-		fate fate
-		want Outcome
-	}{{dropped, Unanswered}, {throttled, NotApplied}} {
-		inBubble(t, func(t *testing.T, n *network, s *Sender) {
-			n.put("base")
-			n.fates = []fate{tc.fate, tc.fate}
-			var q Sequence[numbered]
-			op := replacing(&q)
-			left := 0
-			op.BeforeSend = func() (func(), error) {
-				if n.sent == 2 {
-					return nil, errOver
+	for name, tc := range map[string]struct {
+		fates []fate // of the requests that are sent
+		want  Outcome
+	}{
+		"after requests without an answer":       {[]fate{dropped, dropped}, Unanswered},
+		"after throttled requests":               {[]fate{throttled, throttled}, NotApplied},
+		"at once, and returns it without a word": {nil, NotApplied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, n *network, s *Sender) {
+				n.put("base")
+				n.fates = slices.Clone(tc.fates)
+				var q Sequence[numbered]
+				op := replacing(&q)
+				left := 0
+				op.BeforeSend = func() (func(), error) {
+					if n.sent == len(tc.fates) {
+						return nil, errOver
+					}
+					return func() { left++ }, nil
 				}
-				return func() { left++ }, nil
-			}
-			if r := q.Run(t.Context(), t.Context(), s, op); r.Outcome != tc.want || !errors.Is(r.Err, errOver) || left != 2 {
-				t.Errorf("%s: outcome %d, %v, %d turns were left", tc.fate, r.Outcome, r.Err, left)
-			}
+				r := q.Run(t.Context(), t.Context(), s, op)
+				if r.Outcome != tc.want || !errors.Is(r.Err, errOver) || left != n.sent || n.sent == 0 && r.Err.Error() != "over" {
+					t.Errorf("outcome %d, %v, %d turns were left after %d requests", r.Outcome, r.Err, left, n.sent)
+				}
+			})
 		})
 	}
 }
 
-func TestSequenceReturnsBeforeSendErrorUnchanged(t *testing.T) {
-	errOver := errors.New("over")
-	inBubble(t, func(t *testing.T, n *network, s *Sender) {
-		var q Sequence[numbered]
-		op := replacing(&q)
-		op.BeforeSend = func() (func(), error) { return nil, errOver }
-		if r := q.Run(t.Context(), t.Context(), s, op); r.Outcome != NotApplied || r.Err.Error() != "over" || n.sent != 0 {
-			t.Errorf("outcome %d, %v, %d requests", r.Outcome, r.Err, n.sent)
-		}
-	})
-}
-
 func TestRefusedSequenceReturnsOnlyRefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
-		n.put("base")
-		n.fates = []fate{dropped, throttled, refused}
-		var q Sequence[numbered]
-		if r := q.Run(t.Context(), t.Context(), s, replacing(&q)); r.Outcome != Unanswered || !strings.Contains(r.Err.Error(), "AccessDenied") || errors.Is(r.Err, errReset) {
+		if _, r := n.tries(t.Context(), t.Context(), s, dropped, throttled, refused); r.Outcome != Unanswered || !strings.Contains(r.Err.Error(), "AccessDenied") || errors.Is(r.Err, errReset) {
 			t.Errorf("outcome %d, %v", r.Outcome, r.Err)
 		}
 	})
@@ -359,10 +354,8 @@ func TestThrottlingAndConflictsAreReported(t *testing.T) {
 func TestRecordIsReadSeparatelyIfEngineOmitsItem(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
-			n.put("base")
-			n.blind, n.fates = blind, []fate{doubled}
-			var q Sequence[numbered]
-			r := q.Run(t.Context(), t.Context(), s, replacing(&q))
+			n.blind = blind
+			_, r := n.tries(t.Context(), t.Context(), s, doubled)
 			if r.Outcome != Applied || !r.Earlier || n.reads != reads {
 				t.Errorf("blind %v: outcome %d, earlier %v, %d reads", blind, r.Outcome, r.Earlier, n.reads)
 			}
@@ -423,6 +416,9 @@ func TestRefusedCredentialsEndCallUnlessAcceptedEarlier(t *testing.T) {
 		"unknown":   api("UnrecognizedClientException"),
 		"bad proof": api("InvalidSignatureException"),
 	}
+	fails := func(code string) func(context.Context, *network, *Sender) {
+		return func(ctx context.Context, _ *network, s *Sender) { _ = s.classify(ctx, api(code)) }
+	}
 	for name, tc := range map[string]struct {
 		answers func(ctx context.Context, n *network, s *Sender)
 		want    decide.Cause
@@ -437,18 +433,10 @@ func TestRefusedCredentialsEndCallUnlessAcceptedEarlier(t *testing.T) {
 			var q Sequence[numbered]
 			q.Try(ctx, s, replacing(&q))
 		}, decide.Unreachable},
-		"throttled": {func(ctx context.Context, _ *network, s *Sender) {
-			_ = s.classify(ctx, api("ThrottlingException"))
-		}, decide.Unreachable},
-		"no such table": {func(ctx context.Context, _ *network, s *Sender) {
-			_ = s.classify(ctx, api("ResourceNotFoundException"))
-		}, decide.Unreachable},
-		"denied": {func(ctx context.Context, _ *network, s *Sender) {
-			_ = s.classify(ctx, api("AccessDeniedException"))
-		}, decide.Refused},
-		"refused": {func(ctx context.Context, _ *network, s *Sender) {
-			_ = s.classify(ctx, api("ExpiredTokenException"))
-		}, decide.Refused},
+		"throttled":     {fails("ThrottlingException"), decide.Unreachable},
+		"no such table": {fails("ResourceNotFoundException"), decide.Unreachable},
+		"denied":        {fails("AccessDeniedException"), decide.Refused},
+		"refused":       {fails("ExpiredTokenException"), decide.Refused},
 	} {
 		for refusal, err := range refusals {
 			t.Run(name+"/"+refusal, func(t *testing.T) {

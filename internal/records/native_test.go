@@ -2,7 +2,6 @@ package records
 
 import (
 	"errors"
-	"maps"
 	"math"
 	"os"
 	"strings"
@@ -255,22 +254,49 @@ func TestOfAcceptsOnlyLayoutsOfThePackage(t *testing.T) {
 	}
 }
 
-func TestDecodeDoesNotChangeItem(t *testing.T) {
-	p := mustProtocol(t, layout.Native{})
-	item := with(protocol.Item{"reason": text("x")})
-	before := maps.Clone(item)
-	if _, err := p.Decode(item); err != nil {
-		t.Fatal(err)
-	}
-	if !maps.Equal(item, before) {
-		t.Error("the item was changed")
-	}
-}
-
 func TestGrantDoesNotRemoveKeyAttributeNamedLikeTTL(t *testing.T) {
 	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
 		if p, _ := javaLike("java", keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
 			t.Errorf("keys %q: a grant removes %q", keys, p.removed)
+		}
+	}
+}
+
+// While a fleet moves, each layout reads rows of native.
+func TestLockButRejectsSessionRow(t *testing.T) {
+	session := with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")})
+	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
+		p := mustProtocol(t, l)
+		if r, ok := LockBut(p, session, attrKind); ok {
+			t.Errorf("%s: a shared lease is said to be a lock but for its kind, held by %s", l.Name(), r.Owner)
+		}
+		for _, kind := range []string{"invoice", "session", "rw"} { // kinds that users may have chosen
+			if r, ok := LockBut(p, with(protocol.Item{attrKind: text(kind)}), attrKind); !ok || r.Released {
+				t.Errorf("%s: a lock beside the attribute kind, %s, is not said to be held", l.Name(), kind)
+			}
+		}
+	}
+}
+
+func TestLockButAcceptsFreeRecord(t *testing.T) {
+	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
+		p := mustProtocol(t, l)
+		for name, own := range map[string]protocol.Item{
+			"kind":           {attrKind: text("invoice")},
+			"token":          {attrToken: text("none")},
+			"kind and token": {attrKind: text("invoice"), attrToken: text("none")},
+		} {
+			own[attrReleased] = released
+			attribute := attrKind
+			if own[attrKind] == nil {
+				attribute = attrToken
+			}
+			if r, ok := LockBut(p, with(own), attribute); !ok || !r.Released {
+				t.Errorf("%s: %s: %+v, %v", l.Name(), name, r, ok)
+			}
+		}
+		if r, ok := LockBut(p, with(protocol.Item{attrReleased: text("no"), attrOwner: number(1)}), attrReleased); ok {
+			t.Errorf("%s: an owner that is damaged, too: %+v", l.Name(), r)
 		}
 	}
 }

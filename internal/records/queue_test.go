@@ -21,24 +21,26 @@ func nth(n int) protocol.Waiter {
 	}
 }
 
-func lining(t *testing.T) (*bench, protocol.Native) {
-	b, _ := newBench(t, layout.Native{})
-	return b, b.Protocol.(protocol.Native)
+// lining returns a table with a held record, in whose queue the given number of waiters have
+// joined. Waiter number i is nth(i).
+func lining(t *testing.T, joined int) (b *bench, p protocol.Native, h protocol.Hold) {
+	t.Helper()
+	b, _ = newBench(t, layout.Native{})
+	p = b.Protocol.(protocol.Native)
+	h, _ = b.hold()
+	for i := range joined {
+		if !b.lands(p.Join(b.lockKey(), nth(i))) {
+			t.Fatalf("number %d does not join", i)
+		}
+	}
+	return b, p, h
 }
 
 func (b *bench) line() []protocol.Waiter { return b.record().Waiters }
 
 func TestQueueIsReadInOrderOfJoins(t *testing.T) {
-	b, p := lining(t)
-	_, _ = b.hold()
-	var want []protocol.Waiter
-	for i := range 5 {
-		if !b.lands(p.Join(b.lockKey(), nth(i))) {
-			t.Fatalf("number %d does not join", i)
-		}
-		want = append(want, nth(i))
-	}
-	if got := b.line(); !slices.Equal(got, want) {
+	b, p, _ := lining(t, 5)
+	if got := b.line(); !slices.Equal(got, []protocol.Waiter{nth(0), nth(1), nth(2), nth(3), nth(4)}) {
 		t.Errorf("line %v", got)
 	}
 	if b.lands(p.Join(b.lockKey(), nth(2))) {
@@ -47,8 +49,7 @@ func TestQueueIsReadInOrderOfJoins(t *testing.T) {
 }
 
 func TestJoinOfFullQueueIsRejected(t *testing.T) {
-	b, p := lining(t)
-	_, _ = b.hold()
+	b, p, _ := lining(t, 0)
 	joined := 0
 	for i := range 2 * protocol.MostWaiters {
 		if b.lands(p.Join(b.lockKey(), nth(i))) {
@@ -61,42 +62,34 @@ func TestJoinOfFullQueueIsRejected(t *testing.T) {
 }
 
 func TestJoinIsRejectedUnlessLockIsHeld(t *testing.T) {
-	b, p := lining(t)
-	_, held := b.hold()
-	b.landsIn("join", held, func() *protocol.Write { return p.Join(b.lockKey(), nth(1)) },
+	b, p, _ := lining(t, 0)
+	b.landsIn("join", b.item(), func() *protocol.Write { return p.Join(b.lockKey(), nth(1)) },
 		same, version, grant, token, holder, spent, expired)
 }
 
 func TestHandToHeadHandsKeyOnlyToHeadOfQueue(t *testing.T) {
-	b, p := lining(t)
-	h, _ := b.hold()
+	b, p, h := lining(t, 2)
 	handTo := func(w protocol.Waiter) *protocol.Write {
 		return p.HandToHead(h, protocol.Grant{Key: b.lockKey(), Owner: w.Owner, Version: v9, ID: w.Grant, Lease: lease, Now: granted})
 	}
-	b.lands(p.Join(b.lockKey(), nth(1)))
-	b.lands(p.Join(b.lockKey(), nth(2)))
 	held := b.item()
-	if b.lands(handTo(nth(2))) {
+	if b.lands(handTo(nth(1))) {
 		t.Error("the second was handed the key")
 	}
-	b.landsIn("hand to head", held, func() *protocol.Write { return handTo(nth(1)) }, same, kind, expired)
+	b.landsIn("hand to head", held, func() *protocol.Write { return handTo(nth(0)) }, same, kind, expired)
 	b.put(held)
-	b.lands(handTo(nth(1)))
+	b.lands(handTo(nth(0)))
 	r := b.record()
-	if r.Version != v9 || r.Grant != nth(1).Grant || r.Owner != nth(1).Owner || r.Token != h.Token+1 || !slices.Equal(r.Waiters, []protocol.Waiter{nth(2)}) {
+	if r.Version != v9 || r.Grant != nth(0).Grant || r.Owner != nth(0).Owner || r.Token != h.Token+1 || !slices.Equal(r.Waiters, []protocol.Waiter{nth(1)}) {
 		t.Errorf("%+v", r)
 	}
-	if b.lands(handTo(nth(1))) {
+	if b.lands(handTo(nth(0))) {
 		t.Error("a second copy lands")
 	}
 }
 
 func TestGrantRemovesOnlyItsOwnQueueEntry(t *testing.T) {
-	b, p := lining(t)
-	h, _ := b.hold()
-	for i := range 3 {
-		b.lands(p.Join(b.lockKey(), nth(i)))
-	}
+	b, _, h := lining(t, 3)
 	b.lands(b.Release(h, protocol.Release{Version: v3, Expires: granted}))
 	released := b.item()
 	grant := func(index, of int) *protocol.Write {
@@ -125,11 +118,7 @@ func TestGrantRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 }
 
 func TestLeaveRemovesOnlyItsOwnQueueEntry(t *testing.T) {
-	b, p := lining(t)
-	_, _ = b.hold()
-	for i := range 3 {
-		b.lands(p.Join(b.lockKey(), nth(i)))
-	}
+	b, p, _ := lining(t, 3)
 	leave := func(index, of int) bool {
 		return b.lands(p.Leave(b.lockKey(), protocol.QueueEntry{Index: index, Of: nth(of)}))
 	}
@@ -143,8 +132,8 @@ func TestLeaveRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 }
 
 func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
-	b, p := lining(t)
-	_, held := b.hold()
+	b, p, _ := lining(t, 0)
+	held := b.item()
 	for _, odd := range []types.AttributeValue{
 		text("odd"),
 		&types.AttributeValueMemberL{Value: []types.AttributeValue{text("odd")}},
@@ -196,9 +185,7 @@ func TestQueueIsErasedByTakeoverBreakAndReleaseWithMark(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, p := lining(t)
-			h, _ := b.hold()
-			b.lands(p.Join(b.lockKey(), nth(1)))
+			b, _, h := lining(t, 1)
 			if !b.lands(tc.write(b, h)) {
 				t.Fatal("the write was rejected")
 			}
@@ -226,10 +213,8 @@ func TestHandedAttributeIsRemovedByNextGrantOrRenewal(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, p := lining(t)
-			h, _ := b.hold()
-			b.lands(p.Join(b.lockKey(), nth(1)))
-			handed := protocol.Grant{Key: b.lockKey(), Owner: nth(1).Owner, Version: v9, ID: nth(1).Grant, Lease: lease, Now: granted}
+			b, p, h := lining(t, 1)
+			handed := protocol.Grant{Key: b.lockKey(), Owner: nth(0).Owner, Version: v9, ID: nth(0).Grant, Lease: lease, Now: granted}
 			if !b.lands(p.HandToHead(h, handed)) || !b.record().Handed {
 				t.Fatal("a hand-over does not say so")
 			}
@@ -245,7 +230,7 @@ func TestHandedAttributeIsRemovedByNextGrantOrRenewal(t *testing.T) {
 }
 
 func TestTakeoverSuspendsQueueIfAsked(t *testing.T) {
-	b, _ := lining(t)
+	b, _, _ := lining(t, 0)
 	until := time.UnixMilli(granted.Add(time.Minute).UnixMilli())
 	take := func(until time.Time) protocol.Record {
 		r, g := b.record(), b.grant(protocol.NewVersion())
@@ -255,7 +240,6 @@ func TestTakeoverSuspendsQueueIfAsked(t *testing.T) {
 		}
 		return b.record()
 	}
-	b.hold()
 	if r := take(time.Time{}); !r.NoQueueUntil.IsZero() {
 		t.Errorf("suspended until %v", r.NoQueueUntil)
 	}
@@ -265,8 +249,8 @@ func TestTakeoverSuspendsQueueIfAsked(t *testing.T) {
 }
 
 func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
-	b, _ := lining(t)
-	_, held := b.hold()
+	b, _, _ := lining(t, 0)
+	held := b.item()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {
 		held["handed"], held["noQueueUntil"] = odd, odd
 		b.put(held)

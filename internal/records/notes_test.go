@@ -1,0 +1,73 @@
+package records
+
+import (
+	"maps"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// readNote returns the record of a peer that has a note under the given name. The note is
+// not an attribute of the caller's, however odd it is.
+func readNote(t *testing.T, name string, note types.AttributeValue) protocol.Record {
+	t.Helper()
+	r, err := mustProtocol(t, layout.Native{}).Decode(with(protocol.Item{attrOwner: text("java"), name: note}))
+	if err != nil || r.Attributes != nil {
+		t.Errorf("%v: attributes %v, %v", note, r.Attributes, err)
+	}
+	return r
+}
+
+// noteWith returns a note after some changes. A nil value removes an attribute.
+func noteWith(note, changes protocol.Item) types.AttributeValue {
+	note = maps.Clone(note)
+	maps.Copy(note, changes)
+	maps.DeleteFunc(note, func(_ string, v types.AttributeValue) bool { return v == nil })
+	return &types.AttributeValueMemberM{Value: note}
+}
+
+func TestUnreadableBreakNoteIsIgnored(t *testing.T) {
+	at := time.UnixMilli(1764230400000)
+	note := protocol.Item{"by": text("me"), "at": number(at.UnixMilli()), "reason": text("stuck"), "fencingToken": number(42)}
+	for name, tc := range map[string]struct {
+		note types.AttributeValue
+		want *protocol.Broken
+	}{
+		"whole":                      {noteWith(note, nil), &protocol.Broken{By: "me", At: at, Reason: "stuck", Token: 42}},
+		"without reason and token":   {noteWith(note, protocol.Item{"reason": nil, "fencingToken": nil}), &protocol.Broken{By: "me", At: at}},
+		"without a name":             {noteWith(note, protocol.Item{"by": nil}), nil},
+		"a time of another type":     {noteWith(note, protocol.Item{"at": text("now")}), nil},
+		"a reason of another type":   {noteWith(note, protocol.Item{"reason": number(1)}), nil},
+		"a token that is below zero": {noteWith(note, protocol.Item{"fencingToken": number(-1)}), nil},
+		"no map":                     {text("me"), nil},
+	} {
+		if got := readNote(t, "lastBreak", tc.note).Broken; !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
+func TestUnreadableTakeoverNoteIsIgnored(t *testing.T) {
+	at := time.UnixMilli(1764230400000)
+	note := protocol.Item{"from": text("me"), "at": number(at.UnixMilli()), "fencingToken": number(42)}
+	for name, tc := range map[string]struct {
+		note types.AttributeValue
+		want *protocol.TakenOver
+	}{
+		"with more":                  {noteWith(note, protocol.Item{"more": text("x")}), &protocol.TakenOver{From: "me", At: at, Token: 42}},
+		"of a grant without a token": {noteWith(note, protocol.Item{"fencingToken": nil}), &protocol.TakenOver{From: "me", At: at}},
+		"without a name":             {noteWith(note, protocol.Item{"from": nil}), nil},
+		"a time of another type":     {noteWith(note, protocol.Item{"at": text("now")}), nil},
+		"a token that is below zero": {noteWith(note, protocol.Item{"fencingToken": number(-1)}), nil},
+		"no map":                     {text("me"), nil},
+	} {
+		if got := readNote(t, "lastTakeover", tc.note).TakenOver; !reflect.DeepEqual(got, tc.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}

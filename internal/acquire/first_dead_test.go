@@ -41,24 +41,30 @@ func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	return d
 }
 
-func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
+// underEachLease runs a test with holders that have leases of their own, and with holders
+// that have a shared lease.
+func underEachLease(t *testing.T, test func(t *testing.T, w *lab.World, holders leasehold.Config)) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				w.LeavesHeld(cfg, night, "job")
-				c, _ := w.Client(lab.Config())
-				if d, err := took(func() error {
-					return lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()))
-				}); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-					t.Errorf("a strict try: %v after %v", err, d)
-				}
-				b, _ := w.Client(lab.Config()) // client of another process, which has observed nothing
-				if d := granted(w, func() (*leasehold.Lock, error) { return b.TryAcquire(t.Context(), "job") }); d != 20*time.Second {
-					t.Errorf("granted after %v", d)
-				}
-			})
+			lab.InBubble(t, func(t *testing.T, w *lab.World) { test(t, w, cfg) })
 		})
 	}
+}
+
+func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
+	underEachLease(t, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		w.LeavesHeld(cfg, night, "job")
+		c, _ := w.Client(lab.Config())
+		if d, err := took(func() error {
+			return lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()))
+		}); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+			t.Errorf("a strict try: %v after %v", err, d)
+		}
+		b, _ := w.Client(lab.Config()) // client of another process, which has observed nothing
+		if d := granted(w, func() (*leasehold.Lock, error) { return b.TryAcquire(t.Context(), "job") }); d != 20*time.Second {
+			t.Errorf("granted after %v", d)
+		}
+	})
 }
 
 func TestTakeoverDoesNotObserveSameDeadHolderTwice(t *testing.T) {
@@ -78,57 +84,49 @@ func TestTakeoverDoesNotObserveSameDeadHolderTwice(t *testing.T) {
 }
 
 func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
-	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				try := func(key, who string) {
-					t.Helper()
-					c, _ := w.Client(lab.Config())
-					d, err := took(func() error { _, err := c.Acquire(t.Context(), key, leasehold.NoWait()); return err })
-					if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-						t.Errorf("%s: %v after %v", who, err, d)
-					}
-				}
-				a, _ := w.Client(cfg)
-				lock := w.Acquire(a, "lives")
-				lab.Elapse(10 * time.Minute)
-				try("lives", "a holder that renews")
-				w.Release(lock)
-				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // leaves a holder whose last renewal came within the five seconds before it died
-				try("dies", "a holder that died just now")
-				lab.Elapse(time.Minute) // waits until the dead holder's own client has noticed the loss
-			})
-		})
-	}
+	underEachLease(t, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		try := func(key, who string) {
+			t.Helper()
+			c, _ := w.Client(lab.Config())
+			d, err := took(func() error { _, err := c.Acquire(t.Context(), key, leasehold.NoWait()); return err })
+			if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+				t.Errorf("%s: %v after %v", who, err, d)
+			}
+		}
+		a, _ := w.Client(cfg)
+		lock := w.Acquire(a, "lives")
+		lab.Elapse(10 * time.Minute)
+		try("lives", "a holder that renews")
+		w.Release(lock)
+		w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // leaves a holder whose last renewal came within the five seconds before it died
+		try("dies", "a holder that died just now")
+		lab.Elapse(time.Minute) // waits until the dead holder's own client has noticed the loss
+	})
 }
 
 func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
-	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				a, _ := w.Client(cfg)
-				lock := w.Acquire(a, "job")
-				ahead, behind := &lab.Jumps{}, &lab.Jumps{}
-				ahead.Wall.Store(int64(time.Hour))
-				c, _ := w.Client(lab.Config(), ahead.Edit)
-				d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
-				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // the call may take as long as one renewal and one poll
-					t.Errorf("a clock that is ahead: %v after %v", err, d)
-				}
-				if err := lock.Err(); err != nil {
-					t.Errorf("the holder: %v", err)
-				}
-				w.Release(lock)
-				w.LeavesHeld(cfg, time.Hour, "dies")
-				behind.Wall.Store(int64(-2 * time.Hour))
-				c, _ = w.Client(lab.Config(), behind.Edit)
-				d, err = took(func() error { _, err := c.Acquire(t.Context(), "dies", leasehold.NoWait()); return err })
-				if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-					t.Errorf("a clock that is behind: %v after %v", err, d)
-				}
-			})
-		})
-	}
+	underEachLease(t, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		a, _ := w.Client(cfg)
+		lock := w.Acquire(a, "job")
+		ahead, behind := &lab.Jumps{}, &lab.Jumps{}
+		ahead.Wall.Store(int64(time.Hour))
+		c, _ := w.Client(lab.Config(), ahead.Edit)
+		d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
+		if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // the call may take as long as one renewal and one poll
+			t.Errorf("a clock that is ahead: %v after %v", err, d)
+		}
+		if err := lock.Err(); err != nil {
+			t.Errorf("the holder: %v", err)
+		}
+		w.Release(lock)
+		w.LeavesHeld(cfg, time.Hour, "dies")
+		behind.Wall.Store(int64(-2 * time.Hour))
+		c, _ = w.Client(lab.Config(), behind.Edit)
+		d, err = took(func() error { _, err := c.Acquire(t.Context(), "dies", leasehold.NoWait()); return err })
+		if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+			t.Errorf("a clock that is behind: %v after %v", err, d)
+		}
+	})
 }
 
 // If a client's clock is always ahead, every version looks old to it. So a waiter must not

@@ -30,19 +30,16 @@ func (wrongTimeError) RetryableError() bool { return true }
 func (e wrongTimeError) Unwrap() error      { return e.error }
 
 func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
-	cancelled := func(code string) error {
-		return response(400, &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: aws.String("None")}, {Code: &code}}})
-	}
 	for name, tc := range map[string]struct {
 		err                   error
 		throttled, inConflict bool
 	}{
 		"throttled":                       {response(400, &types.ProvisionedThroughputExceededException{}), true, false},
-		"a throttled transaction":         {cancelled("ThrottlingError"), true, false},
+		"a throttled transaction":         {cancelled("None", "ThrottlingError"), true, false},
 		"in conflict":                     {response(400, &types.TransactionConflictException{}), false, true},
 		"in conflict with another Region": {response(400, &types.ReplicatedWriteConflictException{}), false, true},
-		"a transaction in conflict":       {cancelled("TransactionConflict"), false, true},
-		"a failed condition":              {cancelled("ConditionalCheckFailed"), false, false},
+		"a transaction in conflict":       {cancelled("None", "TransactionConflict"), false, true},
+		"a failed condition":              {cancelled("None", "ConditionalCheckFailed"), false, false},
 		"denied":                          {response(400, &smithy.GenericAPIError{Code: "AccessDeniedException"}), false, false},
 		"no answer":                       {context.DeadlineExceeded, false, false},
 	} {

@@ -167,16 +167,10 @@ func TestSimulationCatchesClocksWrongBeyondTheirBound(t *testing.T) {
 // withEndsOfEveryVersion makes clients read a lease end as if it belonged to the version
 // that they see.
 func withEndsOfEveryVersion(body []byte) []byte {
-	var reply any
-	if !bytes.Contains(body, []byte("leaseEnds")) || json.Unmarshal(body, &reply) != nil {
+	if !bytes.Contains(body, []byte("leaseEnds")) {
 		return body
 	}
-	claim(reply)
-	out, err := json.Marshal(reply)
-	if err != nil {
-		return body
-	}
-	return out
+	return edited(body, claim)
 }
 
 // claim makes each lease end in a reply name the version of the same item.
@@ -206,7 +200,7 @@ func claim(v any) {
 func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	var in map[string]any
 	call := lab.Call{Op: "UpdateItem", Body: body}
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !call.HandsOver() || !bytes.Contains(body, []byte(`"waiters"`)) || json.Unmarshal(body, &in) != nil {
+	if !asksFor(r, "UpdateItem") || !call.HandsOver() || !bytes.Contains(body, []byte(`"waiters"`)) || json.Unmarshal(body, &in) != nil {
 		return body
 	}
 	names, _ := in["ExpressionAttributeNames"].(map[string]any)
@@ -227,9 +221,6 @@ func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	end := binary.BigEndian.AppendUint64(nil, uint64(time.Now().Add(decide.HandOverLease(usualLease)).UnixMilli()))
 	values[":ends"] = map[string]any{"B": base64.StdEncoding.EncodeToString(slices.Concat(end, id))}
 	in["UpdateExpression"] = strings.Replace(update, "SET ", "SET #ends = :ends, ", 1)
-	out, err := json.Marshal(in)
-	if err != nil {
-		return body
-	}
+	out, _ := json.Marshal(in)
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -233,11 +232,7 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 
 // received records what a reply shows to the process.
 func (c *checker) received(r *request, res *http.Response) {
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return
-	}
-	res.Body = io.NopCloser(bytes.NewReader(body))
+	body := bodyOf(res)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out struct {

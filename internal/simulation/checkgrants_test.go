@@ -108,14 +108,11 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		c.note("3: grant %s with token %d of %s was installed twice", now.grant, now.token, key)
 	}
 	c.pairs[pair] = true
-	if before == nil || before.released {
-		if before != nil && now.token <= before.token {
-			c.note("3: token of %s went from %d to %d", key, before.token, now.token)
-		}
-		return
-	}
-	if now.token <= before.token {
+	if before != nil && now.token <= before.token {
 		c.note("3: token of %s went from %d to %d", key, before.token, now.token)
+	}
+	if before == nil || before.released {
+		return
 	}
 	for _, b := range c.beliefs {
 		if b.grant == before.grant && b.by == r.by && b.lock.Err() == nil {

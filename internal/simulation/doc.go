@@ -43,13 +43,12 @@
 //	clocks     the clocks of a process: their rates, their jumps, and suspends
 //	chance     random numbers, which all depend on the seed
 //	network    lost, delayed, repeated and refused requests
-//	workloads  locks, once, groups, detach, hands (of an operator), closing, odd,
-//	           outages, wallclock, boundedclocks, semaphores, elections,
-//	           philosophers, load, everything
-//	checker    what was sent, applied and believed; sights, checkgrants, checksessions,
+//	workloads  locks, once, groups, detach, hands (of an operator), odd, wallclock,
+//	           boundedclocks, semaphores, elections, philosophers, load, everything
+//	checker    what was sent, applied and believed; checkgrants, checksessions,
 //	           checkcommits
 //	liveness   free keys are granted in time once faults have stopped
-//	history    what happened, as text, so that two runs of a seed can be compared
+//	replay     what happened, as text, so that two runs of a seed can be compared
 //	writes     the writes of each key and their effects, for the models of proof/spec;
 //	           written passes them on, and also those of variants that models refuse
 //	broken     variants that are broken on purpose, by tamper or by workload
@@ -85,8 +84,8 @@
 // checker what is believed (believes), and what was released for good (releasedForGood).
 // Call the client with operation or asks, which count the call. Write a function that
 // returns the world of a seed and a test that runs it, forSeeds(t, worldSeeds,
-// likewise(yourWorld)), and add it to TestSameSeedGivesSameHistory and to worlds. Then break
-// what the workload is about, and list that variant here.
+// likewise(yourWorld)), and add it to worlds. Then break what the workload is about, and
+// list that variant here.
 //
 // # What it is known to find
 //

@@ -130,9 +130,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 
 		stop()
 		wg.Wait()
-		for _, v := range voters {
-			_ = v.client.Close(context.Background())
-		}
+		s.closeAll()
 		time.Sleep(20 * time.Second) // late duplicates arrive
 		s.finish()
 		s.checkTerms()
@@ -181,10 +179,8 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		case <-time.After(upTo(r, 1500*time.Millisecond)):
 		}
 		p := r.IntN(100)
-		select {
-		case <-v.quit:
+		if !v.goesOn() {
 			p = 100 // the faults have stopped, so the leader only commits
-		default:
 		}
 		switch {
 		case p < 12:

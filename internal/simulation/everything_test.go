@@ -63,15 +63,10 @@ func simulateEverything(t *testing.T, seed uint64, watched world) {
 		if !s.plan.keeps {
 			wg.Go(func() { deleteRecords(t, s, newWorker(seed, "deletes")) })
 		}
-		time.Sleep(faultsLast)
-		close(s.quit)
-		wg.Wait()
-		time.Sleep(6 * time.Second) // delayed requests arrive
+		s.mend(faultsLast, &wg)
 		s.closeAll()
 		s.checkLiveness(t, seed)
-		time.Sleep(20*time.Second + s.plan.net.copies) // late duplicates arrive
-		s.finish()
-		s.report(t, seed)
+		s.end(t)
 	})
 }
 
@@ -96,13 +91,6 @@ func (s *run) live(id int) {
 			wg.Go(func() { c.doEverything(theirs) })
 		}
 		wg.Wait()
-	}
-}
-
-// closeAll closes every client of the run.
-func (s *run) closeAll() {
-	for _, c := range s.all {
-		_ = c.client.Close(context.Background())
 	}
 }
 

@@ -82,15 +82,31 @@ func attributesOf(item map[string]types.AttributeValue) attributeMap {
 	return m
 }
 
-// attributes returns the item in the reply to an update. The reply can still be read
-// afterwards.
+// attributes returns the item in the reply to an update.
 func attributes(res *http.Response) attributeMap {
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return nil
-	}
-	res.Body = io.NopCloser(bytes.NewReader(body))
 	var out struct{ Attributes attributeMap }
-	_ = json.Unmarshal(body, &out)
+	_ = json.Unmarshal(bodyOf(res), &out)
 	return out.Attributes
+}
+
+// bodyOf returns the body of a reply. The reply can still be read afterwards.
+func bodyOf(res *http.Response) []byte {
+	body, _ := io.ReadAll(res.Body)
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return body
+}
+
+// edited decodes the JSON of a request or a reply, changes it and encodes it again. It
+// returns a body that it cannot decode unchanged.
+func edited[T any](body []byte, change func(T)) []byte {
+	var in T
+	if json.Unmarshal(body, &in) != nil {
+		return body
+	}
+	change(in)
+	out, err := json.Marshal(in)
+	if err != nil {
+		return body
+	}
+	return out
 }

@@ -111,25 +111,18 @@ func (l *load) fault(r *lab.Request) (*http.Response, error) {
 	}
 	l.mu.Unlock()
 	rng := drawn(l.seed, key, n)
-	then := (*lab.Request).Send
-	var wait time.Duration
-	if trouble := at >= loadTrouble && at < loadMended; trouble {
+	met, then, wait := none, (*lab.Request).Send, time.Duration(0)
+	if at >= loadTrouble && at < loadMended {
 		switch {
 		case l.kind == "throttled" && over:
-			l.counts(sent, throttledOnce)
-			then = lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
+			met, then = throttledOnce, lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
 		case l.kind == "hung for some keys" && l.hung(r.Keys()[0]):
-			l.counts(sent, requestLost)
-			return lab.Cut(r)
+			met, then = requestLost, lab.Cut
 		case l.kind == "standing still" && at < loadTrouble+l.stall:
-			l.counts(sent, replyLate)
-			wait = loadTrouble + l.stall - at
-		default:
-			l.counts(sent, none)
+			met, wait = replyLate, loadTrouble+l.stall-at
 		}
-	} else {
-		l.counts(sent, none)
 	}
+	l.counts(sent, met)
 	return lab.Late(wait+time.Millisecond+upTo(rng, 10*time.Millisecond), then)(r)
 }
 

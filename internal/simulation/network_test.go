@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -96,11 +95,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 
 // changed returns a reply after change has replaced its body.
 func changed(res *http.Response, change func([]byte) []byte) *http.Response {
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return res
-	}
-	body = change(body)
+	body := change(bodyOf(res))
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	res.Header.Del("X-Amz-Crc32")
 	return res
@@ -167,16 +162,13 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	if !slices.Contains([]fault{inCrash, inSuspend, inPartition, inOutage}, what) && c.goesOn() {
 		what = cmp.Or(c.refused(), what)
 	}
-	switch what {
-	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // other code has already decided that these faults happen
-	case hotTable:
-		if !c.happens(what, fmt.Sprint("window ", int(c.window()))) {
-			what = none
-		}
-	default:
-		if !c.happens(what, f.to) {
-			what = none
-		}
+	to := f.to
+	if what == hotTable {
+		to = fmt.Sprint("window ", int(c.window()))
+	}
+	decided := []fault{none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile} // other code has already decided that these faults happen
+	if !slices.Contains(decided, what) && !c.happens(what, to) {
+		what = none
 	}
 	net := c.plan.net
 	// A refused commit is not copied: the copy could be applied, and the client does not
@@ -291,17 +283,13 @@ func withoutOld(res *http.Response) *http.Response {
 		return res
 	}
 	return changed(res, func(body []byte) []byte {
-		var out map[string]any
-		if json.Unmarshal(body, &out) != nil {
-			return body
-		}
-		delete(out, "Item")
-		reasons, _ := out["CancellationReasons"].([]any)
-		for _, reason := range reasons {
-			delete(reason.(map[string]any), "Item")
-		}
-		body, _ = json.Marshal(out)
-		return body
+		return edited(body, func(out map[string]any) {
+			delete(out, "Item")
+			reasons, _ := out["CancellationReasons"].([]any)
+			for _, reason := range reasons {
+				delete(reason.(map[string]any), "Item")
+			}
+		})
 	})
 }
 

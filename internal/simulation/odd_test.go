@@ -2,8 +2,12 @@ package simulation
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Each of these worlds is odd in one way. If an oddity gives up a promise, its world says
@@ -99,3 +103,78 @@ func (c *process) suspend(d time.Duration) {
 	c.mu.Unlock()
 	c.clocks.suspend(d)
 }
+
+// Clients with shared leases are closed while their other goroutines wait, hold and commit.
+// Late copies of their requests arrive afterwards. All promises hold.
+func TestSimulationOfClientClose(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
+
+func closing(seed uint64) world {
+	return world{
+		shared: seed%3 > 0,
+		net:    troubles{copies: 20 * time.Second},
+		work:   (*process).sectionBeforeClose,
+	}
+}
+
+// sectionBeforeClose runs section, or closes the client while other goroutines may be in
+// section.
+func (c *process) sectionBeforeClose(r *worker) {
+	if r.IntN(4) > 0 {
+		c.section(r)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
+	defer cancel()
+	if r.IntN(4) > 0 {
+		asked, over := c.operation(ctx, "acquire")
+		lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
+		over()
+		if err == nil {
+			c.believes(c, lock)
+			c.commit(r, lock, time.Second) // the commit may still be in flight after this call
+		}
+	}
+	began, most := time.Now(), 4*time.Second+100*time.Millisecond // most is the longest context, plus the release grace
+	err := c.client.Close(c.asks(ctx, "close"))
+	if took := time.Since(began); took > most {
+		c.violated("12: Close of process %d took %v, its context %v at most: %v", c.id, took, most, err)
+	}
+	for _, lock := range c.client.Held() {
+		c.violated("6: process %d is closed and holds %v", c.id, lock.Key())
+	}
+}
+
+// Clients keep their locks through outages. This gives up promise 2 while DynamoDB answers
+// that it is unavailable, so trust is not checked against leases. Fenced writes stay safe.
+func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
+
+func outages(_ uint64) world {
+	return world{
+		config: func(cfg *leasehold.Config, rng *rand.Rand) {
+			cfg.Layout = layout.AWSLabs{HoldThroughOutage: rng.IntN(3) > 0}
+		},
+		believes: true,
+		beside: func(_ *testing.T, s *run, r *worker) {
+			for s.goesOn() {
+				time.Sleep(upTo(r, 4*time.Second))
+				for _, c := range s.clients {
+					if r.IntN(3) > 0 {
+						c.failFor(r, 2*usualLease)
+					}
+				}
+			}
+		},
+	}
+}
+
+// failFor makes DynamoDB answer the process that it is unavailable, for up to d.
+func (c *process) failFor(r *worker, d time.Duration) {
+	d = upTo(r, d)
+	if c.happens(outage, r.trouble()) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.outTil = time.Now().Add(d)
+	}
+}
+
+func shortRetention(cfg *leasehold.Config, _ *rand.Rand) { cfg.Retention = time.Second }

@@ -156,15 +156,22 @@ func pairOf(lock *leasehold.Lock) [2]string {
 // mark in the record. While the grant is current, this is still the mark that the condition
 // of the grant checked.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
-	item := c.table.Item(what.key)
-	mark, _ := item["lastDone"].(*types.AttributeValueMemberM)
+	item, mark := c.table.Item(what.key), c.markOf(what.key)
 	if lab.Text(item, "grantId") != lock.Record().Grant || item["isReleased"] != nil || mark == nil {
 		return
 	}
-	label, period := lab.Text(mark.Value, "once"), lab.Number(mark.Value, "period")
+	label, period := lab.Text(mark, "once"), lab.Number(mark, "period")
 	if what.label != "" && label == what.label || what.period != 0 && period != "" && period >= fmt.Sprint(what.asked) {
 		c.violated("17: process granted %v for what the record says is done: %s%s", lock.Key(), label, period)
 	}
+}
+
+// markOf returns the mark in the record of a key, or nil if there is none.
+func (c *checker) markOf(key string) map[string]types.AttributeValue {
+	if mark, ok := c.table.Item(key)["lastDone"].(*types.AttributeValueMemberM); ok {
+		return mark.Value
+	}
+	return nil
 }
 
 // wasDone checks a *DoneError: the work that the error reports as done must have succeeded.
@@ -179,8 +186,7 @@ func (c *checker) wasDone(key string, d leasehold.Done) {
 // markedForGood checks that the record has the mark that a release has stored, or a later
 // mark.
 func (c *checker) markedForGood(lock *leasehold.Lock) {
-	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
-	if mark == nil || lab.Number(mark.Value, "fencingToken") < fmt.Sprint(lock.Token()) {
+	if mark := c.markOf(lock.Key().Partition); mark == nil || lab.Number(mark, "fencingToken") < fmt.Sprint(lock.Token()) {
 		c.violated("17: the release of token %d of %v has returned nil, and the record has not its mark", lock.Token(), lock.Key())
 	}
 }
@@ -188,8 +194,7 @@ func (c *checker) markedForGood(lock *leasehold.Lock) {
 // unmarkedForGood checks that the record does not have the lock's mark, because the release
 // reported that the lock was lost.
 func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
-	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
-	if mark != nil && lab.Number(mark.Value, "fencingToken") == fmt.Sprint(lock.Token()) {
+	if mark := c.markOf(lock.Key().Partition); mark != nil && lab.Number(mark, "fencingToken") == fmt.Sprint(lock.Token()) {
 		c.violated("17: token %d of %v was said to be lost, and the record says that its work is done", lock.Token(), lock.Key())
 	}
 }

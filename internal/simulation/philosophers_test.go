@@ -62,28 +62,15 @@ func dine(t *testing.T, seed uint64, plan world, take manners) {
 			r := newWorker(seed, p.id, i)
 			wg.Go(func() { p.dine(r) })
 		}
-		time.Sleep(philosopherFaults)
-		close(s.quit)
-		wg.Wait()
-		time.Sleep(6 * time.Second) // delayed requests arrive
-		for _, c := range clients {
-			_ = c.client.Close(context.Background())
-		}
-		time.Sleep(20 * time.Second) // late duplicates arrive
-		s.finish()
-		s.report(t, seed)
+		s.mend(philosopherFaults, &wg)
+		s.closeAll()
+		s.end(t)
 	})
 }
 
 func (p *philosopher) dine(r *worker) {
 	p.rest(r, 20)
-	for mended := false; !mended; {
-		select {
-		case <-p.quit:
-			mended = true
-			continue
-		default:
-		}
+	for p.goesOn() {
 		switch n := r.IntN(100); {
 		case p.isDead():
 			return

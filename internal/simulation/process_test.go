@@ -106,15 +106,7 @@ var keyNames = []string{"a", "b"}
 // mended or the process dies.
 func (c *process) work(r *worker, section func(*worker)) {
 	c.rest(r, 20)
-	for {
-		select {
-		case <-c.quit:
-			return
-		default:
-		}
-		if c.isDead() {
-			return
-		}
+	for c.goesOn() && !c.isDead() {
 		switch p := r.IntN(100); {
 		case p < 4:
 			c.cutOff(r, 8*time.Second)

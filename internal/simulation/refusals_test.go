@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,12 +59,9 @@ var refusalCodes = map[fault]string{
 
 // isRefused reports whether a reply is a refusal.
 func isRefused(body []byte) bool {
-	for _, code := range refusalCodes {
-		if bytes.Contains(body, []byte(`"`+code+`"`)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Collect(maps.Values(refusalCodes)), func(code string) bool {
+		return bytes.Contains(body, []byte(`"`+code+`"`))
+	})
 }
 
 // isRefusal reports whether an error is about refused credentials or denied access. It
@@ -75,13 +72,8 @@ func isRefusal(err error) (refusal, denied bool) {
 	if !errors.As(err, &api) {
 		return false, false
 	}
-	switch api.ErrorMessage() {
-	case "ExpiredTokenException", "UnrecognizedClientException":
-		return true, false
-	case "AccessDeniedException":
-		return true, true
-	}
-	return false, false
+	denied = api.ErrorMessage() == refusalCodes[deniedAWhile]
+	return denied || api.ErrorMessage() == refusalCodes[expiredAWhile] || api.ErrorMessage() == refusalCodes[unknownAWhile], denied
 }
 
 // wait is a call that may wait. A denial may end the wait only if DynamoDB has not yet
@@ -105,11 +97,7 @@ func mayWait(ctx context.Context) context.Context {
 // heardOf records what a reply proves: that the credentials of the process are valid, that
 // the wait that sent the request has been answered, or that the wait was refused.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return
-	}
-	res.Body = io.NopCloser(strings.NewReader(string(body)))
+	body := bodyOf(res)
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	w, _ := ctx.Value(waitKey{}).(*wait)

@@ -1,50 +1,30 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // A failing seed is useful only if it fails again. So two runs of a seed must be the same,
 // however goroutines are scheduled.
 func TestSameSeedGivesSameHistory(t *testing.T) {
-	for name, run := range map[string]simulation{
-		"locks":           simulate,
-		"shared leases":   likewise(sharedLeases),
-		"lines":           likewise(lines),
-		"wrong advice":    likewise(wrongAdvice),
-		"once":            likewise(once),
-		"elections":       simulateEveryElection,
-		"semaphores":      simulateSemaphores,
-		"several at once": simulatePhilosophers,
-		"odd networks":    likewise(oddNetworks),
-		"suspends":        likewise(suspends),
-		"failing keys":    likewise(failingKeys),
-		"closing":         likewise(closing),
-		"breaking":        likewise(breaking),
-		"breaks heard of": likewise(breakingShared),
-		"deletion":        likewise(deletion),
-		"damage":          likewise(damage),
-		"detaching":       likewise(detaching),
-		"groups":          likewise(groups),
-		"outages":         likewise(outages),
-		"by the clock":    simulateByTheClock,
-		"everything":      simulateEverything,
-		"skewed clocks":   skewedBy(wallSkew * 9 / 10),
-		"set wall clocks": likewise(wallClocksAreSet),
-		"bounded clocks":  likewise(boundedClocks(1)),
-		"vouched lines":   likewise(vouchedLines),
-		"closing once":    likewise(onceBeforeClose),
-		"vouched once":    likewise(vouchedOnce),
-		"refusals":        simulateRefusals,
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, w := range worlds {
+		if w.test == "TestSimulationOfLoad" { // it has one client, and keeps no history
+			continue
+		}
+		t.Run(w.test, func(t *testing.T) {
 			forSeeds(t, 3, func(t *testing.T, seed uint64, _ world) {
 				var first []string
 				for i := range 4 {
 					var again []string
-					run(t, seed, world{yields: i > 0, told: func(lines []string) { again = lines }})
+					w.run(t, seed, world{yields: i > 0, told: func(lines []string) { again = lines }})
 					if first == nil {
 						first = again
 					}
@@ -69,4 +49,53 @@ func firstDifference(a, b []string) string {
 		return "nothing happened"
 	}
 	return ""
+}
+
+// history is a record of all events of a run.
+type history struct {
+	began  time.Time
+	events []event
+}
+
+type event struct {
+	at   time.Duration
+	what string
+}
+
+func (h *history) enter(format string, args ...any) {
+	h.events = append(h.events, event{time.Since(h.began), fmt.Sprintf(format, args...)})
+}
+
+// lines returns the history as text, with names instead of random ids, so that it is the
+// same for every run of a seed. Events at the same instant are sorted by their text.
+func (h *history) lines(names ids) []string {
+	events := slices.Clone(h.events)
+	slices.SortStableFunc(events, func(a, b event) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return strings.Compare(lab.Random.ReplaceAllString(a.what, ""), lab.Random.ReplaceAllString(b.what, ""))
+	})
+	lines := make([]string, len(events))
+	for i, e := range events {
+		lines[i] = fmt.Sprintf("%v %s", e.at, names.in(e.what))
+	}
+	return lines
+}
+
+// ids maps random strings to names, in the order in which the strings first appear.
+type ids map[string]string
+
+// shortOwner matches an owner of the simulation as errors show it, with four characters of
+// its id.
+var shortOwner = regexp.MustCompile(`\btest/[a-z2-7]{4}\b`)
+
+func (n ids) in(text string) string {
+	text = shortOwner.ReplaceAllString(text, "test/#")
+	return lab.Random.ReplaceAllStringFunc(text, func(id string) string {
+		if n[id] == "" {
+			n[id] = fmt.Sprint("#", len(n)+1)
+		}
+		return n[id]
+	})
 }

@@ -56,17 +56,10 @@ func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners
 				wg.Go(func() { p.work(r, p.section) })
 			}
 		}
-		time.Sleep(faultsLast)
-		close(s.quit)
-		wg.Wait()
-		time.Sleep(6 * time.Second) // delayed requests arrive
+		s.mend(faultsLast, &wg)
 		s.checkPermitsLiveness(seed)
-		for _, p := range sharers {
-			_ = p.client.Close(context.Background())
-		}
-		time.Sleep(20 * time.Second) // late duplicates arrive
-		s.finish()
-		s.report(t, seed)
+		s.closeAll()
+		s.end(t)
 	})
 }
 

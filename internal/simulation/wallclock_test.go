@@ -52,10 +52,8 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 				wg.Go(func() { c.work(r, c.sectionByTheClock) })
 			}
 		}
-		time.Sleep(faultsLast)
-		close(s.quit)
-		wg.Wait()
-		time.Sleep(20 * time.Second) // late copies arrive
+		s.mend(faultsLast, &wg)
+		time.Sleep(14 * time.Second) // late copies arrive
 		late := s.newClient(lastClient, rng)
 		for _, key := range keyNames {
 			began := time.Now()
@@ -70,12 +68,8 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 				_ = lock.Release(late.asks(t.Context(), "release"))
 			}
 		}
-		for _, c := range append(s.clients, late) {
-			_ = c.client.Close(t.Context())
-		}
-		time.Sleep(20 * time.Second)
-		s.finish()
-		s.report(t, seed)
+		s.closeAll()
+		s.end(t)
 	})
 }
 

@@ -100,31 +100,43 @@ func simulate(t *testing.T, seed uint64, plan world) {
 		if plan.beside != nil {
 			wg.Go(func() { plan.beside(t, s, newWorker(seed, "beside")) })
 		}
-		time.Sleep(faultsLast)
-		close(s.quit)
-		wg.Wait()
-		time.Sleep(6 * time.Second) // delayed requests arrive
-
-		closeAll := func() {
-			for _, c := range clients {
-				_ = c.client.Close(context.Background())
-			}
-		}
+		s.mend(faultsLast, &wg)
 		if plan.shared {
 			// A late copy of a grant under a live session blocks other clients for one
 			// hour, the lease in its record. Once the session's client is closed, the grant
 			// does not block them.
-			closeAll()
+			s.closeAll()
 		}
 		s.checkLiveness(t, seed)
-		closeAll()
-		time.Sleep(20*time.Second + plan.net.copies) // late duplicates arrive
-		s.finish()
-		if got := s.w.Item("damaged"); len(got) != len(damaged) {
-			s.violated("10: a damaged record was overwritten with %v", got)
-		}
-		s.report(t, seed)
+		s.closeAll()
+		s.end(t)
 	})
+}
+
+// mend ends the faults after the given time, and waits for the workers and for delayed
+// requests.
+func (s *run) mend(after time.Duration, workers *sync.WaitGroup) {
+	time.Sleep(after)
+	close(s.quit)
+	workers.Wait()
+	time.Sleep(6 * time.Second)
+}
+
+// closeAll closes every client of the run.
+func (s *run) closeAll() {
+	for _, c := range s.all {
+		_ = c.client.Close(context.Background())
+	}
+}
+
+// end waits for late duplicates, and checks and reports the run.
+func (s *run) end(t *testing.T) {
+	time.Sleep(20*time.Second + s.plan.net.copies)
+	s.finish()
+	if got := s.w.Item("damaged"); len(got) != len(damaged) {
+		s.violated("10: a damaged record was overwritten with %v", got)
+	}
+	s.report(t, s.seed)
 }
 
 // report prints the violations, and how to run the seed again.

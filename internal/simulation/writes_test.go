@@ -1,10 +1,8 @@
 package simulation
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -178,18 +176,11 @@ func (c *checker) doubted(key string) {
 // failed reports whether a condition failed. In a transaction this is the condition of the
 // item at index.
 func failed(res *http.Response, index int) bool {
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		return false
-	}
-	res.Body = io.NopCloser(bytes.NewReader(body))
 	var out struct {
 		Type                string `json:"__type"`
 		CancellationReasons []struct{ Code string }
 	}
-	if json.Unmarshal(body, &out) != nil {
-		return false
-	}
+	_ = json.Unmarshal(bodyOf(res), &out)
 	if index < len(out.CancellationReasons) {
 		return out.CancellationReasons[index].Code == "ConditionalCheckFailed"
 	}

@@ -3,7 +3,6 @@ package acquire_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -112,46 +111,6 @@ func TestAcquireAllTimeoutErrorNamesHolderInSameClient(t *testing.T) {
 			t.Errorf("gave up with %v", err)
 		}
 		w.Release(lock)
-	})
-}
-
-func TestGoroutinesWithOverlappingKeysNeverHoldSameKey(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		inside := map[string]int{}
-		var mu sync.Mutex
-		var wg sync.WaitGroup
-		for i, keys := range [][]string{{"a", "b"}, {"b", "a"}, {"c", "b"}, {"a", "c"}, {"b"}, {"a"}} {
-			wg.Go(func() {
-				for range 5 {
-					g, err := c.AcquireAll(t.Context(), leasehold.Keys(keys...))
-					if err != nil {
-						t.Error(i, err)
-						return
-					}
-					mu.Lock()
-					for _, key := range keys {
-						if inside[key]++; inside[key] > 1 {
-							t.Errorf("two hold %s", key)
-						}
-					}
-					mu.Unlock()
-					time.Sleep(10 * time.Millisecond)
-					mu.Lock()
-					for _, key := range keys {
-						inside[key]--
-					}
-					mu.Unlock()
-					if err := g.Release(t.Context()); err != nil {
-						t.Error(i, err)
-					}
-				}
-			})
-		}
-		wg.Wait()
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
 	})
 }
 

@@ -49,87 +49,123 @@ func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
 	}
 }
 
-func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		err    error
-		outage bool
-	}{
-		{"server error", response(500, &types.InternalServerError{}), true},
-		{"service unavailable", response(503, &smithy.GenericAPIError{Code: "ServiceUnavailable"}), true},
-		{"a wrapper's server error, without a response", &types.InternalServerError{}, true},
-		{"throttling", response(400, &smithy.GenericAPIError{Code: "ThrottlingException"}), true},
-		{"conflict with a transaction", response(400, &types.TransactionConflictException{}), false},
-		{"a proxy's page", response(403, &smithy.GenericAPIError{Code: "UnknownError"}), false},
-		{"failed condition", response(400, &types.ConditionalCheckFailedException{}), false},
-		{"deadline", context.DeadlineExceeded, false},
-		{"success", nil, false},
-	} {
-		if got := Classify(tc.err).Outage; got != tc.outage {
+// operation and provider return errors of requests that were not answered, the latter because
+// the provider of the credentials has failed.
+func operation(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }
+func provider(err error) error  { return operation(fmt.Errorf("get identity: %w", err)) }
+func api(code string) error     { return &smithy.GenericAPIError{Code: code} }
+
+// mark is what an error says besides its cause.
+type mark int
+
+const (
+	outage   mark = 1 << iota // DynamoDB says that it is unavailable
+	accepted                  // DynamoDB has accepted the credentials
+)
+
+// results are the errors of requests, and what each of them means.
+var results = []struct {
+	name   string
+	err    error
+	effect Effect
+	cause  Cause
+	is     mark
+}{
+	{"success", nil, Applied, None, accepted},
+	{"failed condition", response(400, &types.ConditionalCheckFailedException{}), NotApplied, ConditionFailed, accepted},
+	{"provisioned throughput", response(400, &types.ProvisionedThroughputExceededException{}), NotApplied, Busy, outage | accepted},
+	{"throttling", response(400, api("ThrottlingException")), NotApplied, Busy, outage | accepted},
+	{"request limit", response(400, &types.RequestLimitExceeded{}), NotApplied, Busy, outage | accepted},
+	{"conflict with a transaction", response(400, &types.TransactionConflictException{}), NotApplied, Busy, accepted},
+	{"validation", response(400, api("ValidationException")), NotApplied, Refused, accepted},
+	{"access denied", response(400, api("AccessDeniedException")), NotApplied, Refused, 0},
+	{"no such table", response(400, &types.ResourceNotFoundException{}), NotApplied, Refused, accepted},
+	{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Unidentified, 0},
+	{"unknown credentials", response(400, api("UnrecognizedClientException")), NotApplied, Unidentified, 0},
+	{"an incomplete signature", response(400, api("IncompleteSignatureException")), NotApplied, Unidentified, 0},
+	{"no signature", response(400, api("MissingAuthenticationTokenException")), NotApplied, Unidentified, 0},
+	{"an unknown key id", response(400, api("InvalidClientTokenId")), NotApplied, Unidentified, 0},
+	{"a signature of a wrong time, now that the SDK knows the right one", wrongTimeError{response(400, api("InvalidSignatureException"))}, NotApplied, Unreachable, 0},
+	{"a server error that a wrapper around the SDK calls retryable", wrongTimeError{response(500, api("InternalServerError"))}, Unknown, Unreachable, outage},
+	{"a wrong secret", response(400, api("InvalidSignatureException")), NotApplied, Unidentified, 0},
+	{"no credentials", provider(errors.New("none")), NotApplied, Unidentified, 0},
+	{"no way to authenticate", operation(fmt.Errorf("resolve auth scheme: %w", errors.New("none"))), NotApplied, Refused, 0},
+	{"no endpoint", operation(fmt.Errorf("failed to resolve service endpoint, %w", errors.New("none"))), NotApplied, Refused, 0},
+	{"a request that cannot be built", operation(&smithy.SerializationError{Err: errors.New("bad input")}), NotApplied, Refused, 0},
+	{"a request that cannot be signed", operation(&v4.SigningError{Err: errors.New("no key")}), NotApplied, Unidentified, 0},
+	{"a request that the SDK cannot sign", operation(fmt.Errorf("sign request: %w", errors.New("no key"))), NotApplied, Unidentified, 0},
+	{"a provider whose server refuses", provider(response(403, api("AccessDenied"))), NotApplied, Unidentified, 0},
+	{"a provider whose server fails", provider(response(500, api("InternalFailure"))), NotApplied, Unreachable, 0},
+	{"a container's agent that fails", provider(agentError{503}), NotApplied, Unreachable, 0},
+	{"a container's agent that refuses", provider(agentError{404}), NotApplied, Unidentified, 0},
+	{"a provider that is throttled", provider(response(400, api("Throttling"))), NotApplied, Unidentified, 0},
+	{"a provider that is not reached", provider(&smithyhttp.RequestSendError{Err: errors.New("reset")}), NotApplied, Unreachable, 0},
+	{"none, down to the machine's service, which is not there", operation(fmt.Errorf("get identity: no EC2 IMDS role found: %w", &smithyhttp.RequestSendError{Err: errors.New("no route")})), NotApplied, Unidentified, 0},
+	{"a wrapper's refusal, without a response", &types.ResourceNotFoundException{}, NotApplied, Refused, accepted},
+	{"conflict with another region", response(400, &types.ReplicatedWriteConflictException{}), NotApplied, Busy, accepted},
+	{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable, outage},
+	{"service unavailable", response(503, api("ServiceUnavailable")), Unknown, Unreachable, outage},
+	{"a proxy's page", response(403, api("UnknownError")), Unknown, Unreachable, 0},
+	{"connection reset", operation(&smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: errors.New("reset")}}), Unknown, Unreachable, 0},
+	{"a provider that hung", provider(context.DeadlineExceeded), NotApplied, Unreachable, 0},
+	{"deadline", operation(&smithyhttp.RequestSendError{Err: context.DeadlineExceeded}), Unknown, Unreachable, 0},
+	{"cancelled", operation(&smithy.CanceledError{Err: context.Canceled}), Unknown, Unreachable, 0},
+	{"unreadable reply", operation(&smithy.DeserializationError{Err: errors.New("EOF")}), Unknown, Unreachable, 0},
+	{"a wrapper's own error", errors.New("dax: node is gone"), Unknown, Unreachable, 0},
+	{"cancelled transaction", response(400, &types.TransactionCanceledException{}), NotApplied, Refused, accepted},
+	{"a wrapper's server error, without a response", &types.InternalServerError{}, Unknown, Unreachable, outage},
+	{"no answer", context.DeadlineExceeded, Unknown, Unreachable, 0},
+}
+
+func TestClassifyDeterminesCauseOfEachError(t *testing.T) {
+	for _, tc := range results {
+		if got := Classify(tc.err); got.Effect != tc.effect || got.Cause != tc.cause {
+			t.Errorf("%s: effect %v cause %v, want %v %v", tc.name, got.Effect, got.Cause, tc.effect, tc.cause)
+		}
+	}
+	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
+	if got := Classify(response(400, &types.ConditionalCheckFailedException{Item: old})); got.Old == nil {
+		t.Error("the old item of a failed condition is lost")
+	}
+}
+
+// areMarked checks that a predicate is true for the marked results, and for no others.
+func areMarked(t *testing.T, is mark, got func(error) bool) {
+	t.Helper()
+	for _, tc := range results {
+		if got := got(tc.err); got != (tc.is&is != 0) {
 			t.Errorf("%s: %v", tc.name, got)
 		}
 	}
 }
 
-func TestClassifyDeterminesCauseOfEachError(t *testing.T) {
-	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
-	api := func(code string) error { return &smithy.GenericAPIError{Code: code} }
-	operation := func(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }
+func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
+	areMarked(t, outage, func(err error) bool { return Classify(err).Outage })
+}
+
+func TestAcceptedReportsWhetherCredentialsWereAccepted(t *testing.T) {
+	areMarked(t, accepted, Accepted)
+}
+
+func TestClassifyDistinguishesMissingFromUnavailableCredentials(t *testing.T) {
 	for _, tc := range []struct {
-		name   string
-		err    error
-		effect Effect
-		cause  Cause
+		name string
+		err  error
+		want bool
 	}{
-		{"success", nil, Applied, None},
-		{"failed condition", response(400, &types.ConditionalCheckFailedException{Item: old}), NotApplied, ConditionFailed},
-		{"provisioned throughput", response(400, &types.ProvisionedThroughputExceededException{}), NotApplied, Busy},
-		{"throttling", response(400, api("ThrottlingException")), NotApplied, Busy},
-		{"request limit", response(400, &types.RequestLimitExceeded{}), NotApplied, Busy},
-		{"conflict with a transaction", response(400, &types.TransactionConflictException{}), NotApplied, Busy},
-		{"validation", response(400, api("ValidationException")), NotApplied, Refused},
-		{"access denied", response(400, api("AccessDeniedException")), NotApplied, Refused},
-		{"no such table", response(400, &types.ResourceNotFoundException{}), NotApplied, Refused},
-		{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Unidentified},
-		{"unknown credentials", response(400, api("UnrecognizedClientException")), NotApplied, Unidentified},
-		{"an incomplete signature", response(400, api("IncompleteSignatureException")), NotApplied, Unidentified},
-		{"no signature", response(400, api("MissingAuthenticationTokenException")), NotApplied, Unidentified},
-		{"an unknown key id", response(400, api("InvalidClientTokenId")), NotApplied, Unidentified},
-		{"a signature of a wrong time, now that the SDK knows the right one", wrongTimeError{response(400, api("InvalidSignatureException"))}, NotApplied, Unreachable},
-		{"a server error that a wrapper around the SDK calls retryable", wrongTimeError{response(500, api("InternalServerError"))}, Unknown, Unreachable},
-		{"a wrong secret", response(400, api("InvalidSignatureException")), NotApplied, Unidentified},
-		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Unidentified},
-		{"no way to authenticate", operation(fmt.Errorf("resolve auth scheme: %w", errors.New("none"))), NotApplied, Refused},
-		{"no endpoint", operation(fmt.Errorf("failed to resolve service endpoint, %w", errors.New("none"))), NotApplied, Refused},
-		{"a request that cannot be built", operation(&smithy.SerializationError{Err: errors.New("bad input")}), NotApplied, Refused},
-		{"a request that cannot be signed", operation(&v4.SigningError{Err: errors.New("no key")}), NotApplied, Unidentified},
-		{"a request that the SDK cannot sign", operation(fmt.Errorf("sign request: %w", errors.New("no key"))), NotApplied, Unidentified},
-		{"a provider whose server refuses", operation(fmt.Errorf("get identity: %w", response(403, api("AccessDenied")))), NotApplied, Unidentified},
-		{"a provider whose server fails", operation(fmt.Errorf("get identity: %w", response(500, api("InternalFailure")))), NotApplied, Unreachable},
-		{"a container's agent that fails", operation(fmt.Errorf("get identity: %w", agentError{503})), NotApplied, Unreachable},
-		{"a container's agent that refuses", operation(fmt.Errorf("get identity: %w", agentError{404})), NotApplied, Unidentified},
-		{"a provider that is throttled", operation(fmt.Errorf("get identity: %w", response(400, api("Throttling")))), NotApplied, Unidentified},
-		{"a provider that is not reached", operation(fmt.Errorf("get identity: %w", &smithyhttp.RequestSendError{Err: errors.New("reset")})), NotApplied, Unreachable},
-		{"none, down to the machine's service, which is not there", operation(fmt.Errorf("get identity: no EC2 IMDS role found: %w", &smithyhttp.RequestSendError{Err: errors.New("no route")})), NotApplied, Unidentified},
-		{"a wrapper's refusal, without a response", &types.ResourceNotFoundException{}, NotApplied, Refused},
-		{"conflict with another region", response(400, &types.ReplicatedWriteConflictException{}), NotApplied, Busy},
-		{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable},
-		{"service unavailable", response(503, api("ServiceUnavailable")), Unknown, Unreachable},
-		{"a proxy's page", response(403, api("UnknownError")), Unknown, Unreachable},
-		{"connection reset", operation(&smithyhttp.RequestSendError{Err: &net.OpError{Op: "read", Err: errors.New("reset")}}), Unknown, Unreachable},
-		{"a provider that hung", operation(fmt.Errorf("get identity: %w", context.DeadlineExceeded)), NotApplied, Unreachable},
-		{"deadline", operation(&smithyhttp.RequestSendError{Err: context.DeadlineExceeded}), Unknown, Unreachable},
-		{"cancelled", operation(&smithy.CanceledError{Err: context.Canceled}), Unknown, Unreachable},
-		{"unreadable reply", operation(&smithy.DeserializationError{Err: errors.New("EOF")}), Unknown, Unreachable},
-		{"a wrapper's own error", errors.New("dax: node is gone"), Unknown, Unreachable},
+		{"none", provider(errors.New("static credentials are empty")), true},
+		{"none, until a deadline ended the wait", errors.Join(context.DeadlineExceeded, provider(errors.New("static credentials are empty"))), true},
+		{"none, down to the machine's service, which did not answer", provider(fmt.Errorf("no EC2 IMDS role found: %w", context.DeadlineExceeded)), true},
+		{"a provider that refuses", provider(response(403, &smithy.GenericAPIError{Code: "AccessDenied"})), false},
+		{"a provider that is not reached", provider(&smithyhttp.RequestSendError{Err: errors.New("reset")}), false},
+		{"a provider that hung", provider(context.DeadlineExceeded), false},
+		{"a caller who did not wait for the provider", provider(&aws.RequestCanceledError{Err: context.Canceled}), false},
+		{"credentials that cannot be used", &smithy.OperationError{Err: errors.New("sign request: no key")}, false},
+		{"a request that was sent", response(400, &smithy.GenericAPIError{Code: "AccessDeniedException"}), false},
 	} {
-		got := Classify(tc.err)
-		if got.Effect != tc.effect || got.Cause != tc.cause {
-			t.Errorf("%s: effect %v cause %v, want %v %v", tc.name, got.Effect, got.Cause, tc.effect, tc.cause)
+		if NoCredentials(tc.err) != tc.want {
+			t.Errorf("%s: no credentials: %v", tc.name, !tc.want)
 		}
-	}
-	if got := Classify(response(400, &types.ConditionalCheckFailedException{Item: old})); got.Old == nil {
-		t.Error("the old item of a failed condition is lost")
 	}
 }
 
@@ -170,56 +206,3 @@ func (e agentError) ErrorCode() string             { return "" }
 func (e agentError) ErrorMessage() string          { return "" }
 func (e agentError) ErrorFault() smithy.ErrorFault { return smithy.FaultUnknown }
 func (e agentError) HTTPStatusCode() int           { return e.code }
-
-func TestAcceptedReportsWhetherCredentialsWereAccepted(t *testing.T) {
-	api := func(status int, code string) error { return response(status, &smithy.GenericAPIError{Code: code}) }
-	for _, tc := range []struct {
-		name string
-		err  error
-		want bool
-	}{
-		{"success", nil, true},
-		{"failed condition", response(400, &types.ConditionalCheckFailedException{}), true},
-		{"cancelled transaction", response(400, &types.TransactionCanceledException{}), true},
-		{"throttling", api(400, "ThrottlingException"), true},
-		{"no such table", response(400, &types.ResourceNotFoundException{}), true},
-		{"expired credentials", api(400, "ExpiredTokenException"), false},
-		{"unknown credentials", api(400, "UnrecognizedClientException"), false},
-		{"wrong signature", api(400, "InvalidSignatureException"), false},
-		{"access denied", api(400, "AccessDeniedException"), false},
-		{"server error", response(500, &types.InternalServerError{}), false},
-		{"proxy", api(403, "UnknownError"), false},
-		{"no credentials", &smithy.OperationError{Err: errors.New("get identity: none")}, false},
-		{"request that cannot be built", &smithy.OperationError{Err: &smithy.SerializationError{Err: errors.New("bad")}}, false},
-		{"no answer", context.DeadlineExceeded, false},
-	} {
-		if got := Accepted(tc.err); got != tc.want {
-			t.Errorf("%s: %v", tc.name, got)
-		}
-	}
-}
-
-func TestClassifyDistinguishesMissingFromUnavailableCredentials(t *testing.T) {
-	provider := func(err error) error {
-		return &smithy.OperationError{OperationName: "UpdateItem", Err: fmt.Errorf("get identity: %w", err)}
-	}
-	for _, tc := range []struct {
-		name string
-		err  error
-		want bool
-	}{
-		{"none", provider(errors.New("static credentials are empty")), true},
-		{"none, until a deadline ended the wait", errors.Join(context.DeadlineExceeded, provider(errors.New("static credentials are empty"))), true},
-		{"none, down to the machine's service, which did not answer", provider(fmt.Errorf("no EC2 IMDS role found: %w", context.DeadlineExceeded)), true},
-		{"a provider that refuses", provider(response(403, &smithy.GenericAPIError{Code: "AccessDenied"})), false},
-		{"a provider that is not reached", provider(&smithyhttp.RequestSendError{Err: errors.New("reset")}), false},
-		{"a provider that hung", provider(context.DeadlineExceeded), false},
-		{"a caller who did not wait for the provider", provider(&aws.RequestCanceledError{Err: context.Canceled}), false},
-		{"credentials that cannot be used", &smithy.OperationError{Err: errors.New("sign request: no key")}, false},
-		{"a request that was sent", response(400, &smithy.GenericAPIError{Code: "AccessDeniedException"}), false},
-	} {
-		if NoCredentials(tc.err) != tc.want {
-			t.Errorf("%s: no credentials: %v", tc.name, !tc.want)
-		}
-	}
-}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"maps"
 	"math/big"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -199,20 +197,8 @@ func names(t *testing.T, err error) {
 // goldenItems are the records of peers, with the numbers of the layouts that read them.
 func goldenItems(f *testing.F) map[int][]string {
 	f.Helper()
-	paths, err := filepath.Glob("testdata/golden/*/*.json")
-	if err != nil || len(paths) == 0 {
-		f.Fatalf("no golden records: %v", err)
-	}
 	items := map[int][]string{}
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		g := golden{folder: filepath.Base(filepath.Dir(path))}
-		if err := json.Unmarshal(b, &g); err != nil {
-			f.Fatal(err)
-		}
+	for _, g := range goldenFiles(f) {
 		for n, l := range fuzzedLayouts {
 			for _, item := range g.Items {
 				if l.Name() == g.folder || l.Name() == "native" && (g.folder == "awslabs" || g.folder == "dynamolock") {

@@ -44,13 +44,14 @@ type goldenRecord struct {
 	stored protocol.Item // nil if the peer stored none
 }
 
-// onEachGolden runs a test for every item in every layout that reads it.
-func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
+// goldenFiles returns the golden files by their paths.
+func goldenFiles(t testing.TB) map[string]golden {
+	t.Helper()
 	paths, err := filepath.Glob("testdata/golden/*/*.json")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no golden records: %v", err)
 	}
-	folders := map[string]bool{}
+	files := map[string]golden{}
 	for _, path := range paths {
 		b, err := os.ReadFile(path)
 		if err != nil {
@@ -60,6 +61,15 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 		if err := json.Unmarshal(b, &g); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
+		files[path] = g
+	}
+	return files
+}
+
+// onEachGolden runs a test for every item in every layout that reads it.
+func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
+	folders := map[string]bool{}
+	for path, g := range goldenFiles(t) {
 		folders[g.folder] = true
 		if (g.State == absent) != (len(g.Items) == 0) {
 			t.Errorf("%s: %d items, but the state is %s", path, len(g.Items), g.State)

@@ -33,64 +33,73 @@ func waitsCalmly(w *lab.World, c *leasehold.Client, wire *lab.Wire) error {
 	return err
 }
 
+type item = map[string]types.AttributeValue
+
+// merged returns an item with the attributes of several; the last one that has an attribute
+// counts.
+func merged(items ...item) item {
+	all := item{}
+	for _, one := range items {
+		maps.Copy(all, one)
+	}
+	return all
+}
+
+const (
+	malloryID = "abcdefghijklmnopqrstuvwxyz"
+	malloryAt = "leasehold/session/" + malloryID // key of the row of mallory's shared lease
+)
+
+var (
+	javas       = item{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("1"), "recordVersionNumber": lab.Str("v")}
+	underShared = item{"session": lab.Str(malloryID), "leaseDuration": lab.Str("3600000")}
+	ofShared    = item{"key": lab.Str(malloryAt), "kind": lab.Str("session")}
+)
+
+// mallorys returns a new grant as leasehold writes it, but for its lease of a blink, and
+// with some other attributes.
+func mallorys(more ...item) item {
+	v := lab.Str(protocol.NewVersion())
+	grant := item{"ownerName": lab.Str("mallory/" + malloryID), "grantId": v, "recordVersionNumber": v, "fencingToken": lab.Num("1")}
+	return merged(javas, grant, merged(more...))
+}
+
 // A client that may write a key can store anything in the key's record. Whatever the record
 // contains, the key's waiters must pause between their reads.
 func TestWaiterReadsAtMostEvery25msForEveryRecord(t *testing.T) {
-	base := func(more map[string]types.AttributeValue) map[string]types.AttributeValue {
-		item := map[string]types.AttributeValue{
-			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("1"), "recordVersionNumber": lab.Str("v"),
-		}
-		maps.Copy(item, more)
-		return item
-	}
-	ours := "mallory/abcdefghijklmnopqrstuvwxyz"
-	records := map[string]map[string]types.AttributeValue{
-		"a token that is no number":      base(map[string]types.AttributeValue{"fencingToken": lab.Str("1")}),
-		"a token out of range":           base(map[string]types.AttributeValue{"fencingToken": lab.Num("1e30")}),
-		"a token below zero":             base(map[string]types.AttributeValue{"fencingToken": lab.Num("-1")}),
-		"a token that is a fraction":     base(map[string]types.AttributeValue{"fencingToken": lab.Num("1.5")}),
-		"a last token":                   base(map[string]types.AttributeValue{"fencingToken": lab.Num("9007199254740990")}),
-		"a grant id of another type":     base(map[string]types.AttributeValue{"grantId": lab.Num("1")}),
-		"a kind":                         base(map[string]types.AttributeValue{"kind": lab.Str("rw")}),
-		"an odd release mark":            base(map[string]types.AttributeValue{"isReleased": lab.Num("1")}),
-		"an odd release mark, a string":  base(map[string]types.AttributeValue{"isReleased": lab.Str("0")}),
-		"no lease":                       base(map[string]types.AttributeValue{"leaseDuration": lab.Str("-1")}),
-		"a session that is not there":    base(map[string]types.AttributeValue{"ownerName": lab.Str(ours), "grantId": lab.Str(protocol.NewVersion()), "recordVersionNumber": lab.Str(protocol.NewVersion()), "fencingToken": lab.Num("1"), "session": lab.Str("abcdefghijklmnopqrstuvwxyz")}),
-		"ours with the lease of a blink": base(map[string]types.AttributeValue{"ownerName": lab.Str(ours), "grantId": lab.Str(protocol.NewVersion()), "recordVersionNumber": lab.Str(protocol.NewVersion()), "fencingToken": lab.Num("1")}),
-	}
-	for name, item := range records {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				w.Put(item)
-				waitsCalmly(w, c, wire)
-			})
-		})
-	}
-	id := "abcdefghijklmnopqrstuvwxyz"
-	for name, moving := range map[string]func() map[string]types.AttributeValue{
-		"a version that changes with every request": func() map[string]types.AttributeValue {
-			return base(map[string]types.AttributeValue{"recordVersionNumber": lab.Str(protocol.NewVersion())})
-		},
-		"a grant that changes with every request": func() map[string]types.AttributeValue {
-			v := lab.Str(protocol.NewVersion())
-			return base(map[string]types.AttributeValue{"ownerName": lab.Str(ours), "recordVersionNumber": v, "grantId": v, "fencingToken": lab.Num("1")})
-		},
-		"a session whose version changes with every request": func() map[string]types.AttributeValue {
-			v := lab.Str(protocol.NewVersion())
-			return base(map[string]types.AttributeValue{
-				"key": lab.Str("leasehold/session/" + id), "kind": lab.Str("session"), "ownerName": lab.Str("mallory/" + id),
-				"recordVersionNumber": v, "grantId": v, "fencingToken": lab.Num("1"),
-			})
-		},
+	for name, odd := range map[string]item{
+		"a token that is no number":      {"fencingToken": lab.Str("1")},
+		"a token out of range":           {"fencingToken": lab.Num("1e30")},
+		"a token below zero":             {"fencingToken": lab.Num("-1")},
+		"a token that is a fraction":     {"fencingToken": lab.Num("1.5")},
+		"a last token":                   {"fencingToken": lab.Num("9007199254740990")},
+		"a grant id of another type":     {"grantId": lab.Num("1")},
+		"a kind":                         {"kind": lab.Str("rw")},
+		"an odd release mark":            {"isReleased": lab.Num("1")},
+		"an odd release mark, a string":  {"isReleased": lab.Str("0")},
+		"no lease":                       {"leaseDuration": lab.Str("-1")},
+		"a session that is not there":    mallorys(item{"session": lab.Str(malloryID)}),
+		"ours with the lease of a blink": mallorys(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Client(lab.Config())
-				w.Put(base(map[string]types.AttributeValue{
-					"ownerName": lab.Str("mallory/" + id), "grantId": lab.Str(protocol.NewVersion()), "recordVersionNumber": lab.Str(protocol.NewVersion()),
-					"fencingToken": lab.Num("1"), "session": lab.Str(id), "leaseDuration": lab.Str("3600000"),
-				}))
+				w.Put(merged(javas, odd))
+				waitsCalmly(w, c, wire)
+			})
+		})
+	}
+	for name, moving := range map[string]func() item{
+		"a version that changes with every request": func() item {
+			return merged(javas, item{"recordVersionNumber": lab.Str(protocol.NewVersion())})
+		},
+		"a grant that changes with every request":            func() item { return mallorys() },
+		"a session whose version changes with every request": func() item { return mallorys(ofShared) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				w.Put(mallorys(underShared))
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					w.Put(moving())
 					return r.Send()
@@ -106,9 +115,7 @@ func TestWaiterReadsAtMostEvery25msForEveryRecord(t *testing.T) {
 // A client that may write the rows of shared leases can end each of these leases, and can
 // keep a dead one alive. The content of such a row has no other effect.
 func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
-	id := "abcdefghijklmnopqrstuvwxyz"
-	mallory := lab.Str("mallory/" + id)
-	for name, forged := range map[string]map[string]types.AttributeValue{
+	for name, forged := range map[string]item{
 		"a lease without end":           {"leaseDuration": lab.Str("9223372036854775807")},
 		"a lease of nothing":            {"leaseDuration": lab.Str("0")},
 		"a lease below zero":            {"leaseDuration": lab.Str("-9223372036854775808")},
@@ -116,23 +123,15 @@ func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 		"a lease of another type":       {"leaseDuration": lab.Num("20000")},
 		"another's":                     {"ownerName": lab.Str("bob/" + protocol.NewVersion())},
 		"a lock":                        {"kind": nil},
-		"a row that is under itself":    {"session": lab.Str(id)},
+		"a row that is under itself":    {"session": lab.Str(malloryID)},
 		"words of no kind":              {"brokenGrants": lab.Str("all")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Client(lab.Config())
-				v := lab.Str(protocol.NewVersion())
-				w.Put(map[string]types.AttributeValue{
-					"key": lab.Str("job"), "ownerName": mallory, "grantId": v, "recordVersionNumber": v,
-					"fencingToken": lab.Num("1"), "session": lab.Str(id), "leaseDuration": lab.Str("3600000"),
-				})
-				row := "leasehold/session/" + id
-				w.Put(map[string]types.AttributeValue{
-					"key": lab.Str(row), "kind": lab.Str("session"), "ownerName": mallory, "grantId": v, "recordVersionNumber": v,
-					"fencingToken": lab.Num("1"), "leaseDuration": lab.Str("20000"),
-				})
-				w.Update(row, forged)
+				w.Put(mallorys(underShared))
+				w.Put(mallorys(ofShared, item{"leaseDuration": lab.Str("20000")}))
+				w.Update(malloryAt, forged)
 				waitsCalmly(w, c, wire)
 			})
 		})

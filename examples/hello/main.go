@@ -31,7 +31,7 @@ func main() {
 		log.Fatal(err)
 	}
 	err = locks.Do(ctx, "nightly-report", func(ctx context.Context, lock *leasehold.Lock) error {
-		fmt.Println("working on", lock.Key()) // no other process does; ctx ends if the lock is lost
+		fmt.Println("working on", lock.Key()) // as the only process; ctx ends if the lock is lost
 		return ctx.Err()
 	})
 	if err := errors.Join(err, locks.Close(ctx)); err != nil {

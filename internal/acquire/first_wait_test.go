@@ -191,7 +191,7 @@ func TestWaiterWithPassedTurnStillLetsOtherProcessesAcquire(t *testing.T) {
 		lab.Elapse(500 * time.Millisecond)
 		w.Release(b)
 		began := time.Now()
-		b = <-first // the first call had the turn of a, and passes it on
+		b = <-first // the first call had the turn for key a, and passes that turn on
 		if b.Key().Partition != "b" {
 			t.Errorf("%v granted", b.Key())
 		}

@@ -269,8 +269,7 @@ func flagSuggestion(cmd *cobra.Command, name string) string {
 	return arguments.Suggestion(flags, "--"+name)
 }
 
-// These are the template of the command help, for cobra, and the texts of the help's
-// topics.
+// The template is the form of every command's help; the others are the texts of help topics.
 var (
 	//go:embed topics/help.tmpl
 	helpTemplate string

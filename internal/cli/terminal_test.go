@@ -326,7 +326,7 @@ func TestForgetKeepsKeyAcquiredDuringConfirmationOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestForgetAsksForConfirmationOnTerminalOnAnyTable(t *testing.T) {
+func TestForgetAtTerminalAsksForConfirmationOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {

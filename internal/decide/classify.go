@@ -296,8 +296,8 @@ var codes = map[string]meaning{
 	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for an answer without an error code
 }
 
-// Advice returns text for error messages: the problem of an answered request, and its
-// remedy. It returns "" if the text of the answer needs no addition.
+// Advice returns text for error messages about a request that DynamoDB has refused: what is
+// wrong, and what to do. It returns "" if DynamoDB's own text says enough.
 func Advice(err error) string {
 	switch api, ok := as[smithy.APIError](err); {
 	case Throttled(err):

@@ -40,8 +40,8 @@ func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	return c.innermost(ctx, func(h *Lock) bool { return h.key == key })
 }
 
-// Above returns a lock that ctx belongs to, that is one of several acquired in sorted
-// order, and whose key comes after the given key in that order. It returns nil if no such
+// Above returns a lock that ctx belongs to and that was acquired with others in sorted
+// order. In that order, its key comes after the given one. Above returns nil if no such
 // lock is still held.
 func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 	return c.innermost(ctx, func(h *Lock) bool { return h.want.InOrder && h.key.Compare(key) > 0 })

@@ -244,7 +244,7 @@ func TestLockGrantedUnderEndedSessionIsReportedLostAtOnce(t *testing.T) {
 		c, wire := w.Client(cfg)
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
-		w.Delete(w.Sessions()[0]) // the session's next renewal comes before the grant's reply
+		w.Delete(w.Sessions()[0]) // the session's next renewal will not find it, and is answered before the grant is
 		warned := make(chan struct{}, 1)
 		// The test calls no method of the lock, as that would check the session.
 		w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))

@@ -143,7 +143,7 @@ func TestLockIsLostIfSessionEndsDuringGrant(t *testing.T) {
 		c, wire := w.Client(cfg)
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
-		w.Delete(w.Sessions()[0]) // the session's next renewal comes before the grant's reply
+		w.Delete(w.Sessions()[0]) // the session's next renewal will not find it, and is answered before the grant is
 		lock := w.Acquire(c, "job")
 		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("believed in under a session that is gone: %v", err)

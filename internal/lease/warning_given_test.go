@@ -45,7 +45,7 @@ func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // a fault 
 	})
 }
 
-func TestImmediateExpiryWarningMayUseLock(t *testing.T) {
+func TestExpiryWarningGivenAtOnceMayUseLock(t *testing.T) {
 	slow := func(r *lab.Request) (*http.Response, error) {
 		if r.Grants() || r.Renews() {
 			return lab.Slow(2900 * time.Millisecond)(r)

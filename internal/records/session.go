@@ -96,7 +96,7 @@ func (p sessions) Decode(item protocol.Item) (protocol.Record, error) {
 	r.BrokenGrants = make(map[string]string, len(told.Value))
 	for word, v := range told.Value {
 		grant, _ := v.(*types.AttributeValueMemberS)
-		if grant == nil { // written by hand: the notice names no grant
+		if grant == nil { // whoever wrote the notice by hand has named no grant in it
 			grant = &types.AttributeValueMemberS{}
 		}
 		r.BrokenGrants[word] = grant.Value

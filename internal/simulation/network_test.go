@@ -93,7 +93,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// changed returns a reply after change has replaced its body.
+// changed replaces the body of a reply by what the function change makes of it.
 func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	body := change(bodyOf(res))
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))

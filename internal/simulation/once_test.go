@@ -36,7 +36,7 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 
 // Clients are closed while their other goroutines do work once. Close releases their locks.
 // A later call of Release returns whether the mark is stored.
-func TestSimulationOfClientCloseDuringWorkDoneOnce(t *testing.T) {
+func TestSimulationOfClientsClosedDuringOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
 

@@ -22,7 +22,7 @@ const wallSkew = 300 * time.Millisecond
 // simulations. No client trusts its lock beyond the expiry less the declared skew, and no
 // two clients trust it at the same time. Free locks and the locks of dead holders are
 // granted in time.
-func TestSimulationOfLayoutsWithExpiry(t *testing.T) {
+func TestSimulationOfLayoutsThatStoreExpiry(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
 

@@ -296,7 +296,7 @@ func TestWaiterCommandAndPageAgreeWhetherHolderIsDead(t *testing.T) {
 	}
 }
 
-func TestWaiterCommandAndPageAgreeOnHolderWithMaxSkew(t *testing.T) {
+func TestWaiterAndPageAgreeOnHolderUnderMaxSkew(t *testing.T) {
 	const lease, skew = 20 * time.Second, 3 * time.Second
 	nothing := func() {}
 	for name, course := range map[string]struct {

@@ -82,7 +82,7 @@ func (p *parser) expect(symbol string) {
 	}
 }
 
-// atWord reports whether the current token is the keyword, in any case.
+// atWord reports whether the current token is the keyword, in upper or lower case.
 func (p *parser) atWord(keyword string) bool {
 	return p.token.kind == tokenName && strings.EqualFold(p.token.text, keyword)
 }

@@ -48,6 +48,26 @@ func LoseReply(r *Request) (*http.Response, error) {
 	return nil, ErrReset
 }
 
+// Unheard applies the write and never answers.
+func Unheard(r *Request) (*http.Response, error) {
+	_, _ = r.Send()
+	return Cut(r)
+}
+
+// Drop breaks the connection before the request has arrived.
+func Drop(*Request) (*http.Response, error) { return nil, ErrReset }
+
+// On returns a fault that applies the given fault to every request that satisfies the
+// predicate fits. It passes all other requests on.
+func On(fits func(Call) bool, fault Fault) Fault {
+	return func(r *Request) (*http.Response, error) {
+		if fits(r.Call) {
+			return fault(r)
+		}
+		return r.Send()
+	}
+}
+
 // Once returns a fault that applies the given fault to the first request that satisfies the
 // predicate fits. It passes all other requests on.
 func Once(fits func(Call) bool, fault Fault) Fault {
@@ -110,6 +130,14 @@ func Late(d time.Duration, fault Fault) Fault {
 	}
 }
 
+// Slowly returns a fault that delivers the request after d, while its sender waits.
+func Slowly(d time.Duration) Fault {
+	return func(r *Request) (*http.Response, error) {
+		time.Sleep(d)
+		return r.Send()
+	}
+}
+
 // Delayed returns a fault that breaks the connection at once. It delivers the request after
 // d, when its sender no longer waits for an answer.
 func Delayed(d time.Duration) Fault {
@@ -125,12 +153,7 @@ func Delayed(d time.Duration) Fault {
 // Respond returns a fault that answers, in DynamoDB's place, every request that satisfies
 // the predicate fits.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
-	return func(r *Request) (*http.Response, error) {
-		if fits(r.Call) {
-			return res(), nil
-		}
-		return r.Send()
-	}
+	return On(fits, Answer(res))
 }
 
 // Answer returns a fault that answers every request in DynamoDB's place.
@@ -138,12 +161,17 @@ func Answer(res func() *http.Response) Fault {
 	return func(*Request) (*http.Response, error) { return res(), nil }
 }
 
+// Refused returns a fault that refuses every request with an error code of DynamoDB.
+func Refused(code string) Fault {
+	return Answer(func() *http.Response { return Refusal(400, code) })
+}
+
 // Out answers every request as DynamoDB does in an outage.
 func Out(*Request) (*http.Response, error) { return Refusal(503, "ServiceUnavailable"), nil }
 
 // Throttled refuses every request as throttled.
-func Throttled(*Request) (*http.Response, error) {
-	return Refusal(400, "ProvisionedThroughputExceededException"), nil
+func Throttled(r *Request) (*http.Response, error) {
+	return Refused("ProvisionedThroughputExceededException")(r)
 }
 
 // ShowNothing removes the old item from a refusal, like an engine without

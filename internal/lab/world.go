@@ -72,14 +72,6 @@ func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	})
 }
 
-// Each runs a test for each of cases as InBubble does, in a subtest of the case's name.
-func Each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *World, c C)) {
-	t.Helper()
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) { InBubble(t, func(t *testing.T, w *World) { test(t, w, c) }) })
-	}
-}
-
 // InLayout does what InBubble does, with a lock table in the given layout and a config for
 // that table.
 func InLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *World, cfg leasehold.Config)) {

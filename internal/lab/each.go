@@ -1,0 +1,106 @@
+package lab
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Each runs a test once for each case, as a subtest with the name of the case. It runs each
+// as InBubble does.
+func Each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *World, c C)) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			InBubble(t, func(t *testing.T, w *World) { test(t, w, c) })
+		})
+	}
+}
+
+// Leases returns, as cases for Each, a Config of clients whose locks have a lease each, and
+// one of clients whose locks share a lease.
+func Leases() map[string]leasehold.Config {
+	return map[string]leasehold.Config{"a lease each": Config(), "a shared lease": SharedConfig()}
+}
+
+// Go starts a goroutine that calls fn, and waits until the goroutine is blocked or has
+// ended. It returns a channel that receives the error of fn.
+func Go(fn func() error) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- fn() }()
+	synctest.Wait()
+	return ended
+}
+
+// Within returns a context that ends after d, or with the test.
+func (w *World) Within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(w.T.Context(), d)
+	w.T.Cleanup(cancel)
+	return ctx
+}
+
+// Ended returns a context that has been cancelled.
+func (w *World) Ended() context.Context {
+	ctx, cancel := context.WithCancel(w.T.Context())
+	cancel()
+	return ctx
+}
+
+// Holding returns a client that holds the key job, its wire, and the lock.
+func (w *World) Holding(cfg leasehold.Config, opts ...leasehold.AcquireOption) (*leasehold.Client, *Wire, *leasehold.Lock) {
+	w.T.Helper()
+	c, wire := w.Client(cfg)
+	return c, wire, w.Acquire(c, "job", opts...)
+}
+
+// Resume resumes a grant for the test.
+func (w *World) Resume(c *leasehold.Client, g leasehold.Grant, opts ...leasehold.RenewOption) *leasehold.Lock {
+	w.T.Helper()
+	lock, err := c.Resume(w.T.Context(), g, opts...)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return lock
+}
+
+// Break breaks the grant of a lock for the test.
+func (w *World) Break(c *leasehold.Client, lock *leasehold.Lock, reason string) {
+	w.T.Helper()
+	if err := c.Break(w.T.Context(), lock.Record(), leasehold.BreakOptions{Reason: reason}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// WantSilence lets time pass, and fails the test if the wire sends a request meanwhile.
+func (w *World) WantSilence(wire *Wire, during time.Duration) {
+	w.T.Helper()
+	wire.Sent()
+	Elapse(during)
+	if sent := wire.Sent(); len(sent) > 0 {
+		w.T.Errorf("%d requests in %v that should be silent: %v", len(sent), during, Ops(sent))
+	}
+}
+
+// Events makes the client of a config collect the events of the given kinds, or all. It returns a
+// function that returns the events so far.
+func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leasehold.Event {
+	var mu sync.Mutex
+	var events []leasehold.Event
+	cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+		if len(kinds) == 0 || slices.Contains(kinds, e.Kind) {
+			mu.Lock()
+			defer mu.Unlock()
+			events = append(events, e)
+		}
+	}
+	return func() []leasehold.Event {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(events)
+	}
+}

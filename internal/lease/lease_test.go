@@ -72,7 +72,17 @@ func newWorld(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-// manual is an argument for newWorld: the lease is then renewed only by calls of renew.
+// inWorld runs a test in a bubble with a world, and ends the lease after it.
+func inWorld(t *testing.T, change func(*Leases, *Terms), test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(change)
+		defer func() { w.end() }() // a test may have replaced the lease
+		test(t, w)
+	})
+}
+
+// manual is an argument for newWorld and inWorld: the lease is then renewed only by calls of renew.
 func manual(_ *Leases, t *Terms) { t.Manual = true }
 
 func (w *world) now() decide.Instant {
@@ -198,8 +208,7 @@ func (w *world) lostBy(t *testing.T, want Reason) {
 }
 
 func TestTrustEndsBeforeLeaseAndIsReportedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
 		if err := w.lease.Ended(); err != nil {
 			t.Fatalf("ended an instant too early: %v", err)
@@ -213,9 +222,7 @@ func TestTrustEndsBeforeLeaseAndIsReportedOnce(t *testing.T) {
 }
 
 func TestLeaseThatIsRenewedDoesNotEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(nil)
-		defer w.end()
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Hour)
 		if err := w.lease.Ended(); err != nil || w.renewals() < 700 {
 			t.Errorf("%v after %d renewals", err, w.renewals())
@@ -224,9 +231,7 @@ func TestLeaseThatIsRenewedDoesNotEnd(t *testing.T) {
 }
 
 func TestTrustCountsFromWhenRenewalIsSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		defer w.end()
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(10 * time.Second)
 		sent := w.now()
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
@@ -246,8 +251,7 @@ func TestTrustCountsFromWhenRenewalIsSent(t *testing.T) {
 }
 
 func TestFirstReadAfterSuspendShowsLoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.suspend(18 * time.Second) // no timer fires, as the clock of timers stands still during a suspend
 		if err := w.lease.Ended(); err == nil {
 			t.Error("trusted by the clock that stands still")
@@ -257,8 +261,7 @@ func TestFirstReadAfterSuspendShowsLoss(t *testing.T) {
 }
 
 func TestReadAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		if err := w.lease.Ended(); err != nil {
 			t.Fatal(err)
@@ -270,8 +273,7 @@ func TestReadAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
 }
 
 func TestTrustEndsByWhicheverClockIsAhead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		if got := w.lease.Remaining(); got != 8*time.Second {
 			t.Errorf("%v remain", got)
@@ -280,13 +282,11 @@ func TestTrustEndsByWhicheverClockIsAhead(t *testing.T) {
 		if got := w.lease.Remaining(); got != 18*time.Second {
 			t.Errorf("%v remain", got)
 		}
-		w.end()
 	})
 }
 
 func TestTrustNeverRevives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(17 * time.Second)
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
 			w.suspend(2 * time.Second) // trust ends while the request is in flight
@@ -306,8 +306,7 @@ func TestTrustNeverRevives(t *testing.T) {
 }
 
 func TestRenewalIsNotSentOnceTrustHasEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(time.Hour)
 		if err := w.renew(Changes{}); err == nil || w.requests() != 0 {
 			t.Errorf("%v after %d requests", err, w.requests())
@@ -318,8 +317,7 @@ func TestRenewalIsNotSentOnceTrustHasEnded(t *testing.T) {
 func TestRenewalInFlightWithShorterLeaseShortensTrust(t *testing.T) {
 	for name, f := range map[string]fate{"without an answer": dropped, "refused, which another copy may not be": refused} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(manual)
+			inWorld(t, manual, func(t *testing.T, w *world) {
 				w.will(f)
 				_ = w.renew(Changes{Lease: 10 * time.Second})
 				if got := w.lease.TrustedUntil().Mono; got != 9*time.Second {
@@ -342,9 +340,7 @@ func TestRenewalInFlightWithShorterLeaseShortensTrust(t *testing.T) {
 func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "without an answer": unheard} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(nil)
-				defer w.end()
+			inWorld(t, nil, func(t *testing.T, w *world) {
 				time.Sleep(4 * time.Second) // the lease was renewed a moment before
 				ctx, leave := context.WithCancel(context.Background())
 				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
@@ -363,9 +359,7 @@ func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 }
 
 func TestLaterShorterRenewalLimitsTrust(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		defer w.end()
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
 		w.lease.pending.Add(Attempt{Version: "later", Sent: w.now(), Lease: 10 * time.Second})
@@ -380,9 +374,7 @@ func TestLaterShorterRenewalLimitsTrust(t *testing.T) {
 }
 
 func TestRenewalDeliveredTwiceIsRecognised(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		defer w.end()
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(10 * time.Second)
 		w.will(doubled) // the reply is to the second copy, whose condition failed
 		if err := w.renew(Changes{}); err != nil || w.lease.Remaining() != 18*time.Second {
@@ -392,9 +384,7 @@ func TestRenewalDeliveredTwiceIsRecognised(t *testing.T) {
 }
 
 func TestRenewalAcceptsVersionOfUnansweredRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		defer w.end()
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(unheard)
 		if err := w.renew(Changes{}); err == nil {
 			t.Fatal("a renewal without an answer succeeded")
@@ -410,8 +400,7 @@ func TestRenewalAcceptsVersionOfUnansweredRenewal(t *testing.T) {
 }
 
 func TestLeaseEndsIfRecordHasUnknownVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.overwrite("another's")
 		if err := w.renew(Changes{}); err == nil {
 			t.Error("renewed")
@@ -423,8 +412,7 @@ func TestLeaseEndsIfRecordHasUnknownVersion(t *testing.T) {
 func TestReleaseAcceptsVersionOfRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(manual)
+			inWorld(t, manual, func(t *testing.T, w *world) {
 				w.will(f)
 				w.spelled = func() {
 					w.lease.End(errors.New("released"))
@@ -444,50 +432,13 @@ func TestReleaseAcceptsVersionOfRenewalInFlight(t *testing.T) {
 	}
 }
 
-func TestLeaseIsHeldPastExpiryWhileDynamoDBIsUnavailable(t *testing.T) {
-	for _, through := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(func(c *Leases, _ *Terms) { c.ThroughOutage = through })
-			w.will(throttled)
-			time.Sleep(5 * time.Minute)
-			synctest.Wait()
-			if lasts := w.lease.Ended() == nil; lasts != through {
-				t.Fatalf("through outages: %v, lasts: %v", through, lasts)
-			}
-			if !through {
-				return
-			}
-			w.will(dropped) // a missing reply does not show that DynamoDB is unavailable
-			time.Sleep(15 * time.Second)
-			synctest.Wait()
-			w.lostBy(t, Expired)
-		})
-	}
-}
-
 func TestManualRenewalInOutageFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(func(c *Leases, t *Terms) { c.ThroughOutage, t.Manual = true, true })
-		defer w.end()
+	inWorld(t, func(c *Leases, t *Terms) { c.ThroughOutage, t.Manual = true, true }, func(t *testing.T, w *world) {
 		w.will(throttled)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := w.lease.Renew(ctx, Changes{}); err == nil || w.lease.Ended() != nil {
 			t.Errorf("renewed with %v, ended by %v", err, w.lease.Ended())
-		}
-	})
-}
-
-func TestLeaseHeldThroughAnOutageIsRenewedAfterIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(func(c *Leases, _ *Terms) { c.ThroughOutage = true })
-		defer w.end()
-		w.will(throttled)
-		time.Sleep(5 * time.Minute)
-		w.will(nil)
-		time.Sleep(time.Minute)
-		if err := w.lease.Ended(); err != nil || w.lease.Remaining() < 10*time.Second {
-			t.Errorf("%v, trusted for %v", err, w.lease.Remaining())
 		}
 	})
 }
@@ -550,9 +501,7 @@ func TestRenewalWaitsOnlyBrieflyForTransaction(t *testing.T) {
 }
 
 func TestRenewalDueDuringAnotherRenewalFollows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(nil)
-		defer w.end()
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
 			time.Sleep(5 * time.Second) // meanwhile the renewal in the background becomes due
@@ -623,8 +572,7 @@ func TestLossDuringRenewalIsNotReportedAsPause(t *testing.T) {
 }
 
 func TestByHandStopsBackgroundRenewal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.lease.ByHand()
 		time.Sleep(18 * time.Second)
 		synctest.Wait()
@@ -636,8 +584,7 @@ func TestByHandStopsBackgroundRenewal(t *testing.T) {
 }
 
 func TestUnansweredRenewalIsRepeatedBeforeTrustEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(nil)
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.will(dropped)
 		time.Sleep(18 * time.Second)
 		synctest.Wait()

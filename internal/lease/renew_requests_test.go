@@ -18,8 +18,7 @@ import (
 
 func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // a fault of dynamolock: its retry keeps the version, so it extends only the holder's own trust
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Holding(lab.Config())
 		seen := map[string]bool{}
 		var mu sync.Mutex
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -100,8 +99,7 @@ func TestRenewalIsNotSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 
 func TestRenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Cut))
 		began := time.Now()
 		if err := lock.Renew(t.Context()); err != nil {
@@ -116,13 +114,12 @@ func TestRenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
 
 func TestThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Holding(lab.Config())
 		var sent []time.Time
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() {
 				if sent = append(sent, time.Now()); len(sent) == 1 {
-					return lab.Refusal(400, "TransactionConflictException"), nil
+					return lab.Conflict(r.Call), nil
 				}
 			}
 			return r.Send()
@@ -136,36 +133,29 @@ func TestThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
 }
 
 func TestRenewalSucceedsAfterHundredUnansweredRenewals(t *testing.T) {
-	for name, landed := range map[string]int{"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
-				n := 0
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if !r.Renews() {
-						return r.Send()
-					}
-					if n++; n == landed {
-						_, _ = r.Send()
-					}
-					return nil, lab.ErrReset
-				})
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer cancel()
-				if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("no answer: %v", err)
-				}
-				synctest.Wait()
-				if n < 110 {
-					t.Fatalf("%d attempts", n)
-				}
-				wire.SetFault(nil)
-				if err := lock.Renew(t.Context()); err != nil {
-					t.Errorf("answered: %v", err)
-				}
-				w.Release(lock)
-			})
+	lab.Each(t, map[string]int{"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30}, func(t *testing.T, w *lab.World, landed int) {
+		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		n := 0
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if !r.Renews() {
+				return r.Send()
+			}
+			if n++; n == landed {
+				_, _ = r.Send()
+			}
+			return nil, lab.ErrReset
 		})
-	}
+		if err := lock.Renew(w.Within(2 * time.Minute)); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("no answer: %v", err)
+		}
+		synctest.Wait()
+		if n < 110 {
+			t.Fatalf("%d attempts", n)
+		}
+		wire.SetFault(nil)
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Errorf("answered: %v", err)
+		}
+		w.Release(lock)
+	})
 }

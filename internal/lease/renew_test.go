@@ -4,16 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		defer w.end()
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		ctx, leave := context.WithCancelCause(t.Context())
 		errLeft := errors.New("left")
 		leave(errLeft)
@@ -24,9 +21,7 @@ func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 }
 
 func TestQueuedRenewReturnsFailureOfItsLastAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		defer w.end()
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(dropped)
 		time.AfterFunc(time.Millisecond, func() { w.lease.enter(context.Background()) }) // locks out renewals before Renew sends its second attempt
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -44,9 +39,7 @@ func slowly(apply func() (protocol.Item, error)) (protocol.Item, error) {
 }
 
 func TestRenewByHandStopsBackgroundRenewals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(nil)
-		defer w.end()
+	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(3 * time.Second)
 		w.will(slowly)
 		go func() { _, _ = w.lease.Renew(context.Background(), Changes{}) }()

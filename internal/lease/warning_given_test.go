@@ -52,7 +52,7 @@ func TestExpiryWarningGivenAtOnceMayUseLock(t *testing.T) {
 		}
 		return r.Send()
 	}
-	for name, acquire := range map[string]func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock){
+	lab.Each(t, map[string]func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock){
 		"more than the lease": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
 			c, _ := w.Client(lab.Config())
 			return c, w.Acquire(c, "job", opts...)
@@ -65,12 +65,7 @@ func TestExpiryWarningGivenAtOnceMayUseLock(t *testing.T) {
 		"little left of a shared lease": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
 			c, wire := w.Client(lab.SharedConfig())
 			w.Acquire(c, "other")
-			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-				if r.RenewsSession() {
-					return nil, lab.ErrReset
-				}
-				return r.Send()
-			})
+			wire.SetFault(lab.On(lab.Call.RenewsSession, lab.Drop))
 			lab.Elapse(17 * time.Second)
 			return c, w.Acquire(c, "job", opts...)
 		},
@@ -104,50 +99,42 @@ func TestExpiryWarningGivenAtOnceMayUseLock(t *testing.T) {
 			g := w.AcquireAll(c, leasehold.Keys("job", "other"), append(opts, leasehold.WithLease(8*time.Second))...)
 			return c, g.Locks()[0]
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				const many = 100 // enough for some warnings to be given while others are being set
-				var given atomic.Int64
-				var opts []leasehold.AcquireOption
-				for range many {
-					opts = append(opts, leasehold.WithExpiryWarning(time.Hour, func(l *leasehold.Lock) {
-						given.Add(1)
-						_, _, _ = l.Err(), l.Record(), l.TrustedUntil()
-						_ = l.Context().Err()
-					}))
-				}
-				c, lock := acquire(w, opts)
-				synctest.Wait()
-				if n := given.Load(); n < many || lock.Err() != nil {
-					t.Errorf("%d of %d warnings were given: %v", n, many, lock.Err())
-				}
-				_ = c.Close(t.Context())
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, acquire func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock)) {
+		const many = 100 // enough for some warnings to be given while others are being set
+		var given atomic.Int64
+		var opts []leasehold.AcquireOption
+		for range many {
+			opts = append(opts, leasehold.WithExpiryWarning(time.Hour, func(l *leasehold.Lock) {
+				given.Add(1)
+				_, _, _ = l.Err(), l.Record(), l.TrustedUntil()
+				_ = l.Context().Err()
+			}))
+		}
+		c, lock := acquire(w, opts)
+		synctest.Wait()
+		if n := given.Load(); n < many || lock.Err() != nil {
+			t.Errorf("%d of %d warnings were given: %v", n, many, lock.Err())
+		}
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestLockReleasedByImmediateWarningIsForgotten(t *testing.T) {
-	for name, cfg := range map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(cfg)
-				for range 50 {
-					lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Hour, func(l *leasehold.Lock) { _ = l.Release(context.Background()) }))
-					<-lock.Context().Done()
-					_ = lock.Release(t.Context())
-				}
-				if n := c.Stats().Held; n != 0 {
-					t.Errorf("%d locks are held", n)
-				}
-				if cfg.SharedLease {
-					if n := len(w.Session(c).(interface{ Locks() []*hold.Lock }).Locks()); n != 0 {
-						t.Errorf("%d locks are the session's", n)
-					}
-				}
-				_ = c.Close(t.Context())
-			})
-		})
-	}
+	lab.Each(t, map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, _ := w.Client(cfg)
+		for range 50 {
+			lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Hour, func(l *leasehold.Lock) { _ = l.Release(context.Background()) }))
+			<-lock.Context().Done()
+			_ = lock.Release(t.Context())
+		}
+		if n := c.Stats().Held; n != 0 {
+			t.Errorf("%d locks are held", n)
+		}
+		if cfg.SharedLease {
+			if n := len(w.Session(c).(interface{ Locks() []*hold.Lock }).Locks()); n != 0 {
+				t.Errorf("%d locks are the session's", n)
+			}
+		}
+		_ = c.Close(t.Context())
+	})
 }

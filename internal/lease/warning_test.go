@@ -8,9 +8,7 @@ import (
 )
 
 func TestWarningIsGivenOnceEachTimeTrustRunsLow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		defer w.end()
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		given := make(chan time.Duration, 10)
 		w.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { given <- w.lease.Remaining() }})
 		time.Sleep(15 * time.Second)
@@ -29,39 +27,33 @@ func TestWarningIsGivenOnceEachTimeTrustRunsLow(t *testing.T) {
 	})
 }
 
-func TestWarningIsGivenAtOnceIfShorterLeaseLeavesTooLittle(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		defer w.end()
-		var given atomic.Int32
-		w.lease.Warn(&Warning{Left: 10 * time.Second, Call: func() { given.Add(1) }})
-		if err := w.renew(Changes{Lease: 10 * time.Second}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if n := given.Load(); n != 1 {
-			t.Errorf("given %d times", n)
-		}
-	})
-}
-
-func TestWarningNotYetGivenIsGivenWhenLeaseIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		var given atomic.Int32
-		w.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { given.Add(1) }})
-		w.overwrite("another's")
-		_ = w.renew(Changes{})
-		synctest.Wait()
-		if n := given.Load(); n != 1 {
-			t.Errorf("given %d times", n)
-		}
-	})
+func TestWarningIsGivenAtOnceIfTooLittleTrustIsLeft(t *testing.T) {
+	for name, shorten := range map[string]func(w *world) error{
+		"a shorter lease": func(w *world) error { return w.renew(Changes{Lease: 10 * time.Second}) },
+		"the lease is lost": func(w *world) error {
+			w.overwrite("another's")
+			_ = w.renew(Changes{})
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, manual, func(t *testing.T, w *world) {
+				var given atomic.Int32
+				w.lease.Warn(&Warning{Left: 10 * time.Second, Call: func() { given.Add(1) }})
+				if err := shorten(w); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				if n := given.Load(); n != 1 {
+					t.Errorf("given %d times", n)
+				}
+			})
+		})
+	}
 }
 
 func TestExpiryWarningIsNotGivenForAReleasedLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
+	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }})
 		w.end()
 		time.Sleep(time.Minute)
@@ -69,11 +61,10 @@ func TestExpiryWarningIsNotGivenForAReleasedLease(t *testing.T) {
 }
 
 func TestCancelledWarningIsNotGiven(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(manual)
-		cancelled := &Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }}
-		w.lease.Warn(cancelled)
-		cancelled.Cancel()
+	inWorld(t, manual, func(t *testing.T, w *world) {
+		warning := &Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }}
+		w.lease.Warn(warning)
+		warning.Cancel()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		w.lostBy(t, Expired)

@@ -31,6 +31,15 @@ func (w *world) begin(id string) (renew func(from, to string)) {
 	}
 }
 
+// observing returns a world with a session "s", an observer of it, and a function that
+// renews it.
+func observing(t *testing.T) (*world, *liveness.Observer, func(from, to string)) {
+	t.Helper()
+	w := newWorld(t, layout.Native{})
+	renew := w.begin("s")
+	return w, w.observer(), renew
+}
+
 func (w *world) look(o *liveness.Observer, id string) time.Duration {
 	w.Helper()
 	_, at, err := o.SessionOf(under(id)).Look(w.Context(), 0)
@@ -50,9 +59,7 @@ func (w *world) markDead(o *liveness.Observer, id string) bool {
 }
 
 func TestSessionIsMarkedDeadAfterLeaseWithoutRenewal(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	renew := w.begin("s")
-	o := w.observer()
+	w, o, renew := observing(t)
 	if at := w.look(o, "s"); at != w.now+lease || w.markDead(o, "s") {
 		t.Fatalf("just seen, it is dead in %v", at-w.now)
 	}
@@ -71,9 +78,7 @@ func TestSessionIsMarkedDeadAfterLeaseWithoutRenewal(t *testing.T) {
 }
 
 func TestSessionRenewedSinceReadIsNotMarkedDead(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	renew := w.begin("s")
-	o := w.observer()
+	w, o, renew := observing(t)
 	w.look(o, "s")
 	w.now += lease
 	renew("one", "two")
@@ -86,9 +91,8 @@ func TestSessionRenewedSinceReadIsNotMarkedDead(t *testing.T) {
 }
 
 func TestSessionIsDeadToEachClientThatMarksIt(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	w.begin("s")
-	a, b := w.observer(), w.observer()
+	w, a, _ := observing(t)
+	b := w.observer()
 	w.look(a, "s")
 	w.look(b, "s")
 	w.now += lease
@@ -98,9 +102,7 @@ func TestSessionIsDeadToEachClientThatMarksIt(t *testing.T) {
 }
 
 func TestSessionIsNotReadAgainOnceMarkedDead(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	w.begin("s")
-	o := w.observer()
+	w, o, _ := observing(t)
 	w.look(o, "s")
 	w.now += lease
 	if !w.markDead(o, "s") {
@@ -129,9 +131,7 @@ func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
 }
 
 func TestSessionAgeSurvivesForgettingOfVersions(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	w.begin("s")
-	o := w.observer()
+	w, o, _ := observing(t)
 	o.Records = observed.New(1)
 	seen := w.now
 	for i := range 3 {
@@ -148,9 +148,7 @@ func TestSessionAgeSurvivesForgettingOfVersions(t *testing.T) {
 }
 
 func TestSessionReadIsSharedByAllWaiters(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	w.begin("s")
-	o := w.observer()
+	w, o, _ := observing(t)
 	w.look(o, "s")
 	for _, tc := range []struct {
 		after, fresh time.Duration
@@ -168,9 +166,7 @@ func TestSessionReadIsSharedByAllWaiters(t *testing.T) {
 }
 
 func TestFailedReadDoesNotMakeSessionDead(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	w.begin("s")
-	o := w.observer()
+	w, o, _ := observing(t)
 	w.look(o, "s")
 	w.db.cut = true
 	w.now += time.Second
@@ -183,9 +179,7 @@ func TestFailedReadDoesNotMakeSessionDead(t *testing.T) {
 }
 
 func TestSessionIsNotReadForDepartedCaller(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	w.begin("s")
-	o := w.observer()
+	w, o, _ := observing(t)
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	for range 20 {

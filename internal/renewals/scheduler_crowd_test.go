@@ -16,14 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// hanging returns a fault that never answers renewals of keys with the given prefix.
-func hanging(prefix string) lab.Fault {
-	return func(r *lab.Request) (*http.Response, error) {
-		if r.Renews() && bytes.Contains(r.Body, []byte(`"S":"`+prefix)) {
-			return lab.Cut(r)
-		}
-		return r.Send()
-	}
+// about reports whether the request is about keys with the given prefix.
+func about(prefix string) func(lab.Call) bool {
+	return func(c lab.Call) bool { return bytes.Contains(c.Body, []byte(`"S":"`+prefix)) }
 }
 
 func TestHangingRenewalsDoNotLoseOtherLocks(t *testing.T) {
@@ -31,7 +26,7 @@ func TestHangingRenewalsDoNotLoseOtherLocks(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		hung := w.AcquireMany(c, "hangs", lab.Crowd())
 		short := w.AcquireMany(c, "short", 100, leasehold.WithLease(2*time.Second))
-		wire.SetFault(hanging("hangs/"))
+		wire.SetFault(lab.On(about("hangs/"), lab.Cut))
 		before, most := runtime.NumGoroutine(), 0
 		for range 17 {
 			lab.Elapse(time.Second)
@@ -71,12 +66,7 @@ func TestQueuedRenewalDoesNotDelayCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 200)
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Renews() {
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
+		wire.SetFault(lab.On(lab.Call.Renews, lab.Cut))
 		lab.Elapse(6 * time.Second) // all renewals have become due, but few have a place
 		slowest := time.Duration(0)
 		for _, l := range locks[:20] {
@@ -135,11 +125,12 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 	// leases have a place in a stall, each of these windows has 70 renewals. The limits are
 	// higher: by chance, a window exceeds its limit once in some million runs. Without the
 	// displacement, a window has 100 renewals or more, and over 300 if few have a place.
-	for name, tc := range map[string]struct {
+	type row struct {
 		places int
 		most   int
 		happen func(wire *lab.Wire)
-	}{
+	}
+	lab.Each(t, map[string]row{
 		"by their grants":                    {128, 92, func(*lab.Wire) {}},
 		"by a stall":                         {128, 98, stall},
 		"by a stall that most wait out here": {16, 130, stall},
@@ -148,24 +139,20 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 			wire.SetFault(lab.Cut)
 			lab.Elapse(8 * time.Second)
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config(), lab.Renewals(tc.places))
-				held := w.AcquireMany(c, "job", locks)
-				tc.happen(wire)
-				wire.SetFault(nil)
-				lab.Elapse(10 * time.Second)
-				if n := bunched(wire, 5*time.Second, window); n > tc.most {
-					t.Errorf("%d renewals within %v, the even share is %d", n, window, evenShare)
-				}
-				if n := lab.Lost(held); n > 0 {
-					t.Errorf("%d lost", n)
-				}
-				_ = c.Close(t.Context())
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire := w.Client(lab.Config(), lab.Renewals(tc.places))
+		held := w.AcquireMany(c, "job", locks)
+		tc.happen(wire)
+		wire.SetFault(nil)
+		lab.Elapse(10 * time.Second)
+		if n := bunched(wire, 5*time.Second, window); n > tc.most {
+			t.Errorf("%d renewals within %v, the even share is %d", n, window, evenShare)
+		}
+		if n := lab.Lost(held); n > 0 {
+			t.Errorf("%d lost", n)
+		}
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
@@ -193,7 +180,7 @@ func takes(perSecond int) lab.Fault {
 		refused := taken > perSecond
 		mu.Unlock()
 		if refused {
-			return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
+			return lab.Throttled(r)
 		}
 		return r.Send()
 	}
@@ -236,12 +223,7 @@ func TestThrottledPartitionDoesNotLoseOtherLocks(t *testing.T) {
 			w.AcquireMany(c, fmt.Sprint("hot/", i), 10)
 			locks = append(locks, w.AcquireMany(c, fmt.Sprint("job/", i), 10)...)
 		}
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if bytes.Contains(r.Body, []byte(`"S":"hot/`)) {
-				return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
-			}
-			return r.Send()
-		})
+		wire.SetFault(lab.On(about("hot/"), lab.Throttled))
 		lab.Elapse(30 * time.Second)
 		if n := lab.Lost(locks); n > 0 {
 			t.Errorf("%d of %d locks lost whose renewals would have been answered at once", n, len(locks))
@@ -283,17 +265,9 @@ func TestLossOfLockWithQueuedRenewalIsNotReportedAsPause(t *testing.T) {
 
 func TestFailingRenewalWithDataDoesNotDelayPlainRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Renews() && r.Sets("data") {
-				return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
-			}
-			return r.Send()
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := lock.Renew(ctx, leasehold.WithData([]byte("much"))); !errors.Is(err, context.DeadlineExceeded) {
+		_, wire, lock := w.Holding(lab.Config())
+		wire.SetFault(lab.On(func(c lab.Call) bool { return c.Renews() && c.Sets("data") }, lab.Throttled))
+		if err := lock.Renew(w.Within(time.Minute), leasehold.WithData([]byte("much"))); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("renew: %v", err)
 		}
 		if err := lock.Err(); err != nil {
@@ -331,25 +305,5 @@ func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // a fault of dynamolo
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-func TestHangingRenewalDoesNotDelayOtherRenewals(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Renews() && bytes.Contains(r.Body, []byte(`"S":"a"`)) {
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
-		lab.Elapse(time.Minute)
-		if a.Err() == nil || b.Err() != nil {
-			t.Errorf("a: %v, b: %v", a.Err(), b.Err())
-		}
-		wire.SetFault(nil)
-		_ = a.Release(t.Context())
-		w.Release(b)
 	})
 }

@@ -61,6 +61,15 @@ func (b *table) lease(name string, every, left, takes time.Duration, out Outcome
 	return l
 }
 
+// leases adds n leases, as lease does.
+func (b *table) leases(n int, name string, every, left, takes time.Duration, out Outcome) []*Lease {
+	all := make([]*Lease, n)
+	for i := range all {
+		all[i] = b.lease(name, every, left, takes, out)
+	}
+	return all
+}
+
 // lastSent returns when the last attempt of the lease called name was sent.
 func (b *table) lastSent(name string) time.Duration {
 	b.mu.Lock()
@@ -122,10 +131,7 @@ func TestHangingRenewalFreesSlotAfterQuarterOfDeadline(t *testing.T) {
 
 func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 	inBubble(t, 4, func(t *testing.T, b *table) {
-		var leases []*Lease
-		for range 100 {
-			leases = append(leases, b.lease("hangs", time.Second, time.Hour, 2*time.Second, Silent))
-		}
+		leases := b.leases(100, "hangs", time.Second, time.Hour, 2*time.Second, Silent)
 		elapse(time.Minute)
 		for range 50 {
 			began := time.Since(b.began)
@@ -225,10 +231,7 @@ func TestLeaseAddedWhenDueIsRenewedAtOnce(t *testing.T) {
 func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // first sent after 0.9 s
-		var others []*Lease
-		for range 40 {
-			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // all are due after 3 s; their usual rate is 10 a second
-		}
+		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed)             // all are due after 3 s; their usual rate is 10 a second
 		elapse(time.Second)
 		b.q.Remove(throttled)
 		before := len(b.allSent())
@@ -245,10 +248,7 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 func TestThrottledRenewalIsRetriedAfterFourOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
-		var others []*Lease
-		for range 40 {
-			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // due after 3 s
-		}
+		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed) // due after 3 s
 		elapse(2999 * time.Millisecond)
 		before := len(b.allSent())
 		elapse(3 * time.Second)

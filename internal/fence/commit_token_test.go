@@ -13,43 +13,39 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
 // DynamoDB forgets an idempotency token after ten minutes, and so does the engine. A
 // request that is repeated later would be another commit.
 func TestCommitIsNotRepeatedIfTokenExpiredDuringSuspend(t *testing.T) {
-	for name, meanwhile := range map[string]func(*lab.World){
+	lab.Each(t, map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},
 		"the lock had by others": func(w *lab.World) { w.Steal("job") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.Lease = time.Hour
-				k := &lab.Jumps{}
-				c, wire := w.Work().Client(cfg, k.Edit)
-				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-				wire.Sent()
-				wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-					_, _ = r.Send()
-					time.Sleep(20 * time.Minute)
-					k.Mono.Store(int64(-20 * time.Minute)) // the monotonic clock stopped while the machine was suspended
-					meanwhile(w)
-					return nil, lab.ErrReset
-				}))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) || ctx.Err() != nil {
-					t.Errorf("commit: %v", err)
-				}
-				if n := lab.Commits(wire.Sent()); n != 1 {
-					t.Errorf("%d commits sent", n)
-				}
-				w.WantLog("1")
-				_ = lock.Release(t.Context())
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, meanwhile func(*lab.World)) {
+		cfg := lab.Config()
+		cfg.Lease = time.Hour
+		k := &lab.Jumps{}
+		c, wire := w.Work().Client(cfg, k.Edit)
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		wire.Sent()
+		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			time.Sleep(20 * time.Minute)
+			k.Mono.Store(int64(-20 * time.Minute)) // the monotonic clock stopped while the machine was suspended
+			meanwhile(w)
+			return nil, lab.ErrReset
+		}))
+		ctx := w.Within(time.Hour)
+		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) || ctx.Err() != nil {
+			t.Errorf("commit: %v", err)
+		}
+		if n := lab.Commits(wire.Sent()); n != 1 {
+			t.Errorf("%d commits sent", n)
+		}
+		w.WantLog("1")
+		_ = lock.Release(t.Context())
+	})
 }
 
 // slowKeys is a credential provider whose first answer is late, as after a pause of the
@@ -91,6 +87,34 @@ func TestCommitIsNotSentIfTokenExpiredBeforeSigning(t *testing.T) {
 		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || lab.Commits(wire.Sent()) != 0 {
 			t.Errorf("commit that was never sent: %v", err)
 		}
+		w.Release(lock)
+	})
+}
+
+// plain wraps a client. Its methods have the same signatures as the SDK's, but drop the
+// options of each call.
+type plain struct{ machine.DB }
+
+func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return p.DB.TransactWriteItems(ctx, in)
+}
+
+func TestCommitWorksIfClientWrapperDropsOptions(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Work()
+		slowly := w.Wire()
+		slowly.SetFault(lab.Script(nil, lab.Slow(2*time.Second)))
+		c := w.ClientOf(plain{w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = slowly })}, lab.Config())
+		lock := w.Acquire(c, "job")
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
+			t.Error(err)
+		}
+		// The commit does not learn when the SDK has read the caller's values, so the
+		// caller waits for the reply.
+		if err := lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "2"))); err != nil {
+			t.Errorf("commit: %v", err)
+		}
+		w.WantLog("1", "2")
 		w.Release(lock)
 	})
 }

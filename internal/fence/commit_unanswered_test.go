@@ -7,7 +7,6 @@ import (
 	"errors"
 
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -15,98 +14,85 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
-	for name, fault := range map[string]lab.Fault{
-		"reset": lab.LoseReply,
-		"silence": func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return lab.Cut(r)
-		},
-		"server error": func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return lab.Refusal(500, "InternalServerError"), nil
-		},
-		"in progress": func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return lab.Refusal(400, "TransactionInProgressException"), nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.Sent()
-				wire.SetFault(lab.Script(fault, fault, fault))
-				if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("b", "1"))); err != nil {
-					t.Fatal(err)
-				}
-				w.WantLog("1")
-				var bodies [][]byte
-				for _, c := range wire.Sent() {
-					if c.Commits() {
-						bodies = append(bodies, c.Body)
-					}
-				}
-				// Equal bytes show that the requests have the same token, and list the
-				// members of every map in the same order.
-				if len(bodies) != 4 || !slices.ContainsFunc(bodies, func(b []byte) bool { return bytes.Equal(b, bodies[0]) }) {
-					t.Errorf("%d requests", len(bodies))
-				}
-				for _, b := range bodies {
-					if !bytes.Equal(b, bodies[0]) {
-						t.Errorf("a request was repeated as\n%s\nafter\n%s", b, bodies[0])
-					}
-				}
-				w.Release(lock)
-			})
-		})
+// applied returns a fault that applies the request and answers as the given fault does.
+func applied(answer lab.Fault) lab.Fault {
+	return func(r *lab.Request) (*http.Response, error) {
+		_, _ = r.Send()
+		return answer(r)
 	}
 }
 
+func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
+	lab.Each(t, map[string]lab.Fault{
+		"reset":        lab.LoseReply,
+		"silence":      lab.Unheard,
+		"server error": applied(lab.Out),
+		"in progress":  applied(lab.Refused("TransactionInProgressException")),
+	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
+		_, wire, lock := w.Work().Holding(lab.Config())
+		wire.Sent()
+		wire.SetFault(lab.Script(fault, fault, fault))
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("b", "1"))); err != nil {
+			t.Fatal(err)
+		}
+		w.WantLog("1")
+		var bodies [][]byte
+		for _, c := range wire.Sent() {
+			if c.Commits() {
+				bodies = append(bodies, c.Body)
+			}
+		}
+		// Equal bytes show that the requests have the same token, and list the
+		// members of every map in the same order.
+		if len(bodies) != 4 {
+			t.Errorf("%d requests", len(bodies))
+		}
+		for _, b := range bodies {
+			if !bytes.Equal(b, bodies[0]) {
+				t.Errorf("a request was repeated as\n%s\nafter\n%s", b, bodies[0])
+			}
+		}
+		w.Release(lock)
+	})
+}
+
 func TestUnansweredCommitIsSettledAfterEndOfTrust(t *testing.T) {
-	for name, landed := range map[string]bool{"landed": true, "not landed": false} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				other, _ := w.Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				cutOff := time.Now().Add(40 * time.Second)
-				first := true
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if first && landed && r.Commits() {
-						first = false
-						_, _ = r.Send()
-					}
-					if time.Now().Before(cutOff) {
-						return lab.Cut(r)
-					}
-					return r.Send()
-				})
-				result := make(chan error, 1)
-				go func() { result <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
-				next := w.Acquire(other, "job")
-				switch err := <-result; {
-				case landed && err != nil:
-					t.Errorf("it landed: %v", err)
-				case !landed && !errors.Is(err, leasehold.ErrLost):
-					t.Errorf("it never lands: %v", err)
-				}
-				if got := len(w.Log("a")); landed != (got == 1) {
-					t.Errorf("written %d times", got)
-				}
-				w.Release(next)
-			})
+	lab.Each(t, map[string]bool{"landed": true, "not landed": false}, func(t *testing.T, w *lab.World, landed bool) {
+		c, wire := w.Work().Client(lab.Config())
+		other, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		cutOff := time.Now().Add(40 * time.Second)
+		first := true
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if first && landed && r.Commits() {
+				first = false
+				_, _ = r.Send()
+			}
+			if time.Now().Before(cutOff) {
+				return lab.Cut(r)
+			}
+			return r.Send()
 		})
-	}
+		result := lab.Go(func() error { return lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) })
+		next := w.Acquire(other, "job")
+		switch err := <-result; {
+		case landed && err != nil:
+			t.Errorf("it landed: %v", err)
+		case !landed && !errors.Is(err, leasehold.ErrLost):
+			t.Errorf("it never lands: %v", err)
+		}
+		if got := len(w.Log("a")); landed != (got == 1) {
+			t.Errorf("written %d times", got)
+		}
+		w.Release(next)
+	})
 }
 
 func TestCommitCancelledWithoutReplyReturnsUnknownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.Slow(2 * time.Second)))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := w.Within(time.Second)
 		began := time.Now()
 		values := lab.Note("a", "1")
 		err := lock.Commit(ctx, lab.Writes(values))
@@ -114,8 +100,7 @@ func TestCommitCancelledWithoutReplyReturnsUnknownOutcome(t *testing.T) {
 		if took := time.Since(began); took != time.Second {
 			t.Errorf("returned after %v", took)
 		}
-		var failed *leasehold.CommitError
-		if !errors.Is(err, leasehold.ErrUnknownOutcome) || errors.As(err, &failed) || errors.Is(err, leasehold.ErrLost) || !errors.Is(err, context.DeadlineExceeded) {
+		if !errors.Is(err, leasehold.ErrUnknownOutcome) || errors.As(err, new(*leasehold.CommitError)) || errors.Is(err, leasehold.ErrLost) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("commit: %v", err)
 		}
 		if lock.Err() != nil {
@@ -129,21 +114,13 @@ func TestCommitCancelledWithoutReplyReturnsUnknownOutcome(t *testing.T) {
 
 func TestCommitGivesUpFiveMinutesAfterFirstRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Commits() {
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
+		_, wire, lock := w.Work().Holding(lab.Config())
+		wire.SetFault(lab.On(lab.Call.Commits, lab.Cut))
 		began := time.Now()
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1")))
-		if took := time.Since(began); took < 5*time.Minute || took > 5*time.Minute+5*time.Second {
-			t.Errorf("gave up after %v", took)
-		}
-		if !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("commit: %v", err)
+		took := time.Since(began)
+		if took < 5*time.Minute || took > 5*time.Minute+5*time.Second || !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("gave up after %v: %v", took, err)
 		}
 		wire.SetFault(nil)
 		w.Release(lock)
@@ -159,16 +136,15 @@ func TestCommitRetriesConflictsAndThrottlingWithSameToken(t *testing.T) {
 				throttled++
 			}
 		}
-		c, wire := w.Work().Client(cfg)
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(cfg)
 		wire.Sent()
 		wire.SetFault(lab.Script(
 			lab.Answer(func() *http.Response { return lab.Cancellation("TransactionConflict", "None") }),
 			lab.Answer(func() *http.Response { return lab.Cancellation("None", "TransactionConflict") }),
 			lab.Answer(func() *http.Response { return lab.Cancellation("ThrottlingError", "None") }),
 			lab.Answer(func() *http.Response { return lab.Cancellation("ProvisionedThroughputExceeded", "None") }),
-			lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }),
-			lab.Answer(func() *http.Response { return lab.Refusal(400, "ProvisionedThroughputExceededException") }),
+			lab.Refused("ThrottlingException"),
+			lab.Refused("ProvisionedThroughputExceededException"),
 		))
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatal(err)
@@ -190,37 +166,32 @@ func TestCommitRetriesConflictsAndThrottlingWithSameToken(t *testing.T) {
 
 // The first request arrives before the request with only the guards can use up the token.
 func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
-	for name, then := range map[string][]lab.Fault{
+	lab.Each(t, map[string][]lab.Fault{
 		"answered":           {nil},
 		"lost reply":         {nil, lab.LoseReply},
 		"voiding goes lost":  {lab.Cut, nil, nil},
-		"reading goes busy":  {nil, lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })},
-		"voiding is refused": {lab.Answer(func() *http.Response { return lab.Refusal(400, "TransactionInProgressException") }), nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				var lost func() (*http.Response, error)
-				faults := []lab.Fault{
-					func(r *lab.Request) (*http.Response, error) {
-						lost = r.Send
-						return nil, lab.ErrReset
-					},
-					func(r *lab.Request) (*http.Response, error) {
-						res, err := r.Send() // this attempt fails
-						w.Open("a")
-						_, _ = lost()
-						return res, err
-					},
-				}
-				wire.SetFault(lab.Script(append(faults, then...)...))
-				if err := lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); err != nil {
-					t.Errorf("commit: %v", err)
-				}
-				w.WantLog("1")
-				w.Release(lock)
-			})
-		})
-	}
+		"reading goes busy":  {nil, lab.Refused("ThrottlingException")},
+		"voiding is refused": {lab.Refused("TransactionInProgressException"), nil},
+	}, func(t *testing.T, w *lab.World, then []lab.Fault) {
+		_, wire, lock := w.Work().Holding(lab.Config())
+		var lost func() (*http.Response, error)
+		faults := []lab.Fault{
+			func(r *lab.Request) (*http.Response, error) {
+				lost = r.Send
+				return nil, lab.ErrReset
+			},
+			func(r *lab.Request) (*http.Response, error) {
+				res, err := r.Send() // this attempt fails
+				w.Open("a")
+				_, _ = lost()
+				return res, err
+			},
+		}
+		wire.SetFault(lab.Script(append(faults, then...)...))
+		if err := lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); err != nil {
+			t.Errorf("commit: %v", err)
+		}
+		w.WantLog("1")
+		w.Release(lock)
+	})
 }

@@ -14,49 +14,46 @@ import (
 )
 
 func TestBreakSetsTTLOfFreedRecordOnly(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		before []leasehold.AcquireOption
 		store  leasehold.RenewOption
 		kept   bool
-	}{
+	}
+	lab.Each(t, map[string]row{
 		"data stored since": {nil, leasehold.WithData([]byte("x")), true},
 		"attributes stored since": {nil,
 			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")}), true},
 		"data removed since": {[]leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, leasehold.WithData(nil), false},
 		"data all the time":  {[]leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, leasehold.WithLease(time.Minute), true},
 		"never any":          {nil, leasehold.WithLease(time.Minute), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				a, _ := w.Client(lab.Config())
-				op, wire := w.Client(lab.Config())
-				lock := w.Acquire(a, "job", tc.before...)
-				r, err := op.Get(t.Context(), "job")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := lock.Renew(t.Context(), tc.store); err != nil {
-					t.Fatal(err)
-				}
-				if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				item := w.Item("job")
-				if lab.Text(item, "isReleased") != "1" || (item["expiresAt"] == nil) != tc.kept {
-					t.Errorf("left to TTL: %v", item["expiresAt"] != nil)
-				}
-				wire.Sent()
-				lock = w.Acquire(a, "job")
-				if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}); err != nil || len(wire.Sent()) != 1 {
-					t.Errorf("of a record that has not changed: %v", err)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		a, _ := w.Client(lab.Config())
+		op, wire := w.Client(lab.Config())
+		lock := w.Acquire(a, "job", tc.before...)
+		r, err := op.Get(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Renew(t.Context(), tc.store); err != nil {
+			t.Fatal(err)
+		}
+		if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		item := w.Item("job")
+		if lab.Text(item, "isReleased") != "1" || (item["expiresAt"] == nil) != tc.kept {
+			t.Errorf("left to TTL: %v", item["expiresAt"] != nil)
+		}
+		wire.Sent()
+		lock = w.Acquire(a, "job")
+		if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}); err != nil || len(wire.Sent()) != 1 {
+			t.Errorf("of a record that has not changed: %v", err)
+		}
+	})
 }
 
 func TestBreakOutcomeIsUnknownIfKeyIsGrantedAfterLostReply(t *testing.T) {
-	for name, after := range map[string]func(*lab.World, *leasehold.Client){
+	lab.Each(t, map[string]func(*lab.World, *leasehold.Client){
 		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
 		"granted again and released": func(w *lab.World, a *leasehold.Client) {
 			w.Release(w.Acquire(a, "job"))
@@ -64,29 +61,25 @@ func TestBreakOutcomeIsUnknownIfKeyIsGrantedAfterLostReply(t *testing.T) {
 		"granted again and deleted": func(w *lab.World, a *leasehold.Client) {
 			w.Release(w.Acquire(a, "job"), leasehold.DeleteOnRelease(true))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				holder, _ := w.Client(lab.Config())
-				a, _ := w.Client(lab.Config())
-				op, wire := w.Client(lab.Config())
-				lock := w.Acquire(holder, "job", leasehold.WithoutRenewal())
-				wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
-					res, err := lab.LoseReply(r)
-					after(w, a)
-					return res, err
-				}))
-				err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{})
-				var changed *leasehold.ChangedError
-				if !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.As(err, &changed) && !errors.Is(err, leasehold.ErrNotFound) {
-					t.Errorf("error %v", err)
-				}
-				for _, c := range []*leasehold.Client{holder, a, op} {
-					_ = c.Close(t.Context())
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, after func(*lab.World, *leasehold.Client)) {
+		holder, _ := w.Client(lab.Config())
+		a, _ := w.Client(lab.Config())
+		op, wire := w.Client(lab.Config())
+		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal())
+		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
+			res, err := lab.LoseReply(r)
+			after(w, a)
+			return res, err
+		}))
+		err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{})
+		var changed *leasehold.ChangedError
+		if !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.As(err, &changed) && !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("error %v", err)
+		}
+		for _, c := range []*leasehold.Client{holder, a, op} {
+			_ = c.Close(t.Context())
+		}
+	})
 }
 
 func TestBreakThatNeverArrivedReportsThatNothingWasFreed(t *testing.T) {
@@ -108,51 +101,35 @@ func TestBreakThatNeverArrivedReportsThatNothingWasFreed(t *testing.T) {
 	})
 }
 
-func TestBreakEndsGrantOfOtherLibraryDespiteRenewals(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+func TestBreakEndsGrantOfOtherLibraryOnlyIfItIsTheSame(t *testing.T) {
+	type row struct {
+		change map[string]types.AttributeValue // beside the version
+		opts   leasehold.BreakOptions
+		want   error
+	}
+	lab.Each(t, map[string]row{
+		"renewed":                  {},
+		"renewed, if unrenewed":    {opts: leasehold.BreakOptions{IfUnrenewed: true}, want: leasehold.ErrChanged},
+		"another owner":            {change: map[string]types.AttributeValue{"ownerName": lab.Str("python")}, want: leasehold.ErrChanged},
+		"released in the meantime": {change: map[string]types.AttributeValue{"isReleased": lab.Str("1")}, want: leasehold.ErrChanged},
+	}, func(t *testing.T, w *lab.World, tc row) {
 		op, _ := w.Client(lab.Config())
-		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
+		w.Put(map[string]types.AttributeValue{
+			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1"),
+		})
 		r, err := op.Get(t.Context(), "job")
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")})
-		if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); err != nil {
-			t.Fatal(err)
+		w.Update("job", tc.change)
+		if err := op.Break(t.Context(), r, tc.opts); !errors.Is(err, tc.want) {
+			t.Errorf("error %v, want %v", err, tc.want)
 		}
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
+		if kept := lab.Text(w.Item("job"), "recordVersionNumber") == "v2"; kept != (tc.want != nil) || !kept && !w.IsReleased("job") {
 			t.Errorf("record %v", w.Item("job"))
 		}
 	})
-}
-
-func TestBreakKeepsGrantOfOtherLibraryThatHasChanged(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change map[string]types.AttributeValue
-		opts   leasehold.BreakOptions
-	}{
-		"another owner":            {map[string]types.AttributeValue{"ownerName": lab.Str("python"), "recordVersionNumber": lab.Str("v2")}, leasehold.BreakOptions{}},
-		"renewed, if unrenewed":    {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")}, leasehold.BreakOptions{IfUnrenewed: true}},
-		"released in the meantime": {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2"), "isReleased": lab.Str("1")}, leasehold.BreakOptions{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				op, _ := w.Client(lab.Config())
-				w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
-				r, err := op.Get(t.Context(), "job")
-				if err != nil {
-					t.Fatal(err)
-				}
-				w.Update("job", tc.change)
-				if err := op.Break(t.Context(), r, tc.opts); !errors.Is(err, leasehold.ErrChanged) {
-					t.Errorf("error %v", err)
-				}
-				if lab.Text(w.Item("job"), "recordVersionNumber") != "v2" {
-					t.Errorf("record %v", w.Item("job"))
-				}
-			})
-		})
-	}
 }
 
 func TestBreakRejectsSessionRow(t *testing.T) {

@@ -2,9 +2,7 @@ package breaking_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -21,70 +19,54 @@ func tellsOfABreak(c lab.Call) bool {
 }
 
 func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
-	denied := lab.Respond(tellsOfABreak, func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })
-	silent := func(r *lab.Request) (*http.Response, error) {
-		if tellsOfABreak(r.Call) {
-			return lab.Cut(r)
-		}
-		return r.Send()
-	}
-	for name, tc := range map[string]struct {
+	denied := lab.On(tellsOfABreak, lab.Refused("AccessDeniedException"))
+	silent := lab.On(tellsOfABreak, lab.Cut)
+	type row struct {
 		fault lab.Fault
 		row   map[string]types.AttributeValue
 		want  error
-	}{
+	}
+	lab.Each(t, map[string]row{
 		"denied":              {fault: denied, want: leasehold.ErrHolderUntold},
 		"no reply":            {fault: silent, want: leasehold.ErrHolderUntold},
 		"an older client":     {row: map[string]types.AttributeValue{"brokenGrants": nil}, want: leasehold.ErrHolderUntold},
 		"a dead session":      {row: map[string]types.AttributeValue{"dead": lab.Str("1")}},
-		"throttled, once":     {fault: lab.Once(tellsOfABreak, lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }))},
+		"throttled, once":     {fault: lab.Once(tellsOfABreak, lab.Refused("ThrottlingException"))},
 		"a lost reply, once":  {fault: lab.Once(tellsOfABreak, lab.LoseReply)},
 		"a lost request once": {fault: lab.Once(tellsOfABreak, lab.Cut)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(lab.SharedConfig())
-				lock := w.Acquire(c, "job")
-				op, wire := w.Client(lab.Config())
-				wire.SetFault(tc.fault)
-				if tc.row != nil {
-					w.Update(w.Sessions()[0], tc.row)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				began := time.Now()
-				err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{})
-				if took := time.Since(began); !errors.Is(err, tc.want) || took > 10*time.Second {
-					t.Errorf("after %v: %v", took, err)
-				}
-				if tc.want != nil && (!strings.Contains(err.Error(), "job in table locks") || !strings.Contains(err.Error(), "twenty minutes")) {
-					t.Errorf("it does not say what comes of it: %v", err)
-				}
-				if !w.IsReleased("job") {
-					t.Error("not broken")
-				}
-				lab.Elapse(20 * time.Minute)
-				if !errors.Is(lock.Err(), leasehold.ErrLost) {
-					t.Errorf("its holder after twenty minutes: %v", lock.Err())
-				}
-				_ = c.Close(t.Context())
-				_ = op.Close(t.Context())
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, _, lock := w.Holding(lab.SharedConfig())
+		op, wire := w.Client(lab.Config())
+		wire.SetFault(tc.fault)
+		if tc.row != nil {
+			w.Update(w.Sessions()[0], tc.row)
+		}
+		began := time.Now()
+		err := op.Break(w.Within(10*time.Second), lock.Record(), leasehold.BreakOptions{})
+		if took := time.Since(began); !errors.Is(err, tc.want) || took > 10*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+		if tc.want != nil && (!strings.Contains(err.Error(), "job in table locks") || !strings.Contains(err.Error(), "twenty minutes")) {
+			t.Errorf("it does not say what comes of it: %v", err)
+		}
+		if !w.IsReleased("job") {
+			t.Error("not broken")
+		}
+		lab.Elapse(20 * time.Minute)
+		if !errors.Is(lock.Err(), leasehold.ErrLost) {
+			t.Errorf("its holder after twenty minutes: %v", lock.Err())
+		}
+		_ = c.Close(t.Context())
+		_ = op.Close(t.Context())
+	})
 }
 
 func TestUnansweredBreakNotifiesHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, _, lock := w.Holding(lab.SharedConfig())
 		op, wire := w.Client(lab.Config())
-		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return lab.Cut(r)
-		}))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		wire.SetFault(lab.Once(lab.Call.Releases, lab.Unheard))
+		ctx := w.Within(time.Second)
 		if err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("without a reply: %v", err)
 		}

@@ -6,13 +6,28 @@ import (
 	"time"
 )
 
+// seeksAfter fails the test unless the turn of w has come without a grant, to seek the key
+// after a delay.
+func seeksAfter(t *testing.T, w *waiter, delay time.Duration) {
+	t.Helper()
+	if given := hasTurn(t, w); given.Granted != nil || given.Delay != delay {
+		t.Errorf("the turn of %s: %+v, want a delay of %v", w.Caller, given, delay)
+	}
+}
+
+// isNext fails the test unless w is the successor of the grant; nil stands for none.
+func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
+	t.Helper()
+	if got := l.Successor(at("key"), held, false); got != w {
+		t.Fatalf("the successor is %+v, want %+v", got, w)
+	}
+}
+
 // handOn hands the key from the grant called from to w. It returns the grant of w, which
 // has the given age.
 func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
-	if got := l.Successor(at("key"), from, false); got != w {
-		t.Fatalf("the successor is %+v, want %s", got, w.Caller)
-	}
+	isNext(t, l, from, w)
 	to := &grant{holder: w.Caller, age: age}
 	if !l.HandOver(w, to) {
 		t.Fatalf("%s has left", w.Caller)
@@ -43,24 +58,18 @@ func TestHandOverLimitLetsOtherProcessesAcquireNext(t *testing.T) {
 	for _, w := range ws[:3] {
 		held = handOn(t, l, held, w, 200*time.Millisecond)
 	}
-	if next := l.Successor(at("key"), held, false); next != nil {
-		t.Fatalf("handed over a fourth time, to %s", next.Caller)
-	}
+	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
 	// The longest grant lasted 200 ms. A process that observed those grants pauses for at
 	// most one and a half times as long.
-	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 300*time.Millisecond {
-		t.Fatalf("the turn after three hand-overs: %+v", given)
-	}
+	seeksAfter(t, ws[3], 300*time.Millisecond)
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)
 	for _, w := range ws[4:7] { // the count of hand-overs has started again from zero
 		held = handOn(t, l, held, w, time.Hour)
 	}
 	l.Pass(at("key"), held)
-	if given := hasTurn(t, ws[7]); given.Delay != 1500*time.Millisecond {
-		t.Errorf("the turn after hours: %+v, want the longest pause of all", given)
-	}
+	seeksAfter(t, ws[7], 1500*time.Millisecond) // the longest pause of all
 	l.Pass(at("key"), nil)
 }
 
@@ -76,9 +85,7 @@ func TestHandOversAreUnlimitedIfQueueInRecordIsEmpty(t *testing.T) {
 		held = next
 	}
 	l.PassQueued(at("key"), held)
-	if given := hasTurn(t, ws[8]); given.Delay != 0 {
-		t.Errorf("the turn after them: %+v", given)
-	}
+	seeksAfter(t, ws[8], 0)
 }
 
 func TestTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
@@ -86,9 +93,7 @@ func TestTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
 		l.PassQueued(at("key"), held)
-		if given := hasTurn(t, next); given.Granted != nil || given.Delay != 0 {
-			t.Errorf("turn %d: %+v", i, given)
-		}
+		seeksAfter(t, next, 0)
 		held = &grant{age: time.Second}
 		l.Granted(at("key"), held)
 	}
@@ -98,36 +103,25 @@ func TestTurnIsNotDelayedIfHolderEndsWithoutHandOver(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
 	l.Pass(at("key"), held) // the turn is passed without a hand-over, for example because the lock was lost
-	if given := hasTurn(t, ws[1]); given.Delay != 0 {
-		t.Errorf("the turn after one of three hand-overs: %+v", given)
-	}
+	seeksAfter(t, ws[1], 0)
 }
 
 func TestAcquireAnyGetsTurnInsteadOfHandOver(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{SeeksItself: true})
 	enter(l, "key", "behind")
-	if to := l.Successor(at("key"), held, false); to != nil {
-		t.Fatalf("handed over to %s", to.Caller)
-	}
+	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
-	if given := hasTurn(t, next); given.Granted != nil || given.Delay != 0 {
-		t.Errorf("its turn: %+v", given)
-	}
+	seeksAfter(t, next, 0)
 }
 
 func TestTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
-	var given turn
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
-		if to := l.Successor(at("key"), held, false); to != nil {
-			t.Fatalf("handed over to %s", to.Caller)
-		}
+		isNext(t, l, held, nil)
 		l.Pass(at("key"), held)
-		if given = hasTurn(t, next); given.Granted != nil || given.Delay != delay {
-			t.Errorf("turn %d: %+v, want a delay of %v", i, given, delay)
-		}
+		seeksAfter(t, next, delay)
 		held = &grant{age: 100 * time.Millisecond}
 		l.Granted(at("key"), held)
 	}
@@ -140,9 +134,7 @@ func TestTurnDelayFollowsLongestHold(t *testing.T) {
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
 		l.Pass(at("key"), held)
-		if given := hasTurn(t, next); given.Delay != delay {
-			t.Errorf("turn %d: %+v, want a delay of %v", i, given, delay)
-		}
+		seeksAfter(t, next, delay)
 		held = &grant{age: 100 * time.Millisecond}
 		l.Granted(at("key"), held)
 	}
@@ -150,9 +142,7 @@ func TestTurnDelayFollowsLongestHold(t *testing.T) {
 
 func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
-	if to := l.Successor(at("key"), held, false); to != ws[0] {
-		t.Fatal("the first is not the successor")
-	}
+	isNext(t, l, held, ws[0])
 	if _, had := l.Leave(ws[0]); had {
 		t.Fatal("it has a turn already")
 	}
@@ -160,15 +150,11 @@ func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 		t.Error("given to one who has left")
 	}
 	waits(t, ws[1])
-	if to := l.Successor(at("key"), held, false); to != ws[1] { // held still has the turn
-		t.Fatal("the second is not the successor then")
-	}
+	isNext(t, l, held, ws[1]) // held still has the turn
 	if !l.LetSeek(ws[1]) {
 		t.Error("the second has left")
 	}
-	if given := hasTurn(t, ws[1]); given.Granted != nil || given.Delay != 0 {
-		t.Errorf("its turn: %+v", given)
-	}
+	seeksAfter(t, ws[1], 0)
 	l.Pass(at("key"), held) // does nothing: held no longer has the turn
 	if l.byKey[at("key")] == nil {
 		t.Error("the turn was passed by its predecessor")
@@ -182,9 +168,7 @@ func TestTurnIsPassedOnIfHandedOverGrantHasEnded(t *testing.T) {
 		t.Fatal("the first has left")
 	}
 	hasTurn(t, ws[0])
-	if given := hasTurn(t, ws[1]); given.Granted != nil {
-		t.Errorf("its turn: %+v", given)
-	}
+	seeksAfter(t, ws[1], 0)
 }
 
 // A goroutine that has its turn may end its grant at once, on another processor. So the
@@ -205,9 +189,7 @@ func TestSuccessorGetsTurnAfterGrantIsKnown(t *testing.T) {
 
 func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
-	if to := l.Successor(at("key"), &grant{}, false); to != nil {
-		t.Errorf("of another grant it is %s", to.Caller)
-	}
+	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {
 		t.Errorf("of another key it is %s", to.Caller)
 	}
@@ -218,7 +200,5 @@ func TestPassAfterDelaysTurnOfNextWaiter(t *testing.T) {
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
 	l.PassAfter(at("key"), nil, time.Minute)
-	if given := hasTurn(t, b); given.Delay != time.Minute {
-		t.Errorf("its turn: %+v", given)
-	}
+	seeksAfter(t, b, time.Minute)
 }

@@ -71,6 +71,14 @@ func told(w *waiter) string {
 	}
 }
 
+// isHeldBy fails the test unless the holder is the named one; "" stands for none.
+func isHeldBy(t *testing.T, holder *protocol.Record, want string) {
+	t.Helper()
+	if (holder == nil) != (want == "") || holder != nil && holder.Owner != want {
+		t.Errorf("the holder is %+v, want %q", holder, want)
+	}
+}
+
 // hasTurn fails the test unless the turn of w has come, and returns it.
 func hasTurn(t *testing.T, w *waiter) turn {
 	t.Helper()
@@ -96,9 +104,7 @@ func TestFirstWaiterHasTurnAtOnceAndNextWaitersInOrder(t *testing.T) {
 	other := enter(l, "other key", "d")
 	hasTurn(t, other)
 	for _, w := range []*waiter{a, b, c} {
-		if given := hasTurn(t, w); given.Granted != nil || given.Delay != 0 {
-			t.Errorf("the turn of %s: %+v", w.Caller, given)
-		}
+		seeksAfter(t, w, 0)
 		waits(t, a, b, c)
 		l.Pass(at("key"), nil)
 	}
@@ -174,19 +180,12 @@ func TestNoWaitCallerLearnsHolderAsSoonAsKnown(t *testing.T) {
 			l := newQueues(16)
 			enter(l, "key", "a")
 			waiting, before := enter(l, "key", "b"), enter(l, "key", "c", Wishes{NoWait: true})
-			select {
-			case holder := <-before.Held():
-				t.Fatalf("told of %q before anybody was known to hold it", holder.Owner)
-			default:
+			if holder := told(before); holder != "" {
+				t.Fatalf("told of %q before anybody was known to hold it", holder)
 			}
 			tc.known(l)
-			select {
-			case holder := <-before.Held():
-				if holder.Owner != tc.want {
-					t.Errorf("told of %q", holder.Owner)
-				}
-			default:
-				t.Error("not told of the holder")
+			if holder := told(before); holder != tc.want {
+				t.Errorf("told of %q, want %q", holder, tc.want)
 			}
 			if holder := told(waiting); holder != "" {
 				t.Errorf("who wants to wait is told of %q", holder)
@@ -210,19 +209,13 @@ func TestLaterNoWaitCallerLearnsHolderAtOnce(t *testing.T) {
 	if got := told(enter(l, "key", "c", Wishes{NoWait: true})); got != "a" {
 		t.Errorf("told of %q", got)
 	}
-	if holder := l.Holder(at("key")); holder == nil || holder.Owner != "a" {
-		t.Errorf("the holder is %v", holder)
-	}
+	isHeldBy(t, l.Holder(at("key")), "a")
 	b := enter(l, "key", "d")
 	l.Pass(at("key"), held)
 	hasTurn(t, b)
-	if holder := l.Holder(at("key")); holder != nil {
-		t.Errorf("sought, and %q is known to hold it", holder.Owner)
-	}
+	isHeldBy(t, l.Holder(at("key")), "") // it is sought
 	l.Pass(at("key"), nil)
-	if holder := l.Holder(at("key")); holder != nil {
-		t.Errorf("in no line, and %q is known to hold it", holder.Owner)
-	}
+	isHeldBy(t, l.Holder(at("key")), "") // it has no queue
 	l.ReportHolder(at("key"), by("elsewhere"))
 	l.Granted(at("key"), held)
 	if len(l.byKey) > 0 {
@@ -342,17 +335,9 @@ func TestDepartingWaiterKnowsHolderReportedByOtherWaiters(t *testing.T) {
 	l.ReportHolder(at("key"), by("elsewhere"))
 	_, _ = come(first)
 	l.Pass(at("key"), nil)
-	if holder := l.Holder(at("key")); holder != nil {
-		t.Errorf("%q is said to hold the key: it may have been released", holder.Owner)
-	}
-	if holder := l.LastHolder(at("key")); holder == nil || holder.Owner != "elsewhere" {
-		t.Errorf("the last that was known is %v", holder)
-	}
-	if _, ok := come(second); !ok {
-		t.Fatal("no turn has come")
-	}
+	isHeldBy(t, l.Holder(at("key")), "") // the key may have been released
+	isHeldBy(t, l.LastHolder(at("key")), "elsewhere")
+	hasTurn(t, second)
 	l.Granted(at("key"), &grant{holder: "here"})
-	if holder := l.LastHolder(at("key")); holder == nil || holder.Owner != "here" {
-		t.Errorf("once the key is granted the last is %v", holder)
-	}
+	isHeldBy(t, l.LastHolder(at("key")), "here")
 }

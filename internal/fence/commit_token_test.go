@@ -72,9 +72,7 @@ func TestCommitIsNotSentIfTokenExpiredBeforeSigning(t *testing.T) {
 			keys.pause.Store(int64(11 * time.Minute)) // the pause lies between the check of the token's age and the signing
 			return nil, lab.ErrReset
 		}))
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("commit: %v", err)
-		}
+		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
 		if n := lab.Commits(wire.Sent()); n != 1 {
 			t.Errorf("%d commits sent", n)
 		}
@@ -106,14 +104,10 @@ func TestCommitWorksIfClientWrapperDropsOptions(t *testing.T) {
 		slowly.SetFault(lab.Script(nil, lab.Slow(2*time.Second)))
 		c := w.ClientOf(plain{w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = slowly })}, lab.Config())
 		lock := w.Acquire(c, "job")
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
 		// The commit does not learn when the SDK has read the caller's values, so the
 		// caller waits for the reply.
-		if err := lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "2"))); err != nil {
-			t.Errorf("commit: %v", err)
-		}
+		lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "2"))), nil)
 		w.WantLog("1", "2")
 		w.Release(lock)
 	})

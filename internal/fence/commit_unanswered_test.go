@@ -188,9 +188,7 @@ func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 			},
 		}
 		wire.SetFault(lab.Script(append(faults, then...)...))
-		if err := lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); err != nil {
-			t.Errorf("commit: %v", err)
-		}
+		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1"))), nil)
 		w.WantLog("1")
 		w.Release(lock)
 	})

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -102,5 +103,14 @@ func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leaseh
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(events)
+	}
+}
+
+// WantErr fails the test unless err, which the call named what has returned, is want. A nil
+// want stands for success.
+func WantErr(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
 	}
 }

@@ -66,9 +66,7 @@ func TestMissingRepliesDoNotCountAsOutage(t *testing.T) {
 		}
 		wire.SetFault(lab.Drop)
 		lab.Elapse(10 * time.Second)
-		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("no reply at all: %v", err)
-		}
+		lab.WantErr(t, "no reply at all", lock.Err(), leasehold.ErrLost)
 	})
 }
 
@@ -107,9 +105,7 @@ func TestReleaseOfLockTakenOverInOutageReportsError(t *testing.T) {
 			t.Error("released, though another was granted the keys")
 		}
 		w.WantLog()
-		if err := theirs.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "release", theirs.Release(t.Context()), nil)
 		_ = c.Close(t.Context())
 	})
 }
@@ -131,9 +127,7 @@ func TestCommitAndReleaseSucceedsAfterOutageWithoutNewGrant(t *testing.T) {
 		wire.SetFault(lab.Out)
 		lab.Elapse(time.Minute)
 		wire.SetFault(nil)
-		if err := commit(t.Context(), g); err != nil {
-			t.Errorf("commit: %v", err)
-		}
+		lab.WantErr(t, "commit", commit(t.Context(), g), nil)
 		w.WantLog("1")
 		_ = g.Release(t.Context())
 	})
@@ -193,9 +187,7 @@ func TestPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
 			t.Fatalf("not held on to: %v", err)
 		}
 		k.Boot.Store(int64(21 * time.Second)) // the machine was suspended; since then the process has received no report of an outage
-		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("believed in after a pause longer than a lease: %v", err)
-		}
+		lab.WantErr(t, "believed in after a pause longer than a lease", lock.Err(), leasehold.ErrLost)
 		_ = lock.Release(t.Context())
 	})
 }
@@ -216,9 +208,7 @@ func TestClientDoesNotTakeOverOwnLockDuringOutage(t *testing.T) {
 		}
 		wire.SetFault(nil)
 		lab.Elapse(10 * time.Second)
-		if err := lock.Err(); err != nil {
-			t.Errorf("after the outage: %v", err)
-		}
+		lab.WantErr(t, "after the outage", lock.Err(), nil)
 		w.Release(lock)
 	})
 }

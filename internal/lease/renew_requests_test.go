@@ -86,9 +86,7 @@ func TestRenewalIsNotSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 		}, lab.Config())
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
 		held = true
-		if err := lock.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("renew: %v", err)
-		}
+		lab.WantErr(t, "renew", lock.Renew(t.Context()), leasehold.ErrLost)
 		if !paused || renewed == 0 {
 			t.Errorf("the record was not read after %d attempts", renewed)
 		}
@@ -102,9 +100,7 @@ func TestRenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Cut))
 		began := time.Now()
-		if err := lock.Renew(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "renew", lock.Renew(t.Context()), nil)
 		if took := time.Since(began); took < 2*time.Second || took > 2100*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
@@ -133,7 +129,9 @@ func TestThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
 }
 
 func TestRenewalSucceedsAfterHundredUnansweredRenewals(t *testing.T) {
-	lab.Each(t, map[string]int{"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30}, func(t *testing.T, w *lab.World, landed int) {
+	lab.Each(t, map[string]int{
+		"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30,
+	}, func(t *testing.T, w *lab.World, landed int) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
 		n := 0
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -145,17 +143,13 @@ func TestRenewalSucceedsAfterHundredUnansweredRenewals(t *testing.T) {
 			}
 			return nil, lab.ErrReset
 		})
-		if err := lock.Renew(w.Within(2 * time.Minute)); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("no answer: %v", err)
-		}
+		lab.WantErr(t, "no answer", lock.Renew(w.Within(2*time.Minute)), leasehold.ErrUnknownOutcome)
 		synctest.Wait()
 		if n < 110 {
 			t.Fatalf("%d attempts", n)
 		}
 		wire.SetFault(nil)
-		if err := lock.Renew(t.Context()); err != nil {
-			t.Errorf("answered: %v", err)
-		}
+		lab.WantErr(t, "answered", lock.Renew(t.Context()), nil)
 		w.Release(lock)
 	})
 }

@@ -120,7 +120,9 @@ func TestExpiryWarningGivenAtOnceMayUseLock(t *testing.T) {
 }
 
 func TestLockReleasedByImmediateWarningIsForgotten(t *testing.T) {
-	lab.Each(t, map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, map[string]leasehold.Config{
+		"a lease each": lab.Config(), "a shared lease": lab.SharedConfig(),
+	}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		for range 50 {
 			lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Hour, func(l *leasehold.Lock) { _ = l.Release(context.Background()) }))

@@ -239,9 +239,7 @@ func TestFirstRenewalAfterSlowGrantIsEarlier(t *testing.T) {
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2500*time.Millisecond)))
 		lock := w.Acquire(c, "job", leasehold.WithLease(3*time.Second))
 		lab.Elapse(time.Minute)
-		if err := lock.Err(); err != nil {
-			t.Errorf("lost: %v", err)
-		}
+		lab.WantErr(t, "lost", lock.Err(), nil)
 		_ = lock.Release(t.Context())
 	})
 }
@@ -267,12 +265,8 @@ func TestFailingRenewalWithDataDoesNotDelayPlainRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		wire.SetFault(lab.On(func(c lab.Call) bool { return c.Renews() && c.Sets("data") }, lab.Throttled))
-		if err := lock.Renew(w.Within(time.Minute), leasehold.WithData([]byte("much"))); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("renew: %v", err)
-		}
-		if err := lock.Err(); err != nil {
-			t.Errorf("lost: %v", err)
-		}
+		lab.WantErr(t, "renew", lock.Renew(w.Within(time.Minute), leasehold.WithData([]byte("much"))), context.DeadlineExceeded)
+		lab.WantErr(t, "lost", lock.Err(), nil)
 		_ = lock.Release(t.Context())
 	})
 }
@@ -302,8 +296,6 @@ func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // a fault of dynamolo
 		if s := c.Stats(); s.Held != n || s.MinRemaining < 10*time.Second {
 			t.Errorf("stats %+v", s)
 		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "close", c.Close(t.Context()), nil)
 	})
 }

@@ -62,42 +62,35 @@ func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
 	if lab.Race { // use fewer locks with the race detector: make test runs all of them without it
 		thousands = 600
 	}
-	for name, tc := range map[string]struct {
+	type row struct {
 		locks  int
 		places int
 		takes  time.Duration
 		most   int // largest number of releases in flight: the limit is 128, but a release that hangs for a second loses its slot to another
-	}{
+	}
+	lab.Each(t, map[string]row{
 		"128 at a time": {thousands, 128, 5 * time.Millisecond, 128},
 		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // if all requests were sent at once, half of them would time out
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				server := newServer(tc.places, tc.takes)
-				c, wire := w.Client(lab.Config())
-				for i := range tc.locks {
-					w.Acquire(c, fmt.Sprintf("job/%d", i))
-				}
-				wire.SetFault(server.serve)
-				began := time.Now()
-				if err := c.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-				least := time.Duration(tc.locks/tc.places) * tc.takes
-				if took := time.Since(began); took > least+least/4+100*time.Millisecond {
-					t.Errorf("took %v, of which the server %v", took, least)
-				}
-				if server.most > tc.most {
-					t.Errorf("%d requests at a time", server.most)
-				}
-				for i := range tc.locks {
-					if key := fmt.Sprintf("job/%d", i); !w.IsReleased(key) {
-						t.Fatalf("%s is not released", key)
-					}
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		server := newServer(tc.places, tc.takes)
+		c, wire := w.Client(lab.Config())
+		w.AcquireMany(c, "job", tc.locks)
+		wire.SetFault(server.serve)
+		began := time.Now()
+		lab.WantErr(t, "close", c.Close(t.Context()), nil)
+		least := time.Duration(tc.locks/tc.places) * tc.takes
+		if took := time.Since(began); took > least+least/4+100*time.Millisecond {
+			t.Errorf("took %v, of which the server %v", took, least)
+		}
+		if server.most > tc.most {
+			t.Errorf("%d requests at a time", server.most)
+		}
+		for i := range tc.locks {
+			if key := fmt.Sprintf("job/%d", i); !w.IsReleased(key) {
+				t.Fatalf("%s is not released", key)
+			}
+		}
+	})
 }
 
 func TestCloseReleasesLocksWithLeastTrustFirst(t *testing.T) {
@@ -108,9 +101,7 @@ func TestCloseReleasesLocksWithLeastTrustFirst(t *testing.T) {
 		}
 		s := newServer(16, 5*time.Millisecond)
 		wire.SetFault(s.serve)
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "close", c.Close(t.Context()), nil)
 		for i, key := range s.released {
 			if n, _ := strconv.Atoi(key); (63-n)/16 != i/16 {
 				t.Fatalf("released in the order %v", s.released)
@@ -122,20 +113,15 @@ func TestCloseReleasesLocksWithLeastTrustFirst(t *testing.T) {
 func TestCloseReleasesOtherLocksWhileOneReleaseHangs(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
-		for i := range 40 { // these locks are trusted for less time than the others
-			w.Acquire(c, fmt.Sprint("hung/", i), leasehold.WithLease(10*time.Second))
-		}
-		for i := range 100 {
-			w.Acquire(c, fmt.Sprint("job/", i))
-		}
+		w.AcquireMany(c, "hung", 40, leasehold.WithLease(10*time.Second)) // trusted for less time than the others
+		w.AcquireMany(c, "job", 100)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if keys := r.Keys(); len(keys) == 1 && strings.HasPrefix(keys[0], "hung/") {
 				return lab.Cut(r)
 			}
 			return lab.Slow(5 * time.Millisecond)(r)
 		})
-		closed := make(chan error, 1)
-		go func() { closed <- c.Close(t.Context()) }()
+		closed := lab.Go(func() error { return c.Close(t.Context()) })
 		lab.Elapse(4 * time.Second)
 		for i := range 100 {
 			if key := fmt.Sprint("job/", i); !w.IsReleased(key) {
@@ -153,13 +139,9 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Client(lab.Config())
-				for i := range n {
-					w.Acquire(c, fmt.Sprint("job/", i))
-				}
+				w.AcquireMany(c, "job", n)
 				wire.SetFault(lab.Cut)
-				ctx, cancel := context.WithCancel(t.Context())
-				cancel()
-				err := c.Close(ctx)
+				err := c.Close(w.Ended())
 				if !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.Canceled) {
 					t.Errorf("close: %v", err)
 				}
@@ -170,8 +152,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 				if n > 1 && !strings.Contains(text, fmt.Sprint(n)) {
 					t.Errorf("close does not say of how many: %q", text)
 				}
-				var op *leasehold.OpError
-				if !errors.As(err, &op) {
+				if !errors.As(err, new(*leasehold.OpError)) {
 					t.Errorf("close: %v", err)
 				}
 				lab.Elapse(3 * time.Second) // wait until the requests in flight, which are never answered, have ended
@@ -196,9 +177,7 @@ func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
 			}
 			return lab.Refusal(400, "AccessDeniedException"), nil // this release ends first
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
-		defer cancel()
-		err := c.Close(ctx)
+		err := c.Close(w.Within(6 * time.Second))
 		if !errors.Is(err, leasehold.ErrUnknownOutcome) || !strings.Contains(err.Error(), "3 of 3 locks") || !strings.Contains(err.Error(), "throttled: raise the table's capacity") {
 			t.Errorf("error %v", err)
 		}
@@ -208,15 +187,11 @@ func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
 func TestCloseWithEndedContextLeavesLocksToExpire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
-		for i := range 200 {
-			w.Acquire(c, fmt.Sprint("job/", i))
-		}
+		w.AcquireMany(c, "job", 200)
 		s := newServer(16, 500*time.Millisecond)
 		wire.SetFault(s.serve)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
 		began := time.Now()
-		err := c.Close(ctx)
+		err := c.Close(w.Ended())
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("took %v", took)
 		}

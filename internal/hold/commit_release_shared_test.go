@@ -20,7 +20,7 @@ type sharedGrant struct {
 	c            *leasehold.Client
 	wire         *lab.Wire
 	outer, inner *leasehold.Lock
-	group        *leasehold.Group // group of inner and "other"; nil if inner is alone
+	commits      held // inner, or the group of inner and "other"
 }
 
 func newSharedGrant(t *testing.T, w *lab.World, cfg leasehold.Config, grouped bool) *sharedGrant {
@@ -28,24 +28,25 @@ func newSharedGrant(t *testing.T, w *lab.World, cfg leasehold.Config, grouped bo
 	s := &sharedGrant{World: w.Work()}
 	s.c, s.wire = w.Client(cfg)
 	s.outer = w.Acquire(s.c, "job")
-	g, err := s.c.AcquireAll(s.outer.Context(), leasehold.Keys("job", "other")[:map[bool]int{false: 1, true: 2}[grouped]], leasehold.Reentrant())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.inner = g.Locks()[0]
+	keys := []string{"job"}
 	if grouped {
-		s.group = g
+		keys = append(keys, "other")
+	}
+	g := reentrant(w, s.c, s.outer, keys...)
+	s.inner, s.commits = g.Locks()[0], g.Locks()[0]
+	if grouped {
+		s.commits = g
 	}
 	s.wire.Sent()
 	return s
 }
 
 func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts ...leasehold.ReleaseOption) error {
-	if s.group != nil {
-		return s.group.CommitAndRelease(ctx, lab.Writes(lab.Note("a", value)), opts...)
-	}
-	return s.inner.CommitAndRelease(ctx, lab.Writes(lab.Note("a", value)), opts...)
+	return s.commits.CommitAndRelease(ctx, noted(value), opts...)
 }
+
+// grouped are the cases of a handle that is alone, and of one in a group.
+var grouped = map[string]bool{"alone": false, "in a group": true}
 
 func TestCommitAndReleaseOfSharedHandleSucceedsOnceApplied(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
@@ -56,62 +57,48 @@ func TestCommitAndReleaseOfSharedHandleSucceedsOnceApplied(t *testing.T) {
 		"the trust has ended":      func(s *sharedGrant) { noMore(s); lab.Elapse(21 * time.Second) },
 		"noticed as lost":          func(s *sharedGrant) { s.Steal("job"); _ = s.outer.Renew(s.T.Context()) },
 		"detached":                 func(s *sharedGrant) { _ = s.outer.Release(s.T.Context()); _, _ = s.inner.Detach() },
-		"closed":                   func(s *sharedGrant) { go func() { _ = s.c.Close(s.T.Context()) }(); synctest.Wait() },
+		"closed":                   func(s *sharedGrant) { lab.Go(func() error { return s.c.Close(s.T.Context()) }) },
 		"no release is answered":   noMore,
 		"the last, not answered":   func(s *sharedGrant) { _ = s.outer.Release(s.T.Context()); noMore(s) },
 		"the last, and it is lost": func(s *sharedGrant) { _ = s.outer.Release(s.T.Context()); s.Steal("job") },
 	} {
-		for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
-			for _, grouped := range []bool{false, true} {
-				if name == "and the other key" && !grouped {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s, in a group %t, shared lease %t", name, grouped, cfg.SharedLease), func(t *testing.T) {
-					lab.InBubble(t, func(t *testing.T, w *lab.World) {
-						s := newSharedGrant(t, w, cfg, grouped)
-						s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-							res, err := r.Send()
-							between(s)
-							return res, err
-						}))
-						if err := s.commitAndRelease(t.Context(), "1"); err != nil {
-							t.Errorf("it has landed: %v", err)
-						}
-						w.WantLog("1")
-						s.wire.SetFault(nil)
-						_ = s.c.Close(t.Context())
-					})
-				})
+		for where, grouped := range grouped {
+			if name == "and the other key" && !grouped {
+				continue
 			}
+			t.Run(name+", "+where, func(t *testing.T) {
+				lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+					s := newSharedGrant(t, w, cfg, grouped)
+					s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
+						res, err := r.Send()
+						between(s)
+						return res, err
+					}))
+					lab.WantErr(t, "it has landed", s.commitAndRelease(t.Context(), "1"), nil)
+					w.WantLog("1")
+					s.wire.SetFault(nil)
+					_ = s.c.Close(t.Context())
+				})
+			})
 		}
 	}
 }
 
 func TestCommitAndReleaseEndsContextOfSharedHandleFirst(t *testing.T) {
-	for _, grouped := range []bool{false, true} {
-		t.Run(fmt.Sprintf("in a group: %t", grouped), func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				s := newSharedGrant(t, w, lab.Config(), grouped)
-				s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-					if err := s.inner.Err(); !errors.Is(err, leasehold.ErrReleased) || s.outer.Err() != nil {
-						t.Errorf("when it was sent: %v, and the other handle: %v", err, s.outer.Err())
-					}
-					return r.Send()
-				}))
-				if err := s.commitAndRelease(s.inner.Context(), "1"); err != nil {
-					t.Error(err)
-				}
-				if err := s.commitAndRelease(t.Context(), "2"); !errors.Is(err, leasehold.ErrReleased) {
-					t.Errorf("again: %v", err)
-				}
-				if err := s.outer.Commit(t.Context(), lab.Writes(lab.Note("a", "3"))); err != nil {
-					t.Errorf("the other handle: %v", err)
-				}
-				w.WantLog("1", "3")
-				w.Release(s.outer)
-			})
-		})
-	}
+	lab.Each(t, grouped, func(t *testing.T, w *lab.World, grouped bool) {
+		s := newSharedGrant(t, w, lab.Config(), grouped)
+		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
+			if err := s.inner.Err(); !errors.Is(err, leasehold.ErrReleased) || s.outer.Err() != nil {
+				t.Errorf("when it was sent: %v, and the other handle: %v", err, s.outer.Err())
+			}
+			return r.Send()
+		}))
+		lab.WantErr(t, "commit and release", s.commitAndRelease(s.inner.Context(), "1"), nil)
+		lab.WantErr(t, "again", s.commitAndRelease(t.Context(), "2"), leasehold.ErrReleased)
+		lab.WantErr(t, "the other handle", s.outer.Commit(t.Context(), noted("3")), nil)
+		w.WantLog("1", "3")
+		w.Release(s.outer)
+	})
 }
 
 func TestGroupCommitAndReleaseFreesOnlyUnsharedLocks(t *testing.T) {
@@ -142,13 +129,11 @@ func TestCommitAndReleaseByAllHandlesAtOnceIsApplied(t *testing.T) {
 		s.wire.SetFault(lab.Script(lab.Slow(time.Second), lab.Slow(time.Second)))
 		errs := make(chan error, 2)
 		for i, lock := range []*leasehold.Lock{s.outer, s.inner} {
-			go func() { errs <- lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", fmt.Sprint(i)))) }()
+			go func() { errs <- lock.CommitAndRelease(t.Context(), noted(fmt.Sprint(i))) }()
 			synctest.Wait()
 		}
 		for range 2 {
-			if err := <-errs; err != nil {
-				t.Error(err)
-			}
+			lab.WantErr(t, "errs", <-errs, nil)
 		}
 		w.WantLog("0", "1")
 		if !w.IsReleased("job") {
@@ -169,34 +154,28 @@ func TestFailedCommitAndReleaseReleasesSharedHandle(t *testing.T) {
 		"never answered":   {func(*sharedGrant) {}, lab.Cut, leasehold.ErrUnknownOutcome, nil},
 		"with data":        {func(*sharedGrant) {}, nil, nil, []leasehold.ReleaseOption{leasehold.WithData([]byte("d"))}},
 	} {
-		for _, grouped := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, in a group %t", name, grouped), func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					s := newSharedGrant(t, w, lab.Config(), grouped)
-					tc.before(s)
-					s.wire.SetFault(tc.fault)
-					ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-					defer cancel()
-					began := time.Now()
-					if err := s.commitAndRelease(ctx, "1", tc.opts...); err == nil || tc.want != nil && !errors.Is(err, tc.want) {
-						t.Errorf("error %v, want %v", err, tc.want)
-					}
-					if took := time.Since(began); took > 3*time.Second {
-						t.Errorf("took %v", took)
-					}
-					if s.inner.Err() == nil {
-						t.Error("the handle has not ended")
-					}
-					s.wire.SetFault(nil)
-					lab.Elapse(time.Minute)
-					w.WantLog()
-					if grouped && tc.fault == nil && !w.IsReleased("other") {
-						t.Error("the other key is not free")
-					}
-					_ = s.c.Close(t.Context())
-				})
+		t.Run(name, func(t *testing.T) {
+			lab.Each(t, grouped, func(t *testing.T, w *lab.World, grouped bool) {
+				s := newSharedGrant(t, w, lab.Config(), grouped)
+				tc.before(s)
+				s.wire.SetFault(tc.fault)
+				began := time.Now()
+				err := s.commitAndRelease(w.Within(3*time.Second), "1", tc.opts...)
+				if took := time.Since(began); err == nil || tc.want != nil && !errors.Is(err, tc.want) || took > 3*time.Second {
+					t.Errorf("error %v after %v, want %v", err, took, tc.want)
+				}
+				if s.inner.Err() == nil {
+					t.Error("the handle has not ended")
+				}
+				s.wire.SetFault(nil)
+				lab.Elapse(time.Minute)
+				w.WantLog()
+				if grouped && tc.fault == nil && !w.IsReleased("other") {
+					t.Error("the other key is not free")
+				}
+				_ = s.c.Close(t.Context())
 			})
-		}
+		})
 	}
 }
 
@@ -204,9 +183,7 @@ func TestUnansweredCommitDoesNotDelayOtherHandles(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
-		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
-		defer cancel()
-		if err := s.commitAndRelease(ctx, "1"); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		if err := s.commitAndRelease(w.Within(2500*time.Millisecond), "1"); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("error %v", err)
 		}
 		s.wire.SetFault(nil) // the first request is still in flight
@@ -226,9 +203,7 @@ func TestCommitOfSharedHandleIsNotSentAfterLoss(t *testing.T) {
 			s.wire.Sent()
 			return lab.Cancellation("None", "TransactionConflict", "None"), nil
 		}))
-		if err := s.commitAndRelease(t.Context(), "1"); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "commit and release", s.commitAndRelease(t.Context(), "1"), leasehold.ErrLost)
 		if n := lab.Commits(s.wire.Sent()); n > 0 {
 			t.Errorf("sent %d more times", n)
 		}

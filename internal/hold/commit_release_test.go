@@ -3,11 +3,11 @@ package hold_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -18,10 +18,9 @@ import (
 
 func TestCommitAndReleaseLetsNextGoroutineAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, _, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
-		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
+		if err := lock.CommitAndRelease(t.Context(), noted("1")); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
@@ -34,12 +33,10 @@ func TestCommitAndReleaseLetsNextGoroutineAcquire(t *testing.T) {
 
 func TestReleaseAfterCommitHandsOverKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
 		wire.Sent()
-		var failed *leasehold.CommitError
-		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); !errors.As(err, &failed) {
+		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); !errors.As(err, new(*leasehold.CommitError)) {
 			t.Errorf("commit: %v", err)
 		}
 		got := <-next
@@ -51,102 +48,48 @@ func TestReleaseAfterCommitHandsOverKey(t *testing.T) {
 }
 
 func TestCommitAndReleaseWithLostReplyIsRecognised(t *testing.T) {
-	for name, opts := range map[string][]leasehold.ReleaseOption{"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)}} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.SetFault(lab.Script(lab.LoseReply))
-				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), opts...); err != nil {
-					t.Errorf("its reply lost: %v", err)
-				}
-				// No repeated request is answered before the caller's time has run out.
-				lock = w.Acquire(c, "job")
-				mute := func(r *lab.Request) (*http.Response, error) {
-					_, _ = r.Send()
-					return lab.Cut(r)
-				}
-				wire.SetFault(lab.Script(mute, mute, mute))
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-				defer cancel()
-				if err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "2")), opts...); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("never answered: %v", err)
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("released again: %v", err)
-				}
-				w.WantLog("1", "2")
-			})
-		})
-	}
+	lab.Each(t, map[string][]leasehold.ReleaseOption{
+		"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)},
+	}, func(t *testing.T, w *lab.World, opts []leasehold.ReleaseOption) {
+		c, wire, lock := w.Work().Holding(lab.Config())
+		wire.SetFault(lab.Script(lab.LoseReply))
+		lab.WantErr(t, "its reply lost", lock.CommitAndRelease(t.Context(), noted("1"), opts...), nil)
+		// No repeated request is answered before the caller's time has run out.
+		lock = w.Acquire(c, "job")
+		wire.SetFault(lab.Script(lab.Unheard, lab.Unheard, lab.Unheard))
+		if err := lock.CommitAndRelease(w.Within(2*time.Second), noted("2"), opts...); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("never answered: %v", err)
+		}
+		lab.WantErr(t, "released again", lock.Release(t.Context()), nil)
+		w.WantLog("1", "2")
+	})
 }
 
 func TestLockIsReleasedAfterAnyCommitOutcome(t *testing.T) {
-	type commit func(context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	for name, call := range map[string]func(commit) error{
-		"an ended context": func(commit commit) error { return commit(ended, lab.Writes(lab.Note("a", "1"))) },
-		"a bad write": func(commit commit) error {
-			return commit(context.Background(), lab.Writes(types.TransactWriteItem{}))
+	for name, commit := range map[string]func(w *lab.World, h held) error{
+		"an ended context": func(w *lab.World, h held) error { return h.CommitAndRelease(w.Ended(), noted("1")) },
+		"a bad write": func(_ *lab.World, h held) error {
+			return h.CommitAndRelease(context.Background(), lab.Writes(types.TransactWriteItem{}))
 		},
-		"a bad option": func(commit commit) error {
-			return commit(context.Background(), nil, leasehold.WithAttributes(map[string]types.AttributeValue{"grantId": lab.Str("x")}))
+		"a bad option": func(_ *lab.World, h held) error {
+			bad := leasehold.WithAttributes(map[string]types.AttributeValue{"grantId": lab.Str("x")})
+			return h.CommitAndRelease(context.Background(), nil, bad)
 		},
-	} {
-		for _, keys := range [][]leasehold.Key{leasehold.Keys("job"), leasehold.Keys("job", "other")} {
-			t.Run(fmt.Sprintf("%s, %d locks", name, len(keys)), func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					c, wire := w.Work().Client(lab.Config())
-					g := w.AcquireAll(c, keys)
-					commit := g.CommitAndRelease
-					if len(keys) == 1 {
-						commit = g.Locks()[0].CommitAndRelease
-					}
-					wire.Sent()
-					if err := call(commit); err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) {
-						t.Errorf("commit: %v", err)
-					}
-					if sent := wire.Sent(); len(sent) != len(keys) || !sent[0].Releases() {
-						t.Errorf("sent %v", lab.Ops(sent))
-					}
-					if held := w.HeldAmong(keys); len(held) > 0 {
-						t.Errorf("left held: %v", held)
-					}
-					w.WantLog()
-				})
-			})
-		}
-	}
-}
-
-func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
-	for name, end := range map[string]struct {
-		by     func(w *lab.World)
-		reason leasehold.LostReason
-	}{
-		"granted to another": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced},
-		"deleted":            {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken},
-		"resumed by somebody": {func(w *lab.World) {
-			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("theirs")})
-		}, leasehold.LostReplaced},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				end.by(w)
-				before := lab.Text(w.Item("job"), "recordVersionNumber")
-				err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "stale")))
-				var lost *leasehold.LostError
-				if !errors.As(err, &lost) || lost.Reason != end.reason || errors.Is(err, leasehold.ErrReleased) {
+			lab.Each(t, lockOrGroup, func(t *testing.T, w *lab.World, acquire func(*lab.World, *leasehold.Client) held) {
+				c, wire := w.Work().Client(lab.Config())
+				lock := acquire(w, c)
+				locks := len(c.Held())
+				wire.Sent()
+				if err := commit(w, lock); err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("commit: %v", err)
 				}
-				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("released again: %v", err)
+				if sent := wire.Sent(); len(sent) != locks || !sent[0].Releases() {
+					t.Errorf("sent %v", lab.Ops(sent))
 				}
-				if lab.Text(w.Item("job"), "recordVersionNumber") != before {
-					t.Error("another's record was written to")
+				if held := w.HeldAmong(leasehold.Keys("job", "other")); len(held) > 0 {
+					t.Errorf("left held: %v", held)
 				}
 				w.WantLog()
 			})
@@ -154,120 +97,113 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseWaitsForOtherCommits(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Script(lab.Slow(time.Second)))
-		first := make(chan error, 1)
-		go func() { first <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
-		synctest.Wait()
-		wire.SetFault(nil)
-		began := time.Now()
-		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); err != nil {
-			t.Errorf("commit and release: %v", err)
-		}
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("waited %v", took)
-		}
-		if err := <-first; err != nil {
+func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
+	type row struct {
+		by     func(w *lab.World)
+		reason leasehold.LostReason
+	}
+	lab.Each(t, map[string]row{
+		"granted to another": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced},
+		"deleted":            {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken},
+		"resumed by somebody": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("theirs")})
+		}, leasehold.LostReplaced},
+	}, func(t *testing.T, w *lab.World, end row) {
+		_, _, lock := w.Work().Holding(lab.Config())
+		end.by(w)
+		before := lab.Text(w.Item("job"), "recordVersionNumber")
+		err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "stale")))
+		if reasonOf(err) != end.reason || errors.Is(err, leasehold.ErrReleased) {
 			t.Errorf("commit: %v", err)
 		}
-		w.WantLog("1", "2")
+		lab.WantErr(t, "released again", lock.Release(t.Context()), leasehold.ErrLost)
+		if lab.Text(w.Item("job"), "recordVersionNumber") != before {
+			t.Error("another's record was written to")
+		}
+		w.WantLog()
 	})
 }
 
-func TestCommitAndReleaseOfSharedGrantReleasesOnlyOneHandle(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.Config())
-		outer := w.Acquire(c, "job")
-		inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant())
-		if err != nil {
-			t.Fatal(err)
+func TestCommitAndReleaseContinuesAfterItsOwnContextEnds(t *testing.T) {
+	commit := func(ctx context.Context, w *lab.World, h held) error {
+		err := h.CommitAndRelease(ctx, noted("1"))
+		if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
+			w.T.Errorf("its context goes on: %v", context.Cause(ctx))
 		}
-		if err := inner.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Fatal(err)
-		}
-		if !errors.Is(inner.Err(), leasehold.ErrReleased) || outer.Err() != nil {
-			t.Errorf("inner: %v, outer: %v", inner.Err(), outer.Err())
-		}
-		if err := outer.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); err != nil {
-			t.Fatal(err)
-		}
-		w.WantLog("1", "2")
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
-			t.Error("the key is not free")
-		}
-	})
-}
-
-func TestCommitAndReleaseContinuesAfterContextOfLockEnds(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		return err
+	}
+	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client) error{
+		"that of the lock": func(w *lab.World, c *leasehold.Client) error {
+			lock := w.Acquire(c, "job")
+			return commit(lock.Context(), w, lock)
+		},
+		"one derived from it": func(w *lab.World, c *leasehold.Client) error {
+			return c.Do(w.T.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
+				ctx, cancel := context.WithTimeout(ctx, time.Minute)
+				defer cancel()
+				return commit(ctx, w, lock)
+			})
+		},
+		"that of a group": func(w *lab.World, c *leasehold.Client) error {
+			return w.AcquireAll(c, leasehold.Keys("job", "other")).Do(w.T.Context(), func(ctx context.Context, g *leasehold.Group) error {
+				return commit(ctx, w, g)
+			})
+		},
+	}, func(t *testing.T, w *lab.World, do func(*lab.World, *leasehold.Client) error) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
-		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute) // a context derived from the lock's has the same cause
-			defer cancel()
-			err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
-			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
-				t.Errorf("the function's context goes on: %v", context.Cause(ctx))
-			}
-			return err
-		})
-		if err != nil {
-			t.Errorf("do: %v", err)
+		if err := do(w, c); err != nil || !w.IsReleased("job") {
+			t.Errorf("error %v, record %v", err, w.Item("job"))
 		}
 		w.WantLog("1")
-	})
-}
-
-func TestCommitAndReleaseAcceptsContextOfSameLock(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Script(lab.LoseReply))
-		if err := lock.CommitAndRelease(lock.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Errorf("error %v", err)
-		}
-		w.WantLog("1")
-		if !w.IsReleased("job") {
-			t.Error("the key is not free")
-		}
 	})
 }
 
 func TestCommitAndReleaseReturnsWhenCallersContextEnds(t *testing.T) {
-	for name, bound := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
-		"cancelled outside": func(ctx context.Context) (context.Context, context.CancelFunc) {
+	type row struct {
+		bound func(ctx context.Context) (context.Context, context.CancelFunc)
+		after time.Duration
+	}
+	bounds := map[string]row{
+		"cancelled outside": {func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return ctx, func() {}
-		},
-		"a deadline inside": func(ctx context.Context) (context.Context, context.CancelFunc) {
+		}, 5 * time.Second},
+		"a deadline inside": {func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return context.WithTimeout(ctx, 3*time.Second)
-		},
-		"one of its own is cancelled": func(context.Context) (context.Context, context.CancelFunc) {
+		}, 3 * time.Second},
+		"one of its own is cancelled": {func(context.Context) (context.Context, context.CancelFunc) {
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(3*time.Second, cancel)
 			return ctx, cancel
+		}, 3 * time.Second},
+	}
+	type work = func(ctx context.Context, h held) error
+	type groupWork = func(ctx context.Context, g *leasehold.Group) error
+	ofGroup := func(ctx context.Context, w *lab.World, c *leasehold.Client, fn groupWork) error {
+		return w.AcquireAll(c, leasehold.Keys("job", "other")).Do(ctx, fn)
+	}
+	for what, do := range map[string]func(context.Context, *lab.World, *leasehold.Client, work) error{
+		"a lock": func(ctx context.Context, _ *lab.World, c *leasehold.Client, fn work) error {
+			return c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error { return fn(ctx, l) })
+		},
+		"a group": func(ctx context.Context, w *lab.World, c *leasehold.Client, fn work) error {
+			return ofGroup(ctx, w, c, func(ctx context.Context, g *leasehold.Group) error { return fn(ctx, g) })
+		},
+		"one of a group": func(ctx context.Context, w *lab.World, c *leasehold.Client, fn work) error {
+			return ofGroup(ctx, w, c, func(ctx context.Context, g *leasehold.Group) error { return fn(ctx, g.Locks()[0]) })
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		t.Run(what, func(t *testing.T) {
+			lab.Each(t, bounds, func(t *testing.T, w *lab.World, tc row) {
 				c, wire := w.Work().Client(lab.Config())
-				outer, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				time.AfterFunc(5*time.Second, cancel)
-				err := c.Do(outer, "job", func(ctx context.Context, lock *leasehold.Lock) error {
+				err := do(w.Within(5*time.Second), w, c, func(ctx context.Context, h held) error {
 					wire.SetFault(lab.Cut)
 					began := time.Now()
-					ctx, cancel := bound(ctx)
+					ctx, cancel := tc.bound(ctx)
 					defer cancel()
-					err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
-					want := 3 * time.Second
-					if name == "cancelled outside" {
-						want = 5 * time.Second
-					}
-					if took := time.Since(began); took != want {
-						t.Errorf("returned after %v, want %v", took, want)
+					err := h.CommitAndRelease(ctx, noted("1"))
+					if took := time.Since(began); took != tc.after {
+						t.Errorf("returned after %v, want %v", took, tc.after)
 					}
 					return err
 				})
@@ -283,103 +219,111 @@ func TestCommitAndReleaseReturnsWhenCallersContextEnds(t *testing.T) {
 
 func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)
 		time.AfterFunc(30*time.Second, func() { wire.SetFault(nil) })
-		first := make(chan error, 1)
-		go func() { first <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
-		synctest.Wait()
+		first := lab.Go(func() error { return lock.Commit(t.Context(), noted("1")) })
 		// This call waits for a commit that takes longer than the lease.
-		err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2")))
-		var lost *leasehold.LostError
-		if !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired {
+		err := lock.CommitAndRelease(t.Context(), noted("2"))
+		if reasonOf(err) != leasehold.LostExpired {
 			t.Errorf("commit and release: %v", err)
 		}
-		if err := <-first; err != nil {
-			t.Errorf("commit: %v", err)
-		}
+		lab.WantErr(t, "commit", <-first, nil)
 		w.WantLog("1")
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
+		if !w.IsReleased("job") {
 			t.Error("the key is not free")
 		}
 	})
 }
 
 func TestFailedCommitIsDefiniteEvenIfReleaseIsUnknown(t *testing.T) {
-	var failed *leasehold.CommitError
+	says := func(what string) func(error) bool {
+		return func(err error) bool { return strings.Contains(err.Error(), what) }
+	}
+	lost := func(r *lab.Request) (*http.Response, error) {
+		codes := slices.Repeat([]string{"None"}, len(r.Parts()))
+		codes[1] = "ConditionalCheckFailed"
+		return lab.Cancellation(codes...), nil
+	}
 	for name, tc := range map[string]struct {
 		commits lab.Fault // outcome of the commits; releases are never answered
 		first   time.Duration
 		said    func(error) bool
 	}{
-		"a write failed": {(*lab.Request).Send, 0, func(err error) bool { return errors.As(err, &failed) }},
-		"refused": {lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }), 0,
-			func(err error) bool { return strings.Contains(err.Error(), "commit job in table locks: access denied") }},
-		"throttled until the end": {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 0,
-			func(err error) bool { return strings.Contains(err.Error(), "not committed") }},
-		"behind another commit": {lab.Cut, time.Nanosecond, func(err error) bool { return strings.Contains(err.Error(), "nothing was sent") }},
+		"a write failed":          {(*lab.Request).Send, 0, func(err error) bool { return errors.As(err, new(*leasehold.CommitError)) }},
+		"refused":                 {lab.Refused("AccessDeniedException"), 0, says("in table locks: access denied")},
+		"throttled until the end": {lab.Refused("ThrottlingException"), 0, says("not committed")},
+		"behind another commit":   {lab.Cut, time.Nanosecond, says("nothing was sent")},
+		"one of two was lost":     {lost, 0, func(err error) bool { return errors.Is(err, leasehold.ErrLost) }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if r.Commits() {
-						return tc.commits(r)
+		for what, acquire := range lockOrGroup {
+			if name == "one of two was lost" && what == "a lock" {
+				continue
+			}
+			t.Run(name+", "+what, func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, wire := w.Work().Client(lab.Config())
+					lock := acquire(w, c)
+					wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+						if r.Commits() {
+							return tc.commits(r)
+						}
+						return lab.Cut(r)
+					})
+					if tc.first > 0 {
+						go func() { _ = lock.Commit(t.Context(), noted("1")) }()
+						lab.Elapse(tc.first)
 					}
-					return lab.Cut(r)
+					began := time.Now()
+					err := lock.CommitAndRelease(w.Within(2500*time.Millisecond), lab.Writes(lab.NoteIf("a", "late")))
+					if took := time.Since(began); name != "one of two was lost" && took != 2500*time.Millisecond {
+						t.Errorf("returned after %v", took)
+					}
+					if err == nil || !tc.said(err) || regexp.MustCompile("commit .* in table locks: no answer").MatchString(err.Error()) {
+						t.Errorf("error %v", err)
+					}
+					if tc.first == 0 && !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("what became of the releases is not said: %v", err)
+					}
+					if what == "a group" && errors.Is(err, leasehold.ErrUnknownOutcome) {
+						t.Errorf("nothing was written: %v", err)
+					}
+					w.WantLog()
+					wire.SetFault(nil)
+					lab.Elapse(time.Minute) // let the last requests return
 				})
-				if tc.first > 0 {
-					go func() { _ = lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
-					lab.Elapse(tc.first)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
-				defer cancel()
-				began := time.Now()
-				err := lock.CommitAndRelease(ctx, lab.Writes(lab.NoteIf("a", "late")))
-				if took := time.Since(began); took != 2500*time.Millisecond {
-					t.Errorf("returned after %v", took)
-				}
-				if !tc.said(err) || strings.Contains(err.Error(), "commit job in table locks: no answer") {
-					t.Errorf("error %v", err)
-				}
-				wire.SetFault(nil)
-				lab.Elapse(time.Minute)
 			})
-		})
+		}
 	}
 }
 
 func TestCommitAndReleaseReturnsWhenLockOfContextEnds(t *testing.T) {
-	for _, nested := range []bool{false, true} {
-		t.Run(fmt.Sprintf("bound to its own lock too: %v", nested), func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				outer, lock := w.Acquire(c, "outer"), w.Acquire(c, "job")
-				ctx, cancel := outer.Bind(t.Context())
-				defer cancel()
-				if nested {
-					ctx, cancel = lock.Bind(ctx)
-					defer cancel()
-				}
-				wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("TransactionConflict", "None") }))
-				time.AfterFunc(5*time.Second, func() { w.Release(outer) })
-				began := time.Now()
-				if err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))); err == nil || errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("error %v", err)
-				}
-				if took := time.Since(began); took != 5*time.Second {
-					t.Errorf("returned after %v", took)
-				}
-				lab.Elapse(time.Second)
-				if !w.IsReleased("job") {
-					t.Error("the key is not free")
-				}
-				w.WantLog()
-			})
-		})
-	}
+	lab.Each(t, map[string]bool{
+		"bound to another lock": false, "bound to its own too": true,
+	}, func(t *testing.T, w *lab.World, nested bool) {
+		c, wire, lock := w.Work().Holding(lab.Config())
+		outer := w.Acquire(c, "outer")
+		ctx, cancel := outer.Bind(t.Context())
+		defer cancel()
+		if nested {
+			ctx, cancel = lock.Bind(ctx)
+			defer cancel()
+		}
+		wire.SetFault(lab.Respond(lab.Call.Commits, func() *http.Response { return lab.Cancellation("TransactionConflict", "None") }))
+		time.AfterFunc(5*time.Second, func() { w.Release(outer) })
+		began := time.Now()
+		if err := lock.CommitAndRelease(ctx, noted("1")); err == nil || errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("returned after %v", took)
+		}
+		lab.Elapse(time.Second)
+		if !w.IsReleased("job") {
+			t.Error("the key is not free")
+		}
+		w.WantLog()
+	})
 }
 
 // While the lease lasted, no other client could be granted the key before the commit had
@@ -389,23 +333,11 @@ func TestNextGrantProvesUnansweredCommitAndRelease(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Commits() {
-				_, _ = r.Send()
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		if err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("never answered: %v", err)
-		}
+		wire.SetFault(lab.On(lab.Call.Commits, lab.Unheard))
+		lab.WantErr(t, "never answered", lock.CommitAndRelease(w.Within(2*time.Second), noted("1")), leasehold.ErrUnknownOutcome)
 		next := w.Acquire(other, "job")
 		lab.Elapse(10 * time.Second) // long enough for the release after the commit to be answered
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("released again: %v", err)
-		}
+		lab.WantErr(t, "released again", lock.Release(t.Context()), nil)
 		w.Release(next)
 	})
 }

@@ -18,8 +18,7 @@ import (
 
 func TestCommitsOfSameLockRunOneAtATime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		var mu sync.Mutex
 		now, most := 0, 0
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -40,9 +39,7 @@ func TestCommitsOfSameLockRunOneAtATime(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 5 {
 			wg.Go(func() {
-				if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", fmt.Sprint(i)))); err != nil {
-					t.Error(err)
-				}
+				lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", fmt.Sprint(i)))), nil)
 			})
 		}
 		wg.Wait()
@@ -65,16 +62,13 @@ func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		wire.SetFault(lab.Slow(time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := w.Within(time.Minute)
 		var wg sync.WaitGroup
 		for i, commit := range []func(context.Context, []types.TransactWriteItem) error{
 			xy.Locks()[0].Commit, xy.Locks()[1].Commit, xy.Commit, yx.Commit,
 		} {
 			wg.Go(func() {
-				if err := commit(ctx, lab.Writes(lab.Note(fmt.Sprint(i), "1"))); err != nil {
-					t.Error(err)
-				}
+				lab.WantErr(t, "commit", commit(ctx, lab.Writes(lab.Note(fmt.Sprint(i), "1"))), nil)
 			})
 			lab.Elapse(0)
 		}
@@ -85,43 +79,30 @@ func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 }
 
 func TestReleaseWaitsForCommitInProgress(t *testing.T) {
-	for name, waiting := range map[string]bool{"released": false, "handed over": true} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.SetFault(lab.Script(func(r *lab.Request) (*http.Response, error) {
-					time.Sleep(2 * time.Second)
-					return r.Send()
-				}))
-				// The caller of this commit leaves while the commit is in flight.
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("commit: %v", err)
-				}
-				next := make(chan *leasehold.Lock, 1)
-				if waiting {
-					go func() { next <- w.Acquire(c, "job") }()
-				}
-				began := time.Now()
-				w.Release(lock)
-				if took := time.Since(began); took < time.Second {
-					t.Errorf("released after %v", took)
-				}
-				w.WantLog("1")
-				if waiting {
-					w.Release(<-next)
-				}
-			})
-		})
-	}
+	lab.Each(t, map[string]bool{"released": false, "handed over": true}, func(t *testing.T, w *lab.World, waiting bool) {
+		c, wire, lock := w.Work().Holding(lab.Config())
+		wire.SetFault(lab.Script(lab.Slowly(2 * time.Second)))
+		// The caller of this commit leaves while the commit is in flight.
+		lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
+		next := make(chan *leasehold.Lock, 1)
+		if waiting {
+			go func() { next <- w.Acquire(c, "job") }()
+		}
+		began := time.Now()
+		w.Release(lock)
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("released after %v", took)
+		}
+		w.WantLog("1")
+		if waiting {
+			w.Release(<-next)
+		}
+	})
 }
 
 func TestCommitThatWaitsForAnotherEndsWhenLockEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.Slow(2*time.Second)))
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) })
@@ -141,22 +122,18 @@ func TestCommitThatWaitsForAnotherEndsWhenLockEnds(t *testing.T) {
 
 func TestReleaseLimitsWaitForCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Commits() && lab.Text(w.Item("job"), "isReleased") == "" {
+			if r.Commits() && !w.IsReleased("job") {
 				return lab.Cut(r)
 			}
 			return r.Send()
 		})
-		result := make(chan error, 1)
-		go func() { result <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
+		result := lab.Go(func() error { return lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) })
 		lab.Elapse(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		_ = lock.Release(ctx)
+		_ = lock.Release(w.Within(10 * time.Second))
 		lab.Elapse(5 * time.Second)
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
+		if !w.IsReleased("job") {
 			t.Error("the key is not free")
 		}
 		if err := <-result; !errors.Is(err, leasehold.ErrLost) || !errors.Is(err, leasehold.ErrReleased) {
@@ -167,44 +144,32 @@ func TestReleaseLimitsWaitForCommit(t *testing.T) {
 }
 
 func TestRenewalWaitsForCommitAtMostQuarterOfRemainingTrust(t *testing.T) {
-	for name, tc := range map[string]struct{ commit, wait time.Duration }{
+	lab.Each(t, map[string]struct{ commit, wait time.Duration }{
 		"a short one": {time.Second, time.Second},
 		"a long one":  {3 * time.Second, 2 * time.Second}, // a quarter of the 8 s for which the lock is still trusted
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-				lab.Elapse(10 * time.Second)
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if r.Commits() {
-						time.Sleep(tc.commit - time.Millisecond)
-					}
-					return r.Send()
-				})
-				done := make(chan error, 1)
-				go func() { done <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
-				lab.Elapse(0)
-				began := time.Now()
-				if err := lock.Renew(t.Context()); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(began); (took - tc.wait).Abs() > 5*time.Millisecond {
-					t.Errorf("the renewal waited %v, want %v", took, tc.wait)
-				}
-				if err := <-done; err != nil {
-					t.Error(err)
-				}
-				w.Release(lock)
-			})
+	}, func(t *testing.T, w *lab.World, tc struct{ commit, wait time.Duration }) {
+		_, wire, lock := w.Work().Holding(lab.Config(), leasehold.WithoutRenewal())
+		lab.Elapse(10 * time.Second)
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Commits() {
+				time.Sleep(tc.commit - time.Millisecond)
+			}
+			return r.Send()
 		})
-	}
+		done := lab.Go(func() error { return lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) })
+		began := time.Now()
+		lab.WantErr(t, "renew", lock.Renew(t.Context()), nil)
+		if took := time.Since(began); (took - tc.wait).Abs() > 5*time.Millisecond {
+			t.Errorf("the renewal waited %v, want %v", took, tc.wait)
+		}
+		lab.WantErr(t, "done", <-done, nil)
+		w.Release(lock)
+	})
 }
 
 func TestRenewalDuringCommitDoesNotFailCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(func(r *lab.Request) (*http.Response, error) {
 			go func() { _ = lock.Renew(context.Background()) }()
 			time.Sleep(100 * time.Millisecond)
@@ -213,9 +178,7 @@ func TestRenewalDuringCommitDoesNotFailCommit(t *testing.T) {
 			defer w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str(version)})
 			return r.Send()
 		}))
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
 		lab.Elapse(time.Minute)
 		w.Release(lock)
 	})
@@ -223,21 +186,12 @@ func TestRenewalDuringCommitDoesNotFailCommit(t *testing.T) {
 
 func TestCloseDoesNotWaitForUnansweredCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Commits() {
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
-		result := make(chan error, 1)
-		go func() { result <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
+		c, wire, lock := w.Work().Holding(lab.Config())
+		wire.SetFault(lab.On(lab.Call.Commits, lab.Cut))
+		result := lab.Go(func() error { return lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) })
 		lab.Elapse(time.Second)
 		began := time.Now()
-		if err := c.Close(t.Context()); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		lab.WantErr(t, "close", c.Close(t.Context()), nil)
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("closed after %v", took)
 		}

@@ -18,59 +18,26 @@ import (
 )
 
 func TestResumeSucceedsAfterHundredsOfUnansweredResumes(t *testing.T) {
-	for name, unanswered := range map[string]lab.Fault{
-		"none of them arrived": func(*lab.Request) (*http.Response, error) {
-			return nil, lab.ErrReset
-		},
-		"all of them landed": lab.LoseReply,
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.Lease = time.Hour
-				c, wire := w.Client(cfg)
-				g := w.Detach(w.Acquire(c, "deploy"))
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if r.Op != "UpdateItem" {
-						return r.Send()
-					}
-					return unanswered(r)
-				})
-				for range 200 {
-					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-					if _, err := c.Resume(ctx, g); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-						t.Fatalf("without an answer: %v", err)
-					}
-					cancel()
-				}
-				wire.SetFault(nil)
-				lock, err := c.Resume(t.Context(), g)
-				if err != nil {
-					t.Fatalf("with one: %v", err)
-				}
-				w.Release(lock)
-			})
-		})
-	}
-}
-
-func TestResumeWithoutNetworkReturnsWhenContextEnds(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	lab.Each(t, map[string]lab.Fault{
+		"there was no network": lab.Drop,
+		"none of them arrived": lab.On(isUpdate, lab.Drop),
+		"all of them landed":   lab.On(isUpdate, lab.LoseReply),
+	}, func(t *testing.T, w *lab.World, unanswered lab.Fault) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
 		c, wire := w.Client(cfg)
 		g := w.Detach(w.Acquire(c, "deploy"))
-		wire.SetFault(func(*lab.Request) (*http.Response, error) {
-			return nil, lab.ErrReset
-		})
-		for range 50 {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		wire.SetFault(unanswered)
+		for range 200 {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			began := time.Now()
-			if _, err := c.Resume(ctx, g); !errors.Is(err, leasehold.ErrUnknownOutcome) || time.Since(began) > 5*time.Second {
-				t.Fatalf("error %v after %v", err, time.Since(began))
+			if _, err := c.Resume(ctx, g); !errors.Is(err, leasehold.ErrUnknownOutcome) || time.Since(began) > 2*time.Second {
+				t.Fatalf("without an answer: %v after %v", err, time.Since(began))
 			}
 			cancel()
 		}
+		wire.SetFault(nil)
+		w.Release(w.Resume(c, g))
 	})
 }
 
@@ -88,10 +55,7 @@ func TestResumeRecognisesItsOwnEarlierAttempt(t *testing.T) {
 			})
 			return lab.LoseReply(r)
 		}))
-		lock, err := c.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := w.Resume(c, g)
 		w.Release(lock)
 	})
 }
@@ -120,52 +84,25 @@ func TestConcurrentResumesOfSameGrantSucceedOnlyOnce(t *testing.T) {
 	})
 }
 
-func TestResumeCancelledByCallerCanBeRepeated(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+func TestResumeEndedByCloseLeavesGrantHeld(t *testing.T) {
+	lab.Each(t, map[string]time.Duration{
+		"its caller waits": time.Hour, "its caller has left": 500 * time.Millisecond,
+	}, func(t *testing.T, w *lab.World, leaves time.Duration) {
 		c, wire := w.Client(lab.Config())
+		other, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second)))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := c.Resume(ctx, g); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("left: %v", err)
+		ctx := w.Within(leaves)
+		ended := lab.Go(func() error { return lab.ErrorOf(c.Resume(ctx, g)) })
+		lab.Elapse(time.Second)
+		lab.WantErr(t, "close", c.Close(t.Context()), nil)
+		if err := <-ended; !errors.Is(err, leasehold.ErrClosed) && !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("resume: %v", err)
 		}
-		lock, err := c.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
+		if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("another, while the grant says that it is trusted until %v: %v", g.TrustedUntil, err)
 		}
-		w.Release(lock)
 	})
-}
-
-func TestResumeEndedByCloseLeavesGrantHeld(t *testing.T) {
-	for name, leaves := range map[string]time.Duration{"its caller waits": time.Hour, "its caller has left": 500 * time.Millisecond} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				other, _ := w.Client(lab.Config())
-				g := w.Detach(w.Acquire(c, "deploy"))
-				wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second)))
-				ctx, cancel := context.WithTimeout(t.Context(), leaves)
-				defer cancel()
-				ended := make(chan error, 1)
-				go func() {
-					_, err := c.Resume(ctx, g)
-					ended <- err
-				}()
-				lab.Elapse(time.Second)
-				if err := c.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-				if err := <-ended; !errors.Is(err, leasehold.ErrClosed) && !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("resume: %v", err)
-				}
-				if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, leasehold.ErrHeld) {
-					t.Errorf("another, while the grant says that it is trusted until %v: %v", g.TrustedUntil, err)
-				}
-			})
-		})
-	}
 }
 
 // Resume logs a warning that the client holds many locks, after its answer and before the
@@ -192,12 +129,8 @@ func TestResumeAnsweredDuringCloseLeavesGrantHeld(t *testing.T) {
 		go func() { closed <- c.Close(t.Context()) }()
 		synctest.Wait()
 		close(closing)
-		if err := <-resumed; !errors.Is(err, leasehold.ErrClosed) {
-			t.Errorf("resume: %v", err)
-		}
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "resume", <-resumed, leasehold.ErrClosed)
+		lab.WantErr(t, "closed", <-closed, nil)
 		other, _ := w.Client(lab.Config())
 		if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("another, while the grant says that it is trusted until %v: %v", g.TrustedUntil, err)
@@ -209,10 +142,7 @@ func TestResumedLockBlocksGoroutinesOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
-		lock, err := a.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := w.Resume(a, g)
 		next := make(chan *leasehold.Lock)
 		go func() { next <- w.Acquire(a, "deploy") }()
 		wire.Sent()
@@ -236,10 +166,7 @@ func TestReleaseOfResumedLockWakesOnlyOneLocalWaiter(t *testing.T) {
 			go func() { granted <- w.Acquire(c, "deploy") }()
 			synctest.Wait()
 		}
-		lock, err := c.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := w.Resume(c, g)
 		w.Release(lock)
 		first := <-granted
 		wire.Sent()
@@ -255,32 +182,28 @@ func TestReleaseOfResumedLockWakesOnlyOneLocalWaiter(t *testing.T) {
 }
 
 func TestUnansweredResumeMayBeRepeated(t *testing.T) {
-	for name, fault := range map[string]lab.Fault{
-		"its reply was lost": lab.LoseReply,
-		"its reply was late": lab.Slow(time.Second),
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				g := w.Detach(w.Acquire(c, "deploy"))
-				wire.SetFault(lab.Once(lab.Call.Renews, fault))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
-				defer cancel()
-				if _, err := c.Resume(ctx, g); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Fatalf("error %v", err)
-				}
-				lab.Elapse(2 * time.Second)
-				if n := len(c.Held()); n != 0 {
-					t.Errorf("%d locks held that nobody has", n)
-				}
-				lock, err := c.Resume(t.Context(), g)
-				if err != nil {
-					t.Fatalf("again: %v", err)
-				}
-				w.Release(lock)
-			})
-		})
+	type row struct {
+		fault  lab.Fault
+		leaves time.Duration // time after which the first caller leaves
+		later  time.Duration // time after which the second comes
 	}
+	lab.Each(t, map[string]row{
+		"its reply was lost":      {lab.LoseReply, time.Nanosecond, 2 * time.Second},
+		"its reply was late":      {lab.Slow(time.Second), time.Nanosecond, 2 * time.Second},
+		"its reply is on its way": {lab.Slow(2 * time.Second), time.Second, 0},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire := w.Client(lab.Config())
+		g := w.Detach(w.Acquire(c, "deploy"))
+		wire.SetFault(lab.Once(lab.Call.Renews, tc.fault))
+		if _, err := c.Resume(w.Within(tc.leaves), g); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Fatalf("error %v", err)
+		}
+		lab.Elapse(tc.later)
+		if n := len(c.Held()); n != 0 {
+			t.Errorf("%d locks held that nobody has", n)
+		}
+		w.Release(w.Resume(c, g))
+	})
 }
 
 // While the queue is suspended, the goroutine that is next in turn requests the key itself.
@@ -290,24 +213,16 @@ func TestReleaseOfResumedLockKeepsTurnOfLocalWaiter(t *testing.T) {
 		g := w.Detach(w.Acquire(c, "job"))
 		w.Suspend("job", time.Minute)
 		ctx, leave := context.WithCancel(t.Context())
-		seeker := make(chan error, 1)
-		go func() { _, err := c.Acquire(ctx, "job"); seeker <- err }()
-		synctest.Wait()
+		seeker := lab.Go(func() error { return lab.ErrorOf(c.Acquire(ctx, "job")) })
 		time.Sleep(30 * time.Millisecond)
-		lock, err := c.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := w.Resume(c, g)
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
-		released := make(chan error, 1)
-		go func() { released <- lock.Release(t.Context()) }()
+		released := lab.Go(func() error { return lock.Release(t.Context()) })
 		time.Sleep(500 * time.Millisecond)
 		leave()
 		<-seeker
-		if err := <-released; err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "released", <-released, nil)
 		w.Release(<-granted)
 	})
 }
@@ -317,19 +232,13 @@ func TestThrottledResumeDoesNotSettleEarlierResume(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
 		resume := func() error {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			_, err := c.Resume(ctx, g)
+			_, err := c.Resume(w.Within(5*time.Second), g)
 			return err
 		}
-		wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
-		if err := resume(); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("without an answer: %v", err)
-		}
-		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }))
-		if err := resume(); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("then throttled: %v", err)
-		}
+		wire.SetFault(lab.Drop)
+		lab.WantErr(t, "without an answer", resume(), leasehold.ErrUnknownOutcome)
+		wire.SetFault(lab.Refused("ThrottlingException"))
+		lab.WantErr(t, "then throttled", resume(), leasehold.ErrUnknownOutcome)
 	})
 }
 
@@ -341,14 +250,12 @@ func TestRejectedResumeReportsHowGrantEnded(t *testing.T) {
 			meanwhile func(w *lab.World, other *leasehold.Client, g leasehold.Grant)
 			want      leasehold.LostReason
 		}{
-			"resumed elsewhere": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) {
-				resume(w, other, g)
-			}, leasehold.LostReplaced},
+			"resumed elsewhere": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) { w.Resume(other, g) }, leasehold.LostReplaced},
 			"resumed and released elsewhere": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) {
-				w.Release(resume(w, other, g))
+				w.Release(w.Resume(other, g))
 			}, leasehold.LostBroken},
 			"granted anew": {func(w *lab.World, other *leasehold.Client, g leasehold.Grant) {
-				w.Release(resume(w, other, g))
+				w.Release(w.Resume(other, g))
 				w.Acquire(other, "deploy")
 			}, leasehold.LostReplaced},
 		} {
@@ -359,21 +266,11 @@ func TestRejectedResumeReportsHowGrantEnded(t *testing.T) {
 					g := w.Detach(w.Acquire(c, "deploy"))
 					tc.meanwhile(w, other, g)
 					_, err := c.Resume(t.Context(), g)
-					var lost *leasehold.LostError
-					if !errors.As(err, &lost) || lost.Reason != tc.want {
+					if reasonOf(err) != tc.want {
 						t.Errorf("error %v, want the reason %s", err, tc.want)
 					}
 				})
 			})
 		}
 	}
-}
-
-func resume(w *lab.World, c *leasehold.Client, g leasehold.Grant) *leasehold.Lock {
-	w.T.Helper()
-	lock, err := c.Resume(w.T.Context(), g)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return lock
 }

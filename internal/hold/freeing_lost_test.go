@@ -17,12 +17,9 @@ import (
 
 func TestReleaseThatFoundLossIsNotRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Holding(lab.Config())
 		w.Steal("job")
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the record shows another: %v", err)
-		}
+		lab.WantErr(t, "the record shows another", lock.Release(t.Context()), leasehold.ErrLost)
 		wire.Sent()
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) || len(wire.Sent()) != 0 {
 			t.Errorf("once more: %v", err)
@@ -32,80 +29,66 @@ func TestReleaseThatFoundLossIsNotRepeated(t *testing.T) {
 
 func TestRefusedReleaseOfLostLockIsSentAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		lab.Elapse(time.Minute)
 		wire.SetFault(refuseReleases("AccessDeniedException"))
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("refused: %v", err)
-		}
+		lab.WantErr(t, "refused", lock.Release(t.Context()), leasehold.ErrLost)
 		wire.SetFault(nil)
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("allowed: %v", err)
-		}
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
+		lab.WantErr(t, "allowed", lock.Release(t.Context()), leasehold.ErrLost)
+		if !w.IsReleased("job") {
 			t.Errorf("record %v", w.Item("job"))
 		}
 	})
 }
 
 func TestReleaseOfLostLockRecognisesDeletionByEarlierRelease(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		deletes bool
 		fate    lab.Fault // fate of the first release
 		freed   bool
-	}{
+	}
+	lab.Each(t, map[string]row{
 		"another's, after a refusal": {true, refuseReleases("AccessDeniedException"), false},
 		"its own deletion":           {true, lab.LoseReply, true},
 		"another's, as it deletes":   {true, lab.Cut, true},
 		"another's, as it keeps":     {false, lab.Cut, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var released []error
-				cfg := lab.Config()
-				cfg.DeleteOnRelease = tc.deletes
-				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-					if e.Kind == leasehold.EventReleased {
-						released = append(released, e.Err)
-					}
-				}
-				c, wire := w.Client(cfg)
-				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-				lab.Elapse(time.Minute)
-				wire.SetFault(tc.fate)
-				_ = lock.Release(t.Context())
-				wire.SetFault(nil)
-				if w.Item("job") != nil {
-					w.Delete("job")
-				}
-				_ = lock.Release(t.Context())
-				if len(released) != 2 || released[0] == nil || errors.Is(released[0], leasehold.ErrLost) || (released[1] == nil) != tc.freed {
-					t.Errorf("told of %v", released)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		var released []error
+		cfg := lab.Config()
+		cfg.DeleteOnRelease = tc.deletes
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventReleased {
+				released = append(released, e.Err)
+			}
+		}
+		_, wire, lock := w.Holding(cfg, leasehold.WithoutRenewal())
+		lab.Elapse(time.Minute)
+		wire.SetFault(tc.fate)
+		_ = lock.Release(t.Context())
+		wire.SetFault(nil)
+		if w.Item("job") != nil {
+			w.Delete("job")
+		}
+		_ = lock.Release(t.Context())
+		if len(released) != 2 || released[0] == nil || errors.Is(released[0], leasehold.ErrLost) || (released[1] == nil) != tc.freed {
+			t.Errorf("told of %v", released)
+		}
+	})
 }
 
 func TestReleaseAfterLeaseIsNotProvenByGrantOfAnotherClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.OutageConfig())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Holding(lab.OutageConfig())
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
 		other, _ := w.Client(lab.OutageConfig())
 		taken := w.Acquire(other, "job") // the outage does not affect the other client
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held through the outage: %v", err)
 		}
-		wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("without an answer: %v", err)
-		}
+		wire.SetFault(lab.Drop)
+		lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 		wire.SetFault(nil)
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the other has it: %v", err)
-		}
+		lab.WantErr(t, "the other has it", lock.Release(t.Context()), leasehold.ErrLost)
 		w.Release(taken)
 	})
 }
@@ -115,18 +98,13 @@ func TestRefusedReleaseLeavesEarlierReleaseUnknown(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				cfg := lab.OutageConfig() // with this config, the lock expires but is not known to be lost
-				c, wire := w.Client(cfg)
-				lock := w.Acquire(c, "job")
+				_, wire, lock := w.Holding(cfg)
 				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
 				lab.Elapse(time.Minute)
-				wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
-				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("without an answer: %v", err)
-				}
-				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, code) }))
-				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("then refused: %v", err)
-				}
+				wire.SetFault(lab.Drop)
+				lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
+				wire.SetFault(lab.Refused(code))
+				lab.WantErr(t, "then refused", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 				wire.SetFault(nil)
 				w.Release(lock)
 			})
@@ -140,18 +118,14 @@ func TestReleaseWithLostReplyIsRecognisedAfterLease(t *testing.T) {
 		other, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
-			wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
+			wire.SetFault(lab.Drop)
 			return lab.LoseReply(r)
 		}))
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("without an answer: %v", err)
-		}
+		lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 		lab.Elapse(time.Minute) // longer than the lease
 		next := w.Acquire(other, "job")
 		wire.SetFault(nil)
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("again, while another has it: %v", err)
-		}
+		lab.WantErr(t, "again, while another has it", lock.Release(t.Context()), nil)
 		w.Release(next)
 	})
 }
@@ -171,9 +145,7 @@ func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 				go func() { l := w.Acquire(b, "job"); wire.SetFault(nil); foreign <- l }()
 				lab.Elapse(15 * time.Second)
 				wire.SetFault(lab.Cut) // the network is cut until the lease has run out and the other client is granted the key
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("error %v", err)
-				}
+				lab.WantErr(t, "release", lock.Release(t.Context()), nil)
 				w.Release(<-foreign)
 				wg.Wait()
 			})
@@ -185,8 +157,7 @@ func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 // in flight. So another client's grant does not show that the release was applied.
 func TestReleaseWithoutSessionIsNotProvenByNextGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.SharedConfig())
 		var taken atomic.Bool
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Releases() && !taken.Load() {
@@ -201,17 +172,14 @@ func TestReleaseWithoutSessionIsNotProvenByNextGrant(t *testing.T) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
 			taken.Store(true)
 		}()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrLost)
 		_ = c.Close(t.Context())
 	})
 }
 
 func TestSecondReleaseNeverFreesGrantOfNextHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
 		var handOver func() (*http.Response, error)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -229,15 +197,11 @@ func TestSecondReleaseNeverFreesGrantOfNextHolder(t *testing.T) {
 			_, _ = handOver()
 			return lab.Refusal(400, "ConditionalCheckFailedException"), nil
 		})
-		ended, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := lock.Release(ended); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		if err := lock.Release(w.Ended()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("first release: %v", err)
 		}
 		next := <-granted
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("second release: %v", err)
-		}
+		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
 		if lab.Text(w.Item("job"), "isReleased") == "1" {
 			t.Errorf("the next holder's grant was released under it: %v", next.Err())
 		}

@@ -3,10 +3,7 @@ package hold_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,41 +15,33 @@ import (
 )
 
 func TestGroupCommitIsAppliedOnlyWhileAllLocksAreHeld(t *testing.T) {
-	for _, broken := range []string{"", "x", "y", "z"} {
-		t.Run("broken: "+broken, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				g := w.AcquireAll(c, leasehold.Keys("y", "z", "x"))
-				if broken != "" {
-					w.Steal(broken)
-				}
-				wire.Sent()
-				err := g.Commit(t.Context(), lab.Writes(lab.Note("a", "1")))
-				if n := lab.Commits(wire.Sent()); n != 1 {
-					t.Errorf("%d transactions", n)
-				}
-				if broken == "" {
-					if err != nil || g.Err() != nil {
-						t.Errorf("while all are held: %v, %v", err, g.Err())
-					}
-					w.WantLog("1")
-					_ = g.Release(t.Context())
-					return
-				}
-				var lost *leasehold.LostError
-				if !errors.As(err, &lost) || lost.Key.Partition != broken || g.Err() == nil {
-					t.Errorf("error %v, the group: %v", err, g.Err())
-				}
-				w.WantLog()
-				for _, l := range g.Locks() {
-					if held := l.Err() == nil; held == (l.Key().Partition == broken) {
-						t.Errorf("%v: %v", l.Key(), l.Err())
-					}
-				}
-				_ = g.Release(t.Context())
-			})
-		})
-	}
+	lab.Each(t, map[string]string{
+		"all are held": "", "x is broken": "x", "y is broken": "y", "z is broken": "z",
+	}, func(t *testing.T, w *lab.World, broken string) {
+		c, wire := w.Work().Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("y", "z", "x"))
+		if broken != "" {
+			w.Steal(broken)
+		}
+		wire.Sent()
+		err := g.Commit(t.Context(), noted("1"))
+		if n := lab.Commits(wire.Sent()); n != 1 {
+			t.Errorf("%d transactions", n)
+		}
+		var lost *leasehold.LostError
+		if errors.As(err, &lost) != (broken != "") || lost != nil && lost.Key.Partition != broken || (g.Err() == nil) != (err == nil) {
+			t.Errorf("error %v, the group: %v", err, g.Err())
+		}
+		if landed := len(w.Log("a")) == 1; landed != (broken == "") {
+			t.Errorf("landed: %t", landed)
+		}
+		for _, l := range g.Locks() {
+			if held := l.Err() == nil; held == (l.Key().Partition == broken) {
+				t.Errorf("%v: %v", l.Key(), l.Err())
+			}
+		}
+		_ = g.Release(t.Context())
+	})
 }
 
 func TestGroupCommitWithFailedWriteLeavesLocksHeld(t *testing.T) {
@@ -64,9 +53,7 @@ func TestGroupCommitWithFailedWriteLeavesLocksHeld(t *testing.T) {
 		if !errors.As(err, &failed) || len(failed.Reasons) != 2 || *failed.Reasons[1].Code != "ConditionalCheckFailed" || g.Err() != nil {
 			t.Errorf("error %v, the group: %v", err, g.Err())
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "release", g.Release(t.Context()), nil)
 	})
 }
 
@@ -75,7 +62,7 @@ func TestGroupCommitAndReleaseIsOneRequest(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
 		wire.Sent()
-		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), leasehold.WithData([]byte("done"))); err != nil {
+		if err := g.CommitAndRelease(t.Context(), noted("1"), leasehold.WithData([]byte("done"))); err != nil {
 			t.Fatal(err)
 		}
 		if sent := wire.Sent(); len(sent) != 1 || !w.IsReleased("x") || !w.IsReleased("y") {
@@ -93,96 +80,62 @@ func TestGroupCommitAndReleaseIsOneRequest(t *testing.T) {
 }
 
 func TestGroupIsReleasedAfterAnyCommitOutcome(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		prepare func(w *lab.World, wire *lab.Wire)
 		want    error
-		free    []string
 		landed  bool
-	}{
-		"a write fails": {
-			prepare: func(*lab.World, *lab.Wire) {}, free: []string{"x", "y"},
-		},
-		"one was broken": {
-			prepare: func(w *lab.World, _ *lab.Wire) { w.Open("a"); w.Steal("x") }, want: leasehold.ErrLost, free: []string{"y"},
-		},
+	}
+	lab.Each(t, map[string]row{
+		"a write fails": {prepare: func(*lab.World, *lab.Wire) {}},
 		"every reply to the commit is lost": {
 			prepare: func(w *lab.World, wire *lab.Wire) {
 				w.Open("a")
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if r.Commits() {
-						return lab.LoseReply(r)
-					}
-					return r.Send()
-				})
+				wire.SetFault(lab.On(lab.Call.Commits, lab.LoseReply))
 			},
-			want: leasehold.ErrUnknownOutcome, free: []string{"x", "y"}, landed: true,
+			want: leasehold.ErrUnknownOutcome, landed: true,
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-				tc.prepare(w, wire)
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				err := g.CommitAndRelease(ctx, lab.Writes(lab.NoteIf("a", "1")))
-				var failed *leasehold.CommitError
-				if tc.want == nil && !errors.As(err, &failed) || tc.want != nil && !errors.Is(err, tc.want) {
-					t.Errorf("error %v", err)
-				}
-				lab.Elapse(10 * time.Second)
-				for _, key := range tc.free {
-					if !w.IsReleased(key) {
-						t.Errorf("%s is left held", key)
-					}
-				}
-				if landed := len(w.Log("a")) == 1; landed != tc.landed {
-					t.Errorf("landed: %v", landed)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire := w.Work().Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
+		tc.prepare(w, wire)
+		err := g.CommitAndRelease(w.Within(10*time.Second), lab.Writes(lab.NoteIf("a", "1")))
+		if tc.want == nil && !errors.As(err, new(*leasehold.CommitError)) || tc.want != nil && !errors.Is(err, tc.want) {
+			t.Errorf("error %v", err)
+		}
+		if tc.landed {
+			isUnknownAlone(t, err)
+			lab.WantErr(t, "released again", g.Release(t.Context()), nil)
+		}
+		lab.Elapse(10 * time.Second)
+		if held := w.HeldAmong(leasehold.Keys("x", "y")); len(held) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+		if landed := len(w.Log("a")) == 1; landed != tc.landed {
+			t.Errorf("landed: %v", landed)
+		}
+	})
 }
 
 func TestGroupCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
-	for _, keys := range [][]leasehold.Key{leasehold.Keys("x"), leasehold.Keys("x", "y")} {
-		t.Run(fmt.Sprintf("%d locks", len(keys)), func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				g := w.AcquireAll(c, keys)
-				w.Steal("x")
-				wire.Sent()
-				err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")))
-				var lost *leasehold.LostError
-				if !errors.As(err, &lost) || lost.Key.Partition != "x" || lost.By == nil || errors.Is(err, leasehold.ErrReleased) {
-					t.Errorf("error %v", err)
-				}
-				if sent := wire.Sent(); len(sent) != len(keys) {
-					t.Errorf("sent %v", lab.Ops(sent))
-				}
-				if len(keys) > 1 && !w.IsReleased("y") {
-					t.Error("y is left held")
-				}
-				w.WantLog()
-			})
-		})
-	}
-}
-
-func TestGroupCommitAndReleaseEndsTrustBeforeItIsSent(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	lab.Each(t, map[string][]leasehold.Key{
+		"alone": leasehold.Keys("x"), "beside another": leasehold.Keys("x", "y"),
+	}, func(t *testing.T, w *lab.World, keys []leasehold.Key) {
 		c, wire := w.Work().Client(lab.Config())
-		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-		var trusted bool
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Commits() {
-				trusted = slices.ContainsFunc(g.Locks(), func(l *leasehold.Lock) bool { return l.Err() == nil })
-			}
-			return r.Send()
-		})
-		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil || trusted {
-			t.Errorf("trusted while the release was sent: %v; %v", trusted, err)
+		g := w.AcquireAll(c, keys)
+		w.Steal("x")
+		wire.Sent()
+		err := g.CommitAndRelease(t.Context(), noted("1"))
+		var lost *leasehold.LostError
+		if !errors.As(err, &lost) || lost.Key.Partition != "x" || lost.By == nil || errors.Is(err, leasehold.ErrReleased) {
+			t.Errorf("error %v", err)
 		}
+		if sent := wire.Sent(); len(sent) != len(keys) {
+			t.Errorf("sent %v", lab.Ops(sent))
+		}
+		if len(keys) > 1 && !w.IsReleased("y") {
+			t.Error("y is left held")
+		}
+		w.WantLog()
 	})
 }
 
@@ -191,11 +144,7 @@ func TestGroupCommitAllowsFewerWritesWithMoreLocks(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
 		wire.Sent()
-		many := make([]types.TransactWriteItem, 99)
-		for i := range many {
-			many[i] = lab.Note("a", "1")
-		}
-		if err := g.Commit(t.Context(), many); err == nil {
+		if err := g.Commit(t.Context(), slices.Repeat(noted("1"), 99)); err == nil {
 			t.Error("99 writes beside two guards")
 		}
 		own := types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: lab.Key("y")}}
@@ -209,224 +158,80 @@ func TestGroupCommitAllowsFewerWritesWithMoreLocks(t *testing.T) {
 	})
 }
 
-func TestGroupCommitAndReleaseContinuesAfterContextOfGroupEnds(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		wire.SetFault(lab.Once(lab.Call.Commits, lab.LoseReply))
-		err := w.AcquireAll(c, leasehold.Keys("x", "y")).Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
-			err := g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))) // a context bound to the group has the same cause
-			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
-				t.Errorf("the function's context goes on: %v", context.Cause(ctx))
-			}
-			return err
-		})
-		if err != nil {
-			t.Errorf("do: %v", err)
-		}
-		w.WantLog("1")
-	})
-}
-
-func TestGroupCommitAndReleaseReturnsWhenCallersContextEnds(t *testing.T) {
-	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
-		"of all": func(ctx context.Context, g *leasehold.Group) error {
-			return g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
-		},
-		"of one of them": func(ctx context.Context, g *leasehold.Group) error {
-			return g.Locks()[0].CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
+func TestReleaseOfGroupOrLockWaitsForCommitsInProgress(t *testing.T) {
+	for by, release := range map[string]func(ctx context.Context, g *leasehold.Group) error{
+		"Release":          func(ctx context.Context, g *leasehold.Group) error { return g.Release(ctx) },
+		"CommitAndRelease": func(ctx context.Context, g *leasehold.Group) error { return g.CommitAndRelease(ctx, noted("2")) },
+		"CommitAndRelease of one": func(ctx context.Context, g *leasehold.Group) error {
+			return g.Locks()[0].CommitAndRelease(ctx, noted("2"))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		t.Run(by, func(t *testing.T) {
+			lab.Each(t, allOrOne, func(t *testing.T, w *lab.World, of func(*leasehold.Group) held) {
 				c, wire := w.Work().Client(lab.Config())
-				outer, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				time.AfterFunc(5*time.Second, cancel)
-				err := w.AcquireAll(c, leasehold.Keys("x", "y")).Do(outer, func(ctx context.Context, g *leasehold.Group) error {
-					wire.SetFault(lab.Cut)
-					began := time.Now()
-					err := commit(ctx, g)
-					if took := time.Since(began); took != 5*time.Second {
-						t.Errorf("returned after %v", took)
-					}
-					return err
-				})
-				if !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("do: %v", err)
+				g := w.AcquireAll(c, leasehold.Keys("y", "x"))
+				wire.SetFault(lab.Once(lab.Call.Commits, lab.Slowly(time.Second)))
+				committed := lab.Go(func() error { return of(g).Commit(t.Context(), noted("1")) })
+				began := time.Now()
+				lab.WantErr(t, "release", release(t.Context(), g), nil)
+				if took := time.Since(began); took != time.Second {
+					t.Errorf("released after %v", took)
 				}
-				wire.SetFault(nil)
-				lab.Elapse(time.Minute)
+				lab.WantErr(t, "commit", <-committed, nil)
+				if got := w.Log("a"); got[0] != "1" || (len(got) == 2) != (by != "Release") {
+					t.Errorf("written %q", got)
+				}
+				_ = g.Release(t.Context())
 			})
 		})
 	}
-}
-
-func TestGroupReleaseWaitsForCommitsInProgress(t *testing.T) {
-	commits := map[string]func(ctx context.Context, g *leasehold.Group) error{
-		"of all": func(ctx context.Context, g *leasehold.Group) error {
-			return g.Commit(ctx, lab.Writes(lab.Note("a", "1")))
-		},
-		"of one of them": func(ctx context.Context, g *leasehold.Group) error {
-			return g.Locks()[1].Commit(ctx, lab.Writes(lab.Note("a", "1")))
-		},
-	}
-	releases := map[string]func(ctx context.Context, g *leasehold.Group) error{
-		"Release":          func(ctx context.Context, g *leasehold.Group) error { return g.Release(ctx) },
-		"CommitAndRelease": func(ctx context.Context, g *leasehold.Group) error { return g.CommitAndRelease(ctx, nil) },
-	}
-	for of, commit := range commits {
-		for by, release := range releases {
-			t.Run(by+" for that "+of, func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					c, wire := w.Work().Client(lab.Config())
-					g := w.AcquireAll(c, leasehold.Keys("y", "x"))
-					wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-						time.Sleep(time.Second) // the request takes a second to arrive
-						return r.Send()
-					}))
-					committed := make(chan error, 1)
-					go func() { committed <- commit(t.Context(), g) }()
-					lab.Elapse(0)
-					began := time.Now()
-					if err := release(t.Context(), g); err != nil {
-						t.Errorf("release: %v", err)
-					}
-					if took := time.Since(began); took != time.Second {
-						t.Errorf("released after %v", took)
-					}
-					if err := <-committed; err != nil {
-						t.Errorf("commit: %v", err)
-					}
-					w.WantLog("1")
-				})
-			})
-		}
-	}
-}
-
-func TestGroupCommitAndReleaseWithoutReplyIsNotCalledLoss(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-		landed := false
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			switch {
-			case r.Op == "TransactWriteItems" && !landed:
-				landed = true
-				return lab.LoseReply(r)
-			case r.Commits():
-				return nil, lab.ErrReset
-			}
-			return r.Send()
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		err := g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
-		if !errors.Is(err, leasehold.ErrUnknownOutcome) || errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("commit: %v", err)
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Errorf("released again: %v", err)
-		}
-		w.WantLog("1")
-	})
 }
 
 func TestGroupCommitAndReleaseIsAppliedDespiteFailedRenewal(t *testing.T) {
-	lost := func(*lab.Request) (*http.Response, error) {
-		return nil, lab.ErrReset
-	}
 	for name, renewal := range map[string]lab.Fault{
-		"landed unseen": lab.LoseReply,
-		"never arrived": lost,
-		"is under way":  lab.Slow(time.Second),
-		"under way, unseen": func(r *lab.Request) (*http.Response, error) {
-			_, _ = r.Send()
-			return lab.Cut(r)
-		},
+		"landed unseen": lab.LoseReply, "never arrived": lab.Drop, "is under way": lab.Slow(time.Second), "under way, unseen": lab.Unheard,
 	} {
-		for _, all := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, of all %v", name, all), func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					c, wire := w.Work().Client(lab.Config())
-					g := w.AcquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					wire.SetFault(lab.Once(lab.Call.Renews, renewal))
-					var wg sync.WaitGroup
-					wg.Go(func() { _ = g.Locks()[0].Renew(ctx) })
-					lab.Elapse(0)
-					cancel()
-					commit := g.CommitAndRelease
-					if !all {
-						commit = g.Locks()[0].CommitAndRelease
-					}
-					if err := commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-						t.Errorf("commit: %v", err)
-					}
-					w.WantLog("1")
-					if !w.IsReleased("x") {
-						t.Error("left held")
-					}
-					wg.Wait()
-					_ = g.Release(t.Context())
-				})
+		t.Run(name, func(t *testing.T) {
+			lab.Each(t, allOrOne, func(t *testing.T, w *lab.World, of func(*leasehold.Group) held) {
+				c, wire := w.Work().Client(lab.Config())
+				g := w.AcquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
+				ctx, cancel := context.WithCancel(t.Context())
+				wire.SetFault(lab.Once(lab.Call.Renews, renewal))
+				renewed := lab.Go(func() error { return g.Locks()[0].Renew(ctx) })
+				cancel()
+				if err := of(g).CommitAndRelease(t.Context(), noted("1")); err != nil || !w.IsReleased("x") {
+					t.Errorf("commit: %v, record %v", err, w.Item("x"))
+				}
+				w.WantLog("1")
+				<-renewed
+				_ = g.Release(t.Context())
 			})
-		}
+		})
 	}
-}
-
-func TestGroupCommitAndReleaseLeavesSharedGrantHeld(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.Config())
-		outer := w.Acquire(c, "x")
-		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("x", "y"), leasehold.Reentrant())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Fatal(err)
-		}
-		w.WantLog("1")
-		if outer.Err() != nil || w.IsReleased("x") || !w.IsReleased("y") {
-			t.Errorf("the outer handle: %v; released: %v, %v", outer.Err(), w.IsReleased("x"), w.IsReleased("y"))
-		}
-		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); !errors.Is(err, leasehold.ErrReleased) {
-			t.Errorf("committed again: %v", err)
-		}
-		w.Release(outer)
-		w.WantLog("1")
-	})
 }
 
 func TestGroupCommitAndReleaseReportsEachLockOnce(t *testing.T) {
 	for name, write := range map[string]types.TransactWriteItem{"landed": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
-		for _, shared := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, shared lease %v", name, shared), func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					var mu sync.Mutex
-					var events []string
-					cfg := lab.Config()
-					cfg.SharedLease = shared
-					cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-						if e.Kind != leasehold.EventGranted {
-							mu.Lock()
-							defer mu.Unlock()
-							events = append(events, string(e.Kind)+" "+e.Key.Partition)
-						}
+		t.Run(name, func(t *testing.T) {
+			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+				events := lab.Events(&cfg)
+				c, _ := w.Work().Client(cfg)
+				g := w.AcquireAll(c, leasehold.Keys("x", "y"))
+				_ = g.CommitAndRelease(t.Context(), lab.Writes(write))
+				_ = g.Release(t.Context())
+				_ = c.Close(t.Context())
+				var told []string
+				for _, e := range events() {
+					if e.Kind != leasehold.EventGranted {
+						told = append(told, string(e.Kind)+" "+e.Key.Partition)
 					}
-					c, _ := w.Work().Client(cfg)
-					g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-					_ = g.CommitAndRelease(t.Context(), lab.Writes(write))
-					_ = g.Release(t.Context())
-					_ = c.Close(t.Context())
-					slices.Sort(events)
-					if want := []string{string(leasehold.EventCommitted) + " x", string(leasehold.EventReleased) + " x", string(leasehold.EventReleased) + " y"}; !slices.Equal(events, want) {
-						t.Errorf("events %q", events)
-					}
-				})
+				}
+				slices.Sort(told)
+				if want := []string{"committed x", "released x", "released y"}; !slices.Equal(told, want) {
+					t.Errorf("events %q, want %q", told, want)
+				}
 			})
-		}
+		})
 	}
 }
 
@@ -450,9 +255,7 @@ func TestGroupCommitAndReleaseIsNotSentIfAnyLockIsLost(t *testing.T) {
 		}))
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"), leasehold.WithoutRenewal())
 		xEnds, yEnds = g.Locks()[0].Context().Done(), g.Locks()[1].Context().Done()
-		if err := g.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("commit: %v", err)
-		}
+		lab.WantErr(t, "commit", g.CommitAndRelease(t.Context(), noted("1")), leasehold.ErrLost)
 		w.WantLog()
 		if !w.IsReleased("x") {
 			t.Error("x is left held")

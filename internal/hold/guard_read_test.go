@@ -16,38 +16,31 @@ import (
 )
 
 func TestReadIsRepeatedUntilItIsAnswered(t *testing.T) {
-	for name, fault := range map[string]lab.Fault{
+	lab.Each(t, map[string]lab.Fault{
 		"conflict":  lab.Answer(func() *http.Response { return lab.Cancellation("None", "TransactionConflict") }),
-		"throttled": lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }),
+		"throttled": lab.Refused("ThrottlingException"),
 		"reset":     lab.LoseReply,
 		"silence":   lab.Cut,
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.SetFault(lab.Once(lab.Call.Reads, fault))
-				if items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")}); err != nil || len(items) != 1 {
-					t.Errorf("read %v: %v", items, err)
-				}
-				wire.SetFault(lab.Respond(lab.Call.Reads, func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
-				var op *leasehold.OpError
-				if _, err := lock.Read(t.Context(), nil); !errors.As(err, &op) || op.Op != "read" {
-					t.Errorf("refused: %v", err)
-				}
-				w.Release(lock)
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
+		_, wire, lock := w.Work().Holding(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Reads, fault))
+		if items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")}); err != nil || len(items) != 1 {
+			t.Errorf("read %v: %v", items, err)
+		}
+		wire.SetFault(lab.On(lab.Call.Reads, lab.Refused("AccessDeniedException")))
+		var op *leasehold.OpError
+		if _, err := lock.Read(t.Context(), nil); !errors.As(err, &op) || op.Op != "read" {
+			t.Errorf("refused: %v", err)
+		}
+		w.Release(lock)
+	})
 }
 
 func TestGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Cut)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := w.Within(time.Second)
 		began := time.Now()
 		if _, err := lock.Read(ctx, nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
@@ -63,8 +56,7 @@ func TestGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
 
 func TestInvalidReadIsRejectedBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.Sent()
 		hundred := make([]types.TransactGetItem, 100)
 		for i := range hundred {
@@ -79,9 +71,7 @@ func TestInvalidReadIsRejectedBeforeAnyRequest(t *testing.T) {
 				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
 			}
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := lock.Read(ctx, nil); !errors.Is(err, context.Canceled) {
+		if _, err := lock.Read(w.Ended(), nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("with an ended context: %v", err)
 		}
 		if sent := wire.Sent(); len(sent) != 0 {
@@ -92,23 +82,19 @@ func TestInvalidReadIsRejectedBeforeAnyRequest(t *testing.T) {
 }
 
 func TestReadOfTooManyItemsErrorNamesReservedItems(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		cfg  leasehold.Config
 		said string
-	}{
+	}
+	lab.Each(t, map[string]row{
 		"own lease":    {lab.Config(), "at most 99 beside the lock's record: "},
 		"shared lease": {lab.SharedConfig(), "at most 98 beside the lock's record and the row of its shared lease: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(tc.cfg)
-				lock := w.Acquire(c, "job")
-				if _, err := lock.Read(t.Context(), make([]types.TransactGetItem, 100)); err == nil || !strings.Contains(err.Error(), tc.said) {
-					t.Errorf("error %v", err)
-				}
-				w.Release(lock)
-				_ = c.Close(t.Context())
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, _, lock := w.Holding(tc.cfg)
+		if _, err := lock.Read(t.Context(), make([]types.TransactGetItem, 100)); err == nil || !strings.Contains(err.Error(), tc.said) {
+			t.Errorf("error %v", err)
+		}
+		w.Release(lock)
+		_ = c.Close(t.Context())
+	})
 }

@@ -17,8 +17,7 @@ import (
 
 func TestLockEndsOnlyIfItsOwnGuardConditionFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, _, lock := w.Work().Holding(lab.Config())
 		cancelled := w.Transact(lab.NoteIf("a", "1"), lock.Guards()[0])
 		code := aws.String("TransactionConflict")
 		conflict := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{}, {Code: code}}}

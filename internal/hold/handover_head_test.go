@@ -92,9 +92,7 @@ func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 				other, _ := w.Client(lab.Config())
 				// The other client joins the queue during one section. The release of that
 				// section may not know of it yet, so the client may wait for a second one.
-				limit, cancel := context.WithTimeout(t.Context(), 2*section+10*roundTrip+time.Second/4)
-				defer cancel()
-				if lock, err := theJob(limit, other); err != nil {
+				if lock, err := theJob(w.Within(2*section+10*roundTrip+time.Second/4), other); err != nil {
 					t.Error(err)
 				} else {
 					w.Release(lock)
@@ -148,9 +146,7 @@ func TestAcquireAllIsGrantedKeysDespiteCompetingWaiters(t *testing.T) {
 					return
 				}
 				time.Sleep(sectionTakes)
-				if err := group.Release(context.Background()); err != nil {
-					t.Error(err)
-				}
+				lab.WantErr(t, "release", group.Release(context.Background()), nil)
 			}
 		})
 	}
@@ -161,15 +157,11 @@ func TestAcquireAllLeavesQueueWhenItGivesUp(t *testing.T) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
 		c, _ := w.Client(lab.Config())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := c.AcquireAll(ctx, []leasehold.Key{{Partition: "another"}, {Partition: "job"}}); err == nil {
+		if _, err := c.AcquireAll(w.Within(time.Second), []leasehold.Key{{Partition: "another"}, {Partition: "job"}}); err == nil {
 			t.Error("granted")
 		}
 		lab.Elapse(time.Second)
-		if err := lock.Renew(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "renew", lock.Renew(t.Context()), nil)
 		if n := len(lock.Record().Waiting); n != 0 {
 			t.Errorf("%d stand there yet", n)
 		}

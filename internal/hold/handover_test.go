@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -22,52 +21,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestOtherProcessIsGrantedKeyDespiteLocalHandOvers(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		other, _ := w.Client(lab.Config())
-		ctx, stop := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					if l, err := c.Acquire(ctx, "job"); err == nil {
-						time.Sleep(20 * time.Millisecond)
-						w.Release(l)
-					}
-				}
-			})
-		}
-		lab.Elapse(time.Second)
-		for range 10 {
-			began := time.Now()
-			w.Release(w.Acquire(other, "job"))
-			if took := time.Since(began); took > 2*time.Second {
-				t.Errorf("the other process waited %v", took)
-			}
-		}
-		stop()
-		wg.Wait()
-	})
-}
-
 func TestHandOverToCancelledGoroutinePassesKeyOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		ctx, leave := context.WithCancel(t.Context())
-		left := make(chan error)
-		go func() { _, err := c.Acquire(ctx, "job"); left <- err }()
-		synctest.Wait()
+		c, wire, lock := w.Holding(lab.Config())
+		leave, left := mayLeave(w, c)
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			leave() // the goroutine leaves while the hand-over to it is in flight
 			return lab.Slow(100 * time.Millisecond)(r)
 		}))
 		w.Release(lock)
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("the one who left: %v", err)
-		}
+		lab.WantErr(t, "the one who left", <-left, context.Canceled)
 		last := <-granted
 		if n := len(c.Held()); n != 1 {
 			t.Errorf("%d locks held", n)
@@ -120,13 +84,7 @@ func TestGrantToCancelledGoroutineIsReleasedDespiteRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		renewed := make(chan struct{})
 		c, wire, lock, another := crowded(w, renewed)
-		ctx, leave := context.WithCancel(t.Context())
-		left := make(chan error)
-		go func() {
-			_, err := c.Acquire(ctx, "job", leasehold.WithLease(3*time.Second))
-			left <- err
-		}()
-		synctest.Wait()
+		leave, left := mayLeave(w, c, leasehold.WithLease(3*time.Second))
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
 				defer close(renewed)
@@ -137,9 +95,7 @@ func TestGrantToCancelledGoroutineIsReleasedDespiteRenewal(t *testing.T) {
 			return lab.Slow(2300 * time.Millisecond)(r) // the answer comes within the lease of 3 s
 		})
 		w.Release(lock)
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("the one who left: %v", err)
-		}
+		lab.WantErr(t, "the one who left", <-left, context.Canceled)
 		select {
 		case <-renewed:
 		default:
@@ -156,25 +112,17 @@ func TestGrantToCancelledGoroutineIsNotLostIfCloseReleasesIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		goOn := make(chan struct{})
 		c, wire, lock, another := crowded(w, goOn)
-		ctx, leave := context.WithCancel(t.Context())
-		left := make(chan error)
-		go func() { _, err := c.Acquire(ctx, "job"); left <- err }()
-		synctest.Wait()
+		leave, left := mayLeave(w, c)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			wire.SetFault(nil)
 			another()
 			leave()
 			return r.Send()
 		})
-		released := make(chan error)
-		go func() { released <- lock.Release(t.Context()) }()
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("the one who left: %v", err)
-		}
+		released := lab.Go(func() error { return lock.Release(t.Context()) })
+		lab.WantErr(t, "the one who left", <-left, context.Canceled)
 		synctest.Wait()
-		closed := make(chan error)
-		go func() { closed <- c.Close(t.Context()) }()
-		synctest.Wait()
+		closed := lab.Go(func() error { return c.Close(t.Context()) })
 		if !w.IsReleased("job") {
 			t.Error("not what this test is about: Close has not released the grant")
 		}
@@ -187,15 +135,10 @@ func TestGrantToCancelledGoroutineIsNotLostIfCloseReleasesIt(t *testing.T) {
 
 func TestFailedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Cut)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("release: %v", err)
-		}
+		lab.WantErr(t, "release", lock.Release(w.Within(5*time.Second)), leasehold.ErrUnknownOutcome)
 		lab.Elapse(3 * time.Second)
 		wire.SetFault(nil)
 		began := time.Now()
@@ -209,8 +152,7 @@ func TestFailedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 
 func TestHandOverGivesUpWhenLeaseEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
 		var lost atomic.Bool
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -221,9 +163,7 @@ func TestHandOverGivesUpWhenLeaseEnds(t *testing.T) {
 		})
 		time.AfterFunc(time.Hour, func() { wire.SetFault(nil) })
 		began := time.Now()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 		if took := time.Since(began); took > 25*time.Second {
 			t.Errorf("took %v", took)
 		}
@@ -234,8 +174,7 @@ func TestHandOverGivesUpWhenLeaseEnds(t *testing.T) {
 
 func TestHandOverOfKeyFreedByOperatorGrantsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.Config())
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.LoseReply(r)
@@ -259,33 +198,25 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 			w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("another"), "recordVersionNumber": lab.Str("another")})
 		},
 	} {
-		for name, hand := range map[string]lab.Fault{
-			"":                      lab.Slow(100 * time.Millisecond),
-			", with a lost request": func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset },
-		} {
-			t.Run(what+name, func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					c, wire := w.Client(lab.Config())
-					lock := w.Acquire(c, "job")
-					ctx, leave := context.WithCancel(t.Context())
-					go func() { _, _ = c.Acquire(ctx, "job") }()
-					synctest.Wait()
-					handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
-						leave() // the goroutine leaves while the hand-over to it is in flight
-						return hand(r)
-					})
-					wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-						if r.Releases() {
-							becomes(w)
-						}
-						return handOver(r)
-					})
-					if err := lock.Release(t.Context()); err != nil {
-						t.Errorf("its own grant was given up: %v", err)
-					}
+		t.Run(what, func(t *testing.T) {
+			lab.Each(t, map[string]lab.Fault{
+				"its hand-over is applied": lab.Slow(100 * time.Millisecond), "its hand-over is lost": lab.Drop,
+			}, func(t *testing.T, w *lab.World, hand lab.Fault) {
+				c, wire, lock := w.Holding(lab.Config())
+				leave, _ := mayLeave(w, c)
+				handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
+					leave() // the goroutine leaves while the hand-over to it is in flight
+					return hand(r)
 				})
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if r.Releases() {
+						becomes(w)
+					}
+					return handOver(r)
+				})
+				lab.WantErr(t, "its own grant was given up", lock.Release(t.Context()), nil)
 			})
-		}
+		})
 	}
 }
 
@@ -294,61 +225,47 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 // mark. The next release does not report a loss. It returns an error because its mark is
 // not stored.
 func TestMarkIsNotReportedStoredAfterHandOverToCancelledGoroutine(t *testing.T) {
-	for what, becomes := range map[string]func(w *lab.World){
+	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
 		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
 		"another's": func(w *lab.World) { w.Steal("job") },
-	} {
-		t.Run(what, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				lock := w.Acquire(c, "job", leasehold.Once("mon"))
-				ctx, leave := context.WithCancel(t.Context())
-				go func() { _, _ = c.Acquire(ctx, "job") }()
-				synctest.Wait()
-				handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
-					leave() // the goroutine leaves while the hand-over to it is in flight
-					return lab.Slow(100 * time.Millisecond)(r)
-				})
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if r.Releases() {
-						return lab.Refusal(400, "AccessDeniedException"), nil
-					}
-					return handOver(r)
-				})
-				if err := lock.Release(t.Context()); err == nil {
-					t.Error("the refused release of the next one's grant is not told of")
-				}
-				wire.SetFault(nil)
-				becomes(w)
-				err := lock.Release(t.Context(), leasehold.MarkDone())
-				if err == nil || errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUnknownOutcome) || w.Item("job")["lastDone"] != nil {
-					t.Errorf("error %v, record %v", err, w.Item("job"))
-				}
-			})
-		})
+	}, func(t *testing.T, w *lab.World, becomes func(w *lab.World)) {
+		c, wire, lock := w.Holding(lab.Config(), leasehold.Once("mon"))
+		leave, _ := mayLeave(w, c)
+		wire.SetFault(leavesUnderHandOver(leave, lab.Slow(100*time.Millisecond)))
+		if err := lock.Release(t.Context()); err == nil {
+			t.Error("the refused release of the next one's grant is not told of")
+		}
+		wire.SetFault(nil)
+		becomes(w)
+		err := lock.Release(t.Context(), leasehold.MarkDone())
+		if err == nil || errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUnknownOutcome) || w.Item("job")["lastDone"] != nil {
+			t.Errorf("error %v, record %v", err, w.Item("job"))
+		}
+	})
+}
+
+// leavesUnderHandOver applies a fault to the first hand-over and refuses releases. While the
+// hand-over is in flight, the goroutine that waits for it leaves.
+func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
+	handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
+		leave()
+		return hand(r)
+	})
+	return func(r *lab.Request) (*http.Response, error) {
+		if r.Releases() {
+			return lab.Refusal(400, "AccessDeniedException"), nil
+		}
+		return handOver(r)
 	}
 }
 
 func TestRefusedReleaseAfterHandOverHasKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		ctx, leave := context.WithCancel(t.Context())
-		go func() { _, _ = c.Acquire(ctx, "job") }()
-		synctest.Wait()
-		lost := lab.Once(lab.Call.HandsOver, func(*lab.Request) (*http.Response, error) {
-			leave()
-			return nil, lab.ErrReset
-		})
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Releases() {
-				return lab.Refusal(400, "AccessDeniedException"), nil
-			}
-			return lost(r)
-		})
-		var op *leasehold.OpError
-		if err := lock.Release(t.Context()); !errors.As(err, &op) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+		c, wire, lock := w.Holding(lab.Config())
+		leave, _ := mayLeave(w, c)
+		wire.SetFault(leavesUnderHandOver(leave, lab.Drop))
+		if err := lock.Release(t.Context()); !errors.As(err, new(*leasehold.OpError)) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("error %v", err)
 		}
 		wire.SetFault(nil)
@@ -356,98 +273,65 @@ func TestRefusedReleaseAfterHandOverHasKnownOutcome(t *testing.T) {
 	})
 }
 
-func TestDataIsNotDeletedByTTLAfterUnansweredHandOver(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		next, leave := context.WithCancel(t.Context())
-		go func() { _, _ = c.Acquire(next, "job", leasehold.WithData([]byte("precious"))) }()
-		synctest.Wait()
-		wire.SetFault(lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
-			wire.SetFault(lab.Cut)
-			leave()
-			return lab.LoseReply(r)
-		}))
-		limit, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		if err := lock.Release(limit); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("without an answer: %v", err)
+func TestRejectedHandOverLetsNextWaiterAcquire(t *testing.T) {
+	lab.Each(t, map[string]bool{
+		"to the next": false, "past the next, who left": true,
+	}, func(t *testing.T, w *lab.World, leaves bool) {
+		c, wire, lock := w.Holding(lab.Config())
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		granted := make(chan *leasehold.Lock, 2)
+		for _, ctx := range []context.Context{ctx, t.Context()} {
+			go func() {
+				if l, err := c.Acquire(ctx, "job"); err == nil {
+					granted <- l
+				}
+			}()
+			synctest.Wait()
 		}
-		wire.SetFault(nil)
-		w.Release(lock)
-		if item := w.Item("job"); item["data"] == nil || item["expiresAt"] != nil {
-			t.Errorf("the record expires, or has no data: %v", item)
+		wire.SetFault(lab.Once(lab.Call.Grants, func(*lab.Request) (*http.Response, error) {
+			if leaves {
+				leave()
+				synctest.Wait()
+			}
+			return lab.Refusal(400, "AccessDeniedException"), nil
+		}))
+		began := time.Now()
+		if err := lock.Release(t.Context()); !errors.As(err, new(*leasehold.OpError)) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		w.Release(<-granted)
+		if !leaves {
+			w.Release(<-granted)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %v", took)
 		}
 	})
 }
 
-func TestRejectedHandOverLetsNextWaiterAcquire(t *testing.T) {
-	for name, leaves := range map[string]bool{"to the next": false, "past the next, who left": true} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				ctx, leave := context.WithCancel(t.Context())
-				defer leave()
-				granted := make(chan *leasehold.Lock, 2)
-				for _, ctx := range []context.Context{ctx, t.Context()} {
-					go func() {
-						if l, err := c.Acquire(ctx, "job"); err == nil {
-							granted <- l
-						}
-					}()
-					synctest.Wait()
-				}
-				wire.SetFault(lab.Once(lab.Call.Grants, func(*lab.Request) (*http.Response, error) {
-					if leaves {
-						leave()
-						synctest.Wait()
-					}
-					return lab.Refusal(400, "AccessDeniedException"), nil
-				}))
-				began := time.Now()
-				var op *leasehold.OpError
-				if err := lock.Release(t.Context()); !errors.As(err, &op) || errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("error %v", err)
-				}
-				w.Release(<-granted)
-				if !leaves {
-					w.Release(<-granted)
-				}
-				if took := time.Since(began); took > time.Second {
-					t.Errorf("took %v", took)
-				}
-			})
-		})
-	}
-}
-
 func TestReleaseWithChangesDoesNotHandOverToGoroutine(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		opt  leasehold.ReleaseOption
 		want string
-	}{
+	}
+	lab.Each(t, map[string]row{
 		"data":    {leasehold.WithData([]byte("left")), "left"},
 		"deleted": {leasehold.DeleteOnRelease(true), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				lock := w.Acquire(c, "job", leasehold.WithData([]byte("right")))
-				granted := w.Queue(c, "job")
-				wire.Sent()
-				w.Release(lock, tc.opt)
-				next := <-granted
-				if got := string(next.Record().Data); got != tc.want {
-					t.Errorf("the next holder finds %q, want %q", got, tc.want)
-				}
-				if sent := wire.Sent(); len(sent) != 2 {
-					t.Errorf("%d requests", len(sent))
-				}
-				w.Release(next)
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire, lock := w.Holding(lab.Config(), leasehold.WithData([]byte("right")))
+		granted := w.Queue(c, "job")
+		wire.Sent()
+		w.Release(lock, tc.opt)
+		next := <-granted
+		if got := string(next.Record().Data); got != tc.want {
+			t.Errorf("the next holder finds %q, want %q", got, tc.want)
+		}
+		if sent := wire.Sent(); len(sent) != 2 {
+			t.Errorf("%d requests", len(sent))
+		}
+		w.Release(next)
+	})
 }
 
 // mostNamed returns the number of versions in the longest list of versions in a request's
@@ -464,24 +348,16 @@ func TestHandOverAfterUnansweredRenewalsFitsConditionLimit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
-		c, wire := w.Client(cfg)
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		c, wire, lock := w.Holding(cfg, leasehold.WithoutRenewal())
 		granted := w.Queue(c, "job")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Op == "UpdateItem" {
-				return nil, lab.ErrReset // the request is lost before it arrives
-			}
-			return r.Send()
-		})
+		wire.SetFault(lab.On(isUpdate, lab.Drop))
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			_ = lock.Renew(ctx)
 			cancel()
 		}
 		wire.Sent()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 		most, handOvers := 0, 0
 		for _, sent := range wire.Sent() {
 			if sent.HandsOver() {
@@ -499,8 +375,7 @@ func TestHandOverAfterUnansweredRenewalsFitsConditionLimit(t *testing.T) {
 
 func TestHandOverWorksUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := w.Item("job")
 		granted := w.Queue(c, "job")
 		wire.Sent()
@@ -516,9 +391,7 @@ func TestHandOverWorksUnderSharedLease(t *testing.T) {
 		}
 		w.MarkDead(w.Sessions()[0])
 		lab.Elapse(5 * time.Second) // long enough for the next renewal of the session
-		if err := next.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("it outlives the session: %v", err)
-		}
+		lab.WantErr(t, "it outlives the session", next.Err(), leasehold.ErrLost)
 	})
 }
 
@@ -527,13 +400,8 @@ func TestReleaseOfResumedLockDoesNotHandOverToSession(t *testing.T) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))
 		c, _ := w.Client(lab.SharedConfig())
-		resumed, err := c.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		granted := make(chan *leasehold.Lock)
-		go func() { granted <- w.Acquire(c, "job") }()
-		lab.Elapse(0)
+		resumed := w.Resume(c, g)
+		granted := w.Queue(c, "job")
 		w.Release(resumed)
 		<-granted
 		item := w.Item("job")

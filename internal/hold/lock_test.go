@@ -3,7 +3,7 @@ package hold_test
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,50 +21,37 @@ func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 			t.Errorf("%s: %T: %v", what, err, err)
 		}
 	}
-	for name, cfg := range map[string]leasehold.Config{"alone": lab.Config(), "under a shared lease": lab.SharedConfig()} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var mu sync.Mutex
-				var reported []error
-				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-					mu.Lock()
-					defer mu.Unlock()
-					if e.Kind == leasehold.EventLost {
-						reported = append(reported, e.Err)
-					}
-				}
-				c, wire := w.Client(cfg)
-				broken, expired := w.Acquire(c, "broken"), w.Acquire(c, "expired")
-				if err := c.Break(t.Context(), broken.Record(), leasehold.BreakOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				isLostError(t, "commit", broken.Commit(t.Context(), nil))
-				isLostError(t, "release after it", broken.Release(t.Context()))
-				wire.SetFault(lab.Cut)
-				lab.Elapse(time.Minute)
-				wire.SetFault(nil)
-				for _, lock := range []*leasehold.Lock{broken, expired} {
-					isLostError(t, "cause", context.Cause(lock.Context()))
-					isLostError(t, "Err", lock.Err())
-					isLostError(t, "renew", lock.Renew(t.Context()))
-				}
-				_ = c.Close(t.Context())
-				if len(reported) != 2 {
-					t.Errorf("%d losses are reported", len(reported))
-				}
-				for _, err := range reported {
-					isLostError(t, "event", err)
-				}
-			})
-		})
-	}
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		losses := lab.Events(&cfg, leasehold.EventLost)
+		c, wire := w.Client(cfg)
+		broken, expired := w.Acquire(c, "broken"), w.Acquire(c, "expired")
+		w.Break(c, broken, "")
+		isLostError(t, "commit", broken.Commit(t.Context(), nil))
+		isLostError(t, "release after it", broken.Release(t.Context()))
+		wire.SetFault(lab.Cut)
+		lab.Elapse(time.Minute)
+		wire.SetFault(nil)
+		for _, lock := range []*leasehold.Lock{broken, expired} {
+			isLostError(t, "cause", context.Cause(lock.Context()))
+			isLostError(t, "Err", lock.Err())
+			isLostError(t, "renew", lock.Renew(t.Context()))
+		}
+		_ = c.Close(t.Context())
+		if n := len(losses()); n != 2 {
+			t.Errorf("%d losses are reported", n)
+		}
+		for _, e := range losses() {
+			isLostError(t, "event", e.Err)
+		}
+	})
 }
 
 func TestLostLockErrorNamesNewHolder(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		happens func(w *lab.World)
 		reason  leasehold.LostReason
-	}{
+	}
+	lab.Each(t, map[string]row{
 		"replaced": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x"), "ownerName": lab.Str("test/aaaaaaaaaaaaaaaaaaaaaaaaaa")})
 		}, leasehold.LostReplaced},
@@ -87,56 +74,64 @@ func TestLostLockErrorNamesNewHolder(t *testing.T) {
 		"another grant": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"grantId": lab.Str("x")})
 		}, leasehold.LostReplaced},
+		"another grant, which has been released": {func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x"), "isReleased": lab.Str("1")})
+		}, leasehold.LostReplaced},
 		"deleted": {func(w *lab.World) { w.Delete("job") }, leasehold.LostBroken},
 		"damaged": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": nil})
 		}, leasehold.LostBroken},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		cfg := lab.Config()
+		losses := lab.Events(&cfg, leasehold.EventLost)
+		_, wire, lock := w.Holding(cfg)
+		tc.happens(w)
+		before := w.Item("job")
+		lab.Elapse(6 * time.Second)
+		if reasonOf(lock.Err()) != tc.reason {
+			t.Fatalf("error %v", lock.Err())
+		}
+		if n := len(losses()); n != 1 {
+			t.Errorf("%d events", n)
+		}
+		wire.Sent()
+		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrLost)
+		if n := len(wire.Sent()); n != 0 {
+			t.Errorf("%d requests to release what is gone", n)
+		}
+		if after := w.Item("job"); len(after) != len(before) || lab.Text(after, "recordVersionNumber") != lab.Text(before, "recordVersionNumber") {
+			t.Errorf("the loser changed the record to %v", after)
+		}
+	})
+}
+
+// The call returns the same error as the lock's context and Err, although the release by
+// Close ended the trust.
+func TestCallInterruptedByCloseReturnsErrClosed(t *testing.T) {
+	renewsJob := func(c lab.Call) bool { return c.Renews() && slices.Contains(c.Keys(), "job") }
+	for name, tc := range map[string]struct {
+		throttled func(lab.Call) bool
+		call      func(ctx context.Context, lock *leasehold.Lock) error
+	}{
+		"commit":             {lab.Call.Commits, func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, noted("1")) }},
+		"commit and release": {lab.Call.Commits, func(ctx context.Context, l *leasehold.Lock) error { return l.CommitAndRelease(ctx, noted("1")) }},
+		"renewal":            {renewsJob, func(ctx context.Context, l *leasehold.Lock) error { return l.Renew(ctx) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var events []leasehold.Event
-				cfg := lab.Config()
-				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-					if e.Kind == leasehold.EventLost {
-						events = append(events, e)
-					}
+			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+				c, wire, lock := w.Work().Holding(cfg)
+				wire.SetFault(lab.On(tc.throttled, lab.Throttled))
+				ended := lab.Go(func() error { return tc.call(context.Background(), lock) })
+				lab.Elapse(time.Second)
+				lab.WantErr(t, "close", c.Close(t.Context()), nil)
+				if err := <-ended; !errors.Is(err, leasehold.ErrClosed) || errors.Is(err, leasehold.ErrReleased) || reasonOf(err) != "" {
+					t.Errorf("%v; the lock says: %v", err, lock.Err())
 				}
-				c, wire := w.Client(cfg)
-				lock := w.Acquire(c, "job")
-				tc.happens(w)
-				before := w.Item("job")
-				lab.Elapse(6 * time.Second)
-				var lost *leasehold.LostError
-				if !errors.As(lock.Err(), &lost) || lost.Reason != tc.reason {
-					t.Fatalf("error %v", lock.Err())
+				if !w.IsReleased("job") && (!cfg.SharedLease || name == "commit and release") {
+					t.Error("the key is not free")
 				}
-				if len(events) != 1 {
-					t.Errorf("%d events", len(events))
-				}
-				wire.Sent()
-				if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("release: %v", err)
-				}
-				if n := len(wire.Sent()); n != 0 {
-					t.Errorf("%d requests to release what is gone", n)
-				}
-				if after := w.Item("job"); len(after) != len(before) || lab.Text(after, "recordVersionNumber") != lab.Text(before, "recordVersionNumber") {
-					t.Errorf("the loser changed the record to %v", after)
-				}
+				w.WantLog()
 			})
 		})
 	}
-}
-
-func TestLossAfterLaterGrantIsReportedAsReplacedNotBroken(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x"), "isReleased": lab.Str("1")})
-		var lost *leasehold.LostError
-		if err := lock.Renew(t.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced {
-			t.Errorf("error %v", err)
-		}
-		_ = lock.Release(t.Context())
-	})
 }

@@ -3,7 +3,6 @@ package hold_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -24,15 +23,12 @@ func outage(d time.Duration, fault lab.Fault) lab.Fault {
 	}
 }
 
-// reset breaks the connection before the request has arrived.
-func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
-
 // troubles are failures after which a release is repeated.
 var troubles = map[string]lab.Fault{
-	"throttled": lab.Throttled, "server error": lab.Out, "connection reset": reset, "no answer": lab.Cut,
+	"throttled": lab.Throttled, "server error": lab.Out, "connection reset": lab.Drop, "no answer": lab.Cut,
 	"reply lost": lab.LoseReply,
-	"expired":    func(*lab.Request) (*http.Response, error) { return lab.Refusal(400, "ExpiredTokenException"), nil },
-	"denied":     func(*lab.Request) (*http.Response, error) { return lab.Refusal(400, "AccessDeniedException"), nil },
+	"expired":    lab.Refused("ExpiredTokenException"),
+	"denied":     lab.Refused("AccessDeniedException"),
 }
 
 // shortLease returns a configuration with a lease of ten seconds.
@@ -77,9 +73,7 @@ func TestMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
 					if err != nil {
 						t.Errorf("after trouble of six seconds: %v", err)
 					}
-					if err := <-waits; !errors.Is(err, leasehold.ErrDone) {
-						t.Errorf("a waiter: %v", err)
-					}
+					lab.WantErr(t, "a waiter", <-waits, leasehold.ErrDone)
 				})
 			})
 		}
@@ -102,8 +96,7 @@ func TestReleaseReturnsErrorIfMarkIsNotStoredWithinLease(t *testing.T) {
 					return nil
 				}, leasehold.Once("mon"))
 				took := time.Since(began)
-				var op *leasehold.OpError
-				if !errors.As(err, &op) || errors.Is(err, leasehold.ErrLost) {
+				if !errors.As(err, new(*leasehold.OpError)) || errors.Is(err, leasehold.ErrLost) {
 					t.Errorf("the mark is not stored: %v", err)
 				}
 				if took < 9*time.Second || took > 14*time.Second {
@@ -125,48 +118,39 @@ func TestReleaseReturnsErrorAtOnceIfMarkIsRefused(t *testing.T) {
 		wire.SetFault(refuseReleases("ValidationException"))
 		began := time.Now()
 		err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { return nil }, leasehold.Once("mon"))
-		var op *leasehold.OpError
-		if !errors.As(err, &op) || time.Since(began) > time.Second {
+		if !errors.As(err, new(*leasehold.OpError)) || time.Since(began) > time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 }
 
 func TestCloseLimitsTimeForStoringMark(t *testing.T) {
-	for trouble, fault := range map[string]lab.Fault{"throttled": lab.Throttled, "no answer": lab.Cut} {
-		t.Run(trouble, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := shortLease()
-				cfg.ReleaseGrace = 2 * time.Second
-				c, wire := w.Client(cfg)
-				ended := make(chan error, 1)
-				go func() {
-					ended <- c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
-						wire.SetFault(fault)
-						return nil
-					}, leasehold.Once("mon"))
-				}()
-				lab.Elapse(time.Second)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				began := time.Now()
-				_ = c.Close(ctx)
-				if took := time.Since(began); took > 2100*time.Millisecond {
-					t.Errorf("Close took %v", took)
-				}
-				err := <-ended
-				if took := time.Since(began); err == nil || took > 2100*time.Millisecond {
-					t.Errorf("Do ended %v after Close began: %v", took, err)
-				}
-				lab.Elapse(5 * time.Second) // let the requests in flight end
-				wire.Sent()
-				lab.Elapse(time.Hour)
-				if n := len(wire.Sent()); n > 0 {
-					t.Errorf("%d requests after Close", n)
-				}
-			})
-		})
-	}
+	lab.Each(t, map[string]lab.Fault{
+		"throttled": lab.Throttled, "no answer": lab.Cut,
+	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
+		cfg := shortLease()
+		cfg.ReleaseGrace = 2 * time.Second
+		c, wire := w.Client(cfg)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
+				wire.SetFault(fault)
+				return nil
+			}, leasehold.Once("mon"))
+		}()
+		lab.Elapse(time.Second)
+		began := time.Now()
+		_ = c.Close(w.Within(time.Second))
+		if took := time.Since(began); took > 2100*time.Millisecond {
+			t.Errorf("Close took %v", took)
+		}
+		err := <-ended
+		if took := time.Since(began); err == nil || took > 2100*time.Millisecond {
+			t.Errorf("Do ended %v after Close began: %v", took, err)
+		}
+		lab.Elapse(5 * time.Second) // let the requests in flight end
+		w.WantSilence(wire, time.Hour)
+	})
 }
 
 // longLease returns a configuration with a lease so long that no caller waits for its end.
@@ -181,10 +165,8 @@ func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
 	for trouble, fault := range troubles {
 		t.Run(trouble, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(longLease())
-				lock := w.Acquire(c, "job")
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
+				_, wire, lock := w.Holding(longLease())
+				ctx := w.Within(time.Second)
 				began := time.Now()
 				wire.SetFault(outage(10*time.Second, fault))
 				err := lock.Release(ctx)
@@ -195,132 +177,83 @@ func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
 				if !w.IsReleased("job") {
 					t.Error("held though the trouble is over")
 				}
-				wire.Sent()
-				lab.Elapse(time.Hour)
-				if n := len(wire.Sent()); n > 0 {
-					t.Errorf("%d requests after the key was free", n)
-				}
+				w.WantSilence(wire, time.Hour)
 			})
 		})
 	}
 }
 
 func TestBackgroundReleaseEventuallyStops(t *testing.T) {
-	failing := func(t *testing.T, w *lab.World, fault lab.Fault) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
-		c, wire := w.Client(longLease())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(fault)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := lock.Release(ctx); err == nil {
-			t.Fatal("released")
+	withLease := func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
+		lab.Elapse(14 * time.Minute)
+		if n := len(wire.Sent()); n < 10 || n > 400 {
+			w.T.Errorf("%d requests in 14 minutes", n)
 		}
-		return c, wire, lock
+		lab.Elapse(2 * time.Minute)
+		w.WantSilence(wire, time.Hour)
 	}
-	for _, trouble := range []string{"throttled", "no answer", "connection reset"} {
-		t.Run("with the lease, "+trouble, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				_, wire, _ := failing(t, w, troubles[trouble])
-				lab.Elapse(14 * time.Minute)
-				if n := len(wire.Sent()); n < 10 || n > 400 {
-					t.Errorf("%d requests in 14 minutes", n)
-				}
-				lab.Elapse(2 * time.Minute)
-				wire.Sent()
-				lab.Elapse(time.Hour)
-				if n := len(wire.Sent()); n > 0 {
-					t.Errorf("%d requests after the lease", n)
-				}
-			})
-		})
+	type row struct {
+		trouble lab.Fault
+		stops   func(w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock)
 	}
-	t.Run("with Close", func(t *testing.T) {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			c, wire, _ := failing(t, w, lab.Throttled)
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-			defer cancel()
+	lab.Each(t, map[string]row{
+		"with the lease, throttled":        {lab.Throttled, withLease},
+		"with the lease, no answer":        {lab.Cut, withLease},
+		"with the lease, connection reset": {lab.Drop, withLease},
+		"with Close": {lab.Throttled, func(w *lab.World, c *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 			began := time.Now()
-			_ = c.Close(ctx)
+			_ = c.Close(w.Within(4 * time.Second))
 			if took := time.Since(began); took > 4100*time.Millisecond {
-				t.Errorf("Close took %v", took)
+				w.T.Errorf("Close took %v", took)
 			}
-			wire.Sent()
-			lab.Elapse(time.Hour)
-			if n := len(wire.Sent()); n > 0 {
-				t.Errorf("%d requests after Close", n)
-			}
-		})
-	})
-	t.Run("with the key, within Close", func(t *testing.T) {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			c, wire, _ := failing(t, w, lab.Throttled)
+			w.WantSilence(wire, time.Hour)
+		}},
+		"with the key, within Close": {lab.Throttled, func(w *lab.World, c *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 			wire.SetFault(nil)
-			if err := c.Close(t.Context()); err != nil || !w.IsReleased("job") {
-				t.Errorf("closed: %v, record %v", err, w.Item("job"))
+			if err := c.Close(w.T.Context()); err != nil || !w.IsReleased("job") {
+				w.T.Errorf("closed: %v, record %v", err, w.Item("job"))
 			}
-		})
-	})
-	t.Run("with another release", func(t *testing.T) {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			_, wire, lock := failing(t, w, lab.Throttled)
+		}},
+		"with another release": {lab.Throttled, func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 			lab.Elapse(10 * time.Minute)
 			wire.SetFault(nil)
 			began := time.Now()
-			if err := lock.Release(t.Context()); err != nil || time.Since(began) > 100*time.Millisecond {
-				t.Errorf("after %v: %v", time.Since(began), err)
+			if err := lock.Release(w.T.Context()); err != nil || time.Since(began) > 100*time.Millisecond {
+				w.T.Errorf("after %v: %v", time.Since(began), err)
 			}
-			wire.Sent()
-			lab.Elapse(time.Hour)
-			if n := len(wire.Sent()); n > 0 {
-				t.Errorf("%d requests after the key was free", n)
-			}
-		})
-	})
-	t.Run("refused for good", func(t *testing.T) {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			_, wire, _ := failing(t, w, refuseReleases("ValidationException"))
+			w.WantSilence(wire, time.Hour)
+		}},
+		"refused for good": {refuseReleases("ValidationException"), func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 			lab.Elapse(time.Hour)
 			if n := lab.Count(wire.Sent(), lab.Call.Releases); n != 1 {
-				t.Errorf("sent %d times", n)
+				w.T.Errorf("sent %d times", n)
 			}
-		})
+		}},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire, lock := w.Holding(longLease())
+		wire.SetFault(tc.trouble)
+		if err := lock.Release(w.Within(time.Second)); err == nil {
+			t.Fatal("released")
+		}
+		tc.stops(w, c, wire, lock)
 	})
 }
 
 func TestBackgroundReleaseDoesNotEndGrantOfNextHolder(t *testing.T) {
-	for _, same := range []bool{true, false} {
-		t.Run(fmt.Sprintf("of the same client %v", same), func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				other, _ := w.Client(lab.Config())
-				if same {
-					other = c
-				}
-				lock := w.Acquire(c, "job")
-				wire.SetFault(refuseOf(lab.Call.Releases))
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				if err := lock.Release(ctx); err == nil {
-					t.Fatal("released")
-				}
-				next := w.Acquire(other, "job")
-				wire.SetFault(nil)
-				lab.Elapse(time.Minute)
-				if err := next.Err(); err != nil {
-					t.Errorf("the next holder: %v", err)
-				}
-				w.Release(next)
-			})
-		})
-	}
-}
-
-// refuseOf returns a fault that throttles the requests that satisfy the predicate fits.
-func refuseOf(fits func(lab.Call) bool) lab.Fault {
-	return func(r *lab.Request) (*http.Response, error) {
-		if fits(r.Call) {
-			return lab.Throttled(r)
+	lab.Each(t, map[string]bool{"of the same client": true, "of another": false}, func(t *testing.T, w *lab.World, same bool) {
+		c, wire, lock := w.Holding(lab.Config())
+		other, _ := w.Client(lab.Config())
+		if same {
+			other = c
 		}
-		return r.Send()
-	}
+		wire.SetFault(lab.On(lab.Call.Releases, lab.Throttled))
+		if err := lock.Release(w.Within(time.Second)); err == nil {
+			t.Fatal("released")
+		}
+		next := w.Acquire(other, "job")
+		wire.SetFault(nil)
+		lab.Elapse(time.Minute)
+		lab.WantErr(t, "the next holder", next.Err(), nil)
+		w.Release(next)
+	})
 }

@@ -1,6 +1,7 @@
 package hold_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -11,8 +12,11 @@ import (
 )
 
 func TestGroupTrustEndsBeforeReleaseIsSent(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	lab.Each(t, map[string]func(context.Context, held) error{
+		"Release":          func(ctx context.Context, h held) error { return h.Release(ctx) },
+		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },
+	}, func(t *testing.T, w *lab.World, release func(context.Context, held) error) {
+		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			for _, l := range g.Locks() {
@@ -22,9 +26,7 @@ func TestGroupTrustEndsBeforeReleaseIsSent(t *testing.T) {
 			}
 			return r.Send()
 		})
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "release", release(t.Context(), g), nil)
 	})
 }
 
@@ -55,12 +57,8 @@ func TestGroupReleaseSucceedsIfKeysAreGrantedAfterLostReply(t *testing.T) {
 			others = w.AcquireAll(b, leasehold.Keys("a", "b"))
 			return nil, lab.ErrReset
 		}))
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := others.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "release", g.Release(t.Context()), nil)
+		lab.WantErr(t, "release", others.Release(t.Context()), nil)
 	})
 }
 
@@ -68,13 +66,9 @@ func TestGroupReleaseHandsOverKeysToWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
-		next := make(chan *leasehold.Lock, 1)
-		go func() { next <- w.Acquire(c, "a") }()
-		lab.Elapse(0)
+		next := w.Queue(c, "a")
 		wire.Sent()
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "release", g.Release(t.Context()), nil)
 		heir := <-next
 		if sent := wire.Sent(); len(sent) != 2 || !slices.ContainsFunc(sent, lab.Call.HandsOver) {
 			t.Errorf("sent %v", lab.Ops(sent))

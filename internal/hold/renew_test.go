@@ -1,8 +1,11 @@
 package hold_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,8 +16,7 @@ import (
 
 func TestRenewUnderSharedLeaseRejectsWithLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.SharedConfig())
 		wire.Sent()
 		err := lock.Renew(t.Context(), leasehold.WithData([]byte("x")), leasehold.WithLease(2*time.Second))
 		var unsupported *leasehold.UnsupportedError
@@ -27,9 +29,7 @@ func TestRenewUnderSharedLeaseRejectsWithLease(t *testing.T) {
 		if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != "3600000" {
 			t.Errorf("a lease of %s ms in the record", ms)
 		}
-		if err := lock.Renew(t.Context(), leasehold.WithData([]byte("y"))); err != nil {
-			t.Errorf("renewed without a lease: %v", err)
-		}
+		lab.WantErr(t, "renewed without a lease", lock.Renew(t.Context(), leasehold.WithData([]byte("y"))), nil)
 		_ = c.Close(t.Context())
 	})
 }
@@ -39,10 +39,7 @@ func TestResumedLockHasSeparateLeaseDespiteSharedLease(t *testing.T) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))
 		c, wire := w.Client(lab.SharedConfig())
-		lock, err := c.Resume(t.Context(), g, leasehold.WithLease(10*time.Second))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := w.Resume(c, g, leasehold.WithLease(10*time.Second))
 		if err := lock.Renew(t.Context(), leasehold.WithLease(40*time.Second)); err != nil {
 			t.Fatal(err)
 		}
@@ -96,4 +93,59 @@ func TestOnEventMayCommitRenewOrReleaseLock(t *testing.T) {
 			})
 		}
 	}
+}
+
+// logged returns a config with a log, and a function that counts the lines of the log with
+// a given message.
+func logged() (leasehold.Config, func(message string) int) {
+	var log bytes.Buffer
+	cfg := lab.Config()
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) // lines may be logged concurrently, as the handler locks a mutex for each line
+	return cfg, func(message string) int { return strings.Count(log.String(), message) }
+}
+
+func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg, said := logged()
+		c, wire := w.Client(cfg)
+		locks := w.AcquireMany(c, "job", 200)
+		lab.Elapse(10 * time.Second)
+		wire.SetFault(lab.Out)
+		lab.Elapse(12 * time.Second)
+		if n := said("level=WARN"); n != 2 { // one warning at once, and one after ten seconds
+			t.Errorf("%d warnings in 12 s", n)
+		}
+		if said("locks=1 attempts=1 ") != 1 || said("locks=200 attempts=") != 1 || said("remaining=") != 2 {
+			t.Error("not summed up with the least trust left")
+		}
+		wire.SetFault(nil)
+		lab.Elapse(5 * time.Second)
+		if n := said("renewals succeed again"); n != 1 || lab.Lost(locks) > 0 {
+			t.Errorf("said %d times that renewals succeed again", n)
+		}
+		wire.SetFault(lab.Cut)
+		lab.Elapse(20 * time.Second)
+		if n := said("lock lost"); n != len(locks) {
+			t.Errorf("%d lines for %d lost locks", n, len(locks))
+		}
+		wire.SetFault(nil)
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestRenewalRecoveryIsLoggedDespiteReleasedLock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg, said := logged()
+		c, wire := w.Client(cfg)
+		released, stays := w.Acquire(c, "released"), w.Acquire(c, "stays")
+		wire.SetFault(lab.Out)
+		lab.Elapse(12 * time.Second)
+		wire.SetFault(nil)
+		w.Release(released)
+		lab.Elapse(5 * time.Second)
+		if said("renewals fail") == 0 || said("renewals succeed again") != 1 {
+			t.Error("of the lock that stays it is not said that its renewals succeed again")
+		}
+		w.Release(stays)
+	})
 }

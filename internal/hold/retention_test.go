@@ -74,53 +74,43 @@ func TestDeadSessionsRowOutlivesEveryLateRequest(t *testing.T) {
 
 func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 	week, day := 7*24*time.Hour, 24*time.Hour
-	for _, tc := range []struct {
-		name      string
+	type row struct {
 		retention time.Duration
 		option    []leasehold.AcquireOption
 		end       []leasehold.ReleaseOption
 		want      time.Duration // time until the TTL; zero means that the record never expires
-	}{
-		{"a bare record", 0, nil, nil, week},
-		{"one with data", 0, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, 0},
-		{"one with attributes", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")})}, nil, 0},
-		{"one whose attributes are removed", 0, []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")})},
-			[]leasehold.ReleaseOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil})}, week},
-		{"retention set", day, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, day},
-		{"for ever", leasehold.Forever, nil, nil, 0},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.Retention = tc.retention
-				c, _ := w.Client(cfg)
-				lock := w.Acquire(c, "job", tc.option...)
-				if w.Item("job")["expiresAt"] != nil {
-					t.Error("a held record may be collected")
-				}
-				w.Release(lock, tc.end...)
-				var want types.AttributeValue
-				if tc.want != 0 {
-					want = lab.Num(fmt.Sprint(time.Now().Add(tc.want).Unix()))
-				}
-				if got := w.Item("job")["expiresAt"]; fmt.Sprint(deref(got)) != fmt.Sprint(deref(want)) {
-					t.Errorf("expires %v, want %v", deref(got), deref(want))
-				}
-				lock = w.Acquire(c, "job")
-				if w.Item("job")["expiresAt"] != nil {
-					t.Error("a granted record may be collected")
-				}
-				w.Release(lock)
-			})
-		})
 	}
-}
-
-func deref(v types.AttributeValue) string {
-	if n, ok := v.(*types.AttributeValueMemberN); ok {
-		return n.Value
-	}
-	return "none"
+	withData := []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}
+	withA := []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")})}
+	withoutA := []leasehold.ReleaseOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil})}
+	lab.Each(t, map[string]row{
+		"a bare record":                    {0, nil, nil, week},
+		"one with data":                    {0, withData, nil, 0},
+		"one with attributes":              {0, withA, nil, 0},
+		"one whose attributes are removed": {0, withA, withoutA, week},
+		"retention set":                    {day, withData, nil, day},
+		"for ever":                         {leasehold.Forever, nil, nil, 0},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		cfg := lab.Config()
+		cfg.Retention = tc.retention
+		c, _, lock := w.Holding(cfg, tc.option...)
+		if w.Item("job")["expiresAt"] != nil {
+			t.Error("a held record may be collected")
+		}
+		w.Release(lock, tc.end...)
+		want := ""
+		if tc.want != 0 {
+			want = fmt.Sprint(time.Now().Add(tc.want).Unix())
+		}
+		if got := lab.Number(w.Item("job"), "expiresAt"); got != want {
+			t.Errorf("expires %q, want %q", got, want)
+		}
+		lock = w.Acquire(c, "job")
+		if w.Item("job")["expiresAt"] != nil {
+			t.Error("a granted record may be collected")
+		}
+		w.Release(lock)
+	})
 }
 
 func TestRecordWithDataHasNoTTLAfterUnknownGrantOutcome(t *testing.T) {
@@ -131,9 +121,7 @@ func TestRecordWithDataHasNoTTLAfterUnknownGrantOutcome(t *testing.T) {
 			t.Fatal("setup")
 		}
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		defer cancel()
-		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Acquire(w.Within(10*time.Millisecond), "job"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("error %v", err)
 		}
 		lab.Elapse(5 * time.Second)
@@ -146,11 +134,9 @@ func TestRecordWithDataHasNoTTLAfterUnknownGrantOutcome(t *testing.T) {
 
 func TestRecordHasNoTTLIfDataMayHaveBeenStored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Nanosecond)
-		defer cancel()
+		ctx := w.Within(time.Nanosecond)
 		if err := lock.Renew(ctx, leasehold.WithData([]byte("precious"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("error %v", err)
 		}
@@ -163,20 +149,10 @@ func TestRecordHasNoTTLIfDataMayHaveBeenStored(t *testing.T) {
 	})
 }
 
-// nextWithData makes a caller with data wait for the key job until it leaves.
-func nextWithData(t *testing.T, c *leasehold.Client) (leave func(), left <-chan error) {
-	ctx, leave := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { _, err := c.Acquire(ctx, "job", leasehold.WithData([]byte("precious"))); ended <- err }()
-	synctest.Wait()
-	return leave, ended
-}
-
 func TestRecordHasNoTTLIfDepartedWaiterStoredData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		leave, left := nextWithData(t, c)
+		c, wire, lock := w.Holding(lab.Config())
+		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			leave()
 			return lab.Slow(100 * time.Millisecond)(r)
@@ -192,14 +168,13 @@ func TestRecordHasNoTTLIfDepartedWaiterStoredData(t *testing.T) {
 
 func TestRecordHasTTLAfterRejectedHandOverWithData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		leave, left := nextWithData(t, c)
+		c, wire, lock := w.Holding(lab.Config())
+		leave, left := mayLeave(w, c, leasehold.WithData([]byte("precious")))
 		wire.SetFault(lab.Once(lab.Call.HandsOver, func(*lab.Request) (*http.Response, error) {
 			leave()
 			return lab.Refusal(400, "AccessDeniedException"), nil
 		}))
-		if op := (*leasehold.OpError)(nil); !errors.As(lock.Release(t.Context()), &op) {
+		if !errors.As(lock.Release(t.Context()), new(*leasehold.OpError)) {
 			t.Fatal("not refused")
 		}
 		<-left
@@ -212,17 +187,11 @@ func TestRecordHasTTLAfterRejectedHandOverWithData(t *testing.T) {
 
 func TestRecordHasTTLAfterUnansweredHandOverWithoutData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		next, leave := context.WithCancel(t.Context())
-		left := make(chan error)
-		go func() { _, err := c.Acquire(next, "job"); left <- err }()
-		synctest.Wait()
+		c, wire, lock := w.Holding(lab.Config())
+		leave, left := mayLeave(w, c)
 		wire.Sent()
-		wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		wire.SetFault(lab.Drop)
+		if err := lock.Release(w.Within(5 * time.Second)); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("error %v", err)
 		}
 		if n := lab.Count(wire.Sent(), lab.Call.HandsOver); n < 2 {

@@ -19,30 +19,9 @@ import (
 )
 
 func TestCommitIsNotAppliedAfterSessionEndFreedLock(t *testing.T) {
-	commit := func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
-		lock := w.Acquire(c, "job")
-		return func() error { return lock.Commit(ctx, lab.Writes(lab.Note("a", "late"))) }
-	}
-	for name, begin := range map[string]func(context.Context, *leasehold.Client, *lab.World) func() error{
-		"Commit": commit,
-		"CommitAndRelease": func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
-			lock := w.Acquire(c, "job")
-			return func() error { return lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "late"))) }
-		},
-		"Group.Commit": func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
-			group, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"))
-			if err != nil {
-				w.T.Fatal(err)
-			}
-			return func() error { return group.Commit(ctx, lab.Writes(lab.Note("a", "late"))) }
-		},
-		"Group.CommitAndRelease": func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
-			group, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"))
-			if err != nil {
-				w.T.Fatal(err)
-			}
-			return func() error { return group.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "late"))) }
-		},
+	for name, commit := range map[string]func(ctx context.Context, h held) error{
+		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("late")) },
+		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("late")) },
 	} {
 		for how, free := range map[string]func(c *leasehold.Client, w *lab.World){
 			"Close":       func(c *leasehold.Client, w *lab.World) { _ = c.Close(w.T.Context()) },
@@ -50,12 +29,11 @@ func TestCommitIsNotAppliedAfterSessionEndFreedLock(t *testing.T) {
 			"deleted":     func(_ *leasehold.Client, w *lab.World) { w.Delete(w.Sessions()[0]) },
 		} {
 			t.Run(name+", "+how, func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				lab.Each(t, lockOrGroup, func(t *testing.T, w *lab.World, acquire func(*lab.World, *leasehold.Client) held) {
 					c, wire := w.Work().Client(lab.SharedConfig())
-					run := begin(t.Context(), c, w)
+					lock := acquire(w, c)
 					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), lab.Cut)) // the first request arrives when the lock is free
-					done := make(chan error, 1)
-					go func() { done <- run() }()
+					done := lab.Go(func() error { return commit(t.Context(), lock) })
 					lab.Elapse(time.Millisecond)
 					free(c, w)
 					if err := <-done; err == nil {
@@ -96,8 +74,7 @@ func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
 
 func TestCommitErrorNamesNewHolderBeforeSessionEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, _, lock := w.Work().Holding(lab.SharedConfig())
 		w.MarkDead(w.Sessions()[0])
 		w.Steal("job")
 		var lost *leasehold.LostError
@@ -129,41 +106,33 @@ func TestReadUnderSharedLeaseChecksSession(t *testing.T) {
 
 func TestRequestThatVoidsIdempotencyTokenChecksSession(t *testing.T) {
 	// A write fails while an earlier request has no answer, so the guards alone are sent.
-	for name, dead := range map[string]bool{"it stands": false, "it is dead": true} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.SharedConfig())
-				lock := w.Acquire(c, "job")
-				wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
-					if n := len(r.Parts()); n != 2 {
-						t.Errorf("the token is voided under %d guards", n)
-					}
-					if dead {
-						w.MarkDead(w.Sessions()[0])
-					}
-					return r.Send()
-				}))
-				err := lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1")))
-				var failed *leasehold.CommitError
-				if dead && !errors.Is(err, leasehold.ErrLost) || !dead && (!errors.As(err, &failed) || len(failed.Reasons) != 1 || lock.Err() != nil) {
-					t.Errorf("commit: %v, lock: %v", err, lock.Err())
-				}
-				w.Open("a")
-				lab.Elapse(20 * time.Second)
-				w.WantLog()
-				_ = c.Close(t.Context())
-			})
-		})
-	}
+	lab.Each(t, map[string]bool{"it stands": false, "it is dead": true}, func(t *testing.T, w *lab.World, dead bool) {
+		c, wire, lock := w.Work().Holding(lab.SharedConfig())
+		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
+			if n := len(r.Parts()); n != 2 {
+				t.Errorf("the token is voided under %d guards", n)
+			}
+			if dead {
+				w.MarkDead(w.Sessions()[0])
+			}
+			return r.Send()
+		}))
+		err := lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1")))
+		var failed *leasehold.CommitError
+		if dead && !errors.Is(err, leasehold.ErrLost) || !dead && (!errors.As(err, &failed) || len(failed.Reasons) != 1 || lock.Err() != nil) {
+			t.Errorf("commit: %v, lock: %v", err, lock.Err())
+		}
+		w.Open("a")
+		lab.Elapse(20 * time.Second)
+		w.WantLog()
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestGroupCommitChecksSharedSessionOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
-		group, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		group := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
 		if n := len(group.Guards()); n != 4 {
 			t.Errorf("%d guards of three locks", n)
 		}
@@ -171,9 +140,7 @@ func TestGroupCommitChecksSharedSessionOnce(t *testing.T) {
 		for i := range most {
 			most[i] = lab.Note(fmt.Sprint("item/", i), "1")
 		}
-		if err := group.Commit(t.Context(), most); err != nil {
-			t.Errorf("96 writes: %v", err)
-		}
+		lab.WantErr(t, "96 writes", group.Commit(t.Context(), most), nil)
 		wire.Sent()
 		if err := group.Commit(t.Context(), slices.Concat(most, lab.Writes(lab.Note("a", "1")))); err == nil || !strings.Contains(err.Error(), "at most 96") {
 			t.Errorf("97 writes: %v", err)
@@ -278,9 +245,7 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 		for _, lock := range held {
 			wg.Go(func() {
 				for range 10 {
-					if err := lock.Commit(t.Context(), lab.Writes(lab.Note(lock.Key().Partition, "1"))); err != nil {
-						t.Error(err)
-					}
+					lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note(lock.Key().Partition, "1"))), nil)
 				}
 			})
 		}
@@ -297,24 +262,18 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 	})
 }
 
+// isStuck reports whether the request is the commit of a note for the item "stuck".
+func isStuck(c lab.Call) bool { return c.Commits() && strings.Contains(string(c.Body), `"stuck"`) }
+
 func TestHangingCommitDoesNotDelayOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Commits() && strings.Contains(string(r.Body), `"stuck"`) {
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
+		wire.SetFault(lab.On(isStuck, lab.Cut))
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- lock.Commit(ctx, lab.Writes(lab.Note("stuck", "1"))) }()
-		lab.Elapse(0)
+		done := lab.Go(func() error { return lock.Commit(ctx, lab.Writes(lab.Note("stuck", "1"))) })
 		began := time.Now()
-		if err := other.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "commit", other.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("committed after %v", took)
 		}
@@ -329,15 +288,13 @@ func TestAbandonedCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, leaver, other := w.Acquire(c, "job"), w.Acquire(c, "leaver"), w.Acquire(c, "other")
-		stuck := func(sent lab.Call) bool { return sent.Commits() && strings.Contains(string(sent.Body), `"stuck"`) }
-		wire.SetFault(lab.Once(stuck, lab.Cut))
+		wire.SetFault(lab.Once(isStuck, lab.Cut))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = lock.Commit(ctx, lab.Writes(lab.Note("stuck", "1"))) })
 		synctest.Wait()
-		brief, leave := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer leave()
+		brief := w.Within(100 * time.Millisecond)
 		wg.Go(func() { _ = leaver.Commit(brief, lab.Writes(lab.Note("left", "1"))) })
 		lab.Elapse(time.Second) // after this second, neither commit is first in the queue
 		began := time.Now()
@@ -353,8 +310,7 @@ func TestAbandonedCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
 
 func TestSessionRenewalThatConflictsIsRepeatedAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.SharedConfig())
 		var conflicted time.Time
 		var waited time.Duration
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -371,30 +327,19 @@ func TestSessionRenewalThatConflictsIsRepeatedAtOnce(t *testing.T) {
 		if waited != 1 {
 			t.Errorf("repeated after %v", waited-1)
 		}
-		if err := lock.Err(); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "lock", lock.Err(), nil)
 		_ = c.Close(t.Context())
 	})
 }
 
 func TestCloseWaitsForACommitOfASharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Script(func(r *lab.Request) (*http.Response, error) {
-			time.Sleep(1500 * time.Millisecond)
-			return r.Send()
-		}))
-		done := make(chan error, 1)
-		go func() { done <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
+		c, wire, lock := w.Work().Holding(lab.SharedConfig())
+		wire.SetFault(lab.Script(lab.Slowly(1500 * time.Millisecond)))
+		done := lab.Go(func() error { return lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) })
 		lab.Elapse(time.Millisecond)
-		if err := c.Close(t.Context()); err != nil {
-			t.Errorf("close: %v", err)
-		}
-		if err := <-done; err != nil {
-			t.Errorf("commit: %v", err)
-		}
+		lab.WantErr(t, "close", c.Close(t.Context()), nil)
+		lab.WantErr(t, "commit", <-done, nil)
 		w.WantLog("1")
 	})
 }

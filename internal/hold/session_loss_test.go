@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/core"
@@ -78,8 +76,7 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 
 func TestLockIsLostAtSessionEndBeforeNotification(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, _, lock := w.Holding(lab.SharedConfig())
 		w.Session(c).Lease().End(bridge.Inside(c).Env().Lost(core.Loss{Reason: core.Broken}))
 		var lost *leasehold.LostError
 		if err := lock.Err(); !errors.As(err, &lost) || lost.Key != lock.Key() || lost.Reason != leasehold.LostBroken {
@@ -94,27 +91,19 @@ func TestLockIsLostAtSessionEndBeforeNotification(t *testing.T) {
 
 func TestFirstErrCallAfterSessionEndReportsOnlyOneLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		var asleep atomic.Int64
+		k := &lab.Jumps{}
 		cfg := lab.SharedConfig()
 		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 			if e.Kind == leasehold.EventLost {
 				time.Sleep(time.Second)
 			}
 		}
-		began := time.Now()
-		c, _ := w.Client(cfg, lab.Clocks(func() (mono, boot time.Duration) {
-			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
-		}))
+		c, _ := w.Client(cfg, k.Edit)
 		lock := w.Acquire(c, "job")
-		others := make([]*leasehold.Lock, 9)
-		for i := range others {
-			others[i] = w.Acquire(c, fmt.Sprint("lock/", i))
-		}
-		asleep.Store(int64(19 * time.Second)) // no timer has noticed the suspend
+		others := w.AcquireMany(c, "lock", 9)
+		k.Boot.Store(int64(19 * time.Second)) // no timer has noticed the suspend
 		looked := time.Now()
-		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("believed in: %v", err)
-		}
+		lab.WantErr(t, "believed in", lock.Err(), leasehold.ErrLost)
 		if took := time.Since(looked); took > time.Second {
 			t.Errorf("a look took %v: it told of all the others", took)
 		}
@@ -128,38 +117,29 @@ func TestFirstErrCallAfterSessionEndReportsOnlyOneLock(t *testing.T) {
 }
 
 func TestLostSessionEndsEveryLockAtOnce(t *testing.T) {
-	for name, loss := range map[string]func(w *lab.World, row string){
-		"deleted": func(w *lab.World, row string) { w.Delete(row) },
-		"marked dead": func(w *lab.World, row string) {
-			w.Update(row, map[string]types.AttributeValue{"dead": lab.Str("1"), "recordVersionNumber": lab.Str("v")})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(lab.SharedConfig())
-				a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
-				loss(w, w.Sessions()[0])
-				lab.Elapse(5 * time.Second) // long enough for the next renewal
-				for _, lock := range []*leasehold.Lock{a, b} {
-					var lost *leasehold.LostError
-					if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostBroken {
-						t.Errorf("%v: %v", lock.Key(), lock.Err())
-					}
-				}
-				again := w.Acquire(c, "c")
-				if again.Err() != nil || len(c.Held()) != 1 {
-					t.Errorf("no new session: %v, %d held", again.Err(), len(c.Held()))
-				}
-				w.Release(again)
-			})
-		})
-	}
+	lab.Each(t, map[string]func(w *lab.World, row string){
+		"deleted": (*lab.World).Delete, "marked dead": (*lab.World).MarkDead,
+	}, func(t *testing.T, w *lab.World, loss func(w *lab.World, row string)) {
+		c, _ := w.Client(lab.SharedConfig())
+		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
+		loss(w, w.Sessions()[0])
+		lab.Elapse(5 * time.Second) // long enough for the next renewal
+		for _, lock := range []*leasehold.Lock{a, b} {
+			if reasonOf(lock.Err()) != leasehold.LostBroken {
+				t.Errorf("%v: %v", lock.Key(), lock.Err())
+			}
+		}
+		again := w.Acquire(c, "c")
+		if again.Err() != nil || len(c.Held()) != 1 {
+			t.Errorf("no new session: %v, %d held", again.Err(), len(c.Held()))
+		}
+		w.Release(again)
+	})
 }
 
 func TestLockUnderSessionIsTrustedUntilSessionLeaseEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(lab.Cut)
 		began := time.Now()
 		if left := time.Until(lock.TrustedUntil()); left > 18*time.Second {
@@ -169,8 +149,7 @@ func TestLockUnderSessionIsTrustedUntilSessionLeaseEnds(t *testing.T) {
 		if held := time.Since(began); held > 18*time.Second {
 			t.Errorf("believed for %v after the last renewal", held)
 		}
-		var lost *leasehold.LostError
-		if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostExpired {
+		if reasonOf(lock.Err()) != leasehold.LostExpired {
 			t.Errorf("lost: %v", lock.Err())
 		}
 	})
@@ -178,13 +157,10 @@ func TestLockUnderSessionIsTrustedUntilSessionLeaseEnds(t *testing.T) {
 
 func TestLockContextShowsSessionEndAfterSuspend(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		began := time.Now()
-		var asleep time.Duration // time for which the monotonic clock was stopped
-		c, _ := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
-			return time.Since(began), time.Since(began) + asleep
-		}))
+		k := &lab.Jumps{}
+		c, _ := w.Client(lab.SharedConfig(), k.Edit)
 		lock := w.Acquire(c, "job")
-		asleep = 19 * time.Second // no timer has noticed the suspend
+		k.Boot.Store(int64(19 * time.Second)) // no timer has noticed the suspend
 		if lock.Context().Err() == nil {
 			t.Error("a lock whose session's lease ended in suspend is believed in")
 		}
@@ -193,62 +169,59 @@ func TestLockContextShowsSessionEndAfterSuspend(t *testing.T) {
 }
 
 func TestLocksEndWithSessionDespiteBlockedOnEvent(t *testing.T) {
-	for name, lose := range map[string]func(w *lab.World, wire *lab.Wire){
+	lab.Each(t, map[string]func(w *lab.World, wire *lab.Wire){
 		"expired": func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Cut); lab.Elapse(19 * time.Second) },
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(19 * time.Second) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				told := make(chan struct{})
-				cfg := lab.SharedConfig()
-				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-					if e.Kind == leasehold.EventLost {
-						<-told // block like a slow listener
-					}
-				}
-				c, wire := w.Client(cfg)
-				a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
-				lose(w, wire)
-				lost := make(chan error, 2)
-				for _, lock := range []*leasehold.Lock{a, b} {
-					go func() { lost <- lock.Err() }()
-				}
-				lab.Elapse(0)
-				believed := 0
-				for range len(lost) {
-					if <-lost == nil {
-						believed++
-					}
-				}
-				if believed > 0 {
-					t.Errorf("%d locks are believed in under a session that has ended", believed)
-				}
-				close(told)
-				lab.Elapse(5 * time.Second)
-				_ = c.Close(t.Context())
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, lose func(w *lab.World, wire *lab.Wire)) {
+		told := make(chan struct{})
+		cfg := lab.SharedConfig()
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == leasehold.EventLost {
+				<-told // block like a slow listener
+			}
+		}
+		c, wire := w.Client(cfg)
+		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
+		lose(w, wire)
+		lost := make(chan error, 2)
+		for _, lock := range []*leasehold.Lock{a, b} {
+			go func() { lost <- lock.Err() }()
+		}
+		lab.Elapse(0)
+		believed := 0
+		for range len(lost) {
+			if <-lost == nil {
+				believed++
+			}
+		}
+		if believed > 0 {
+			t.Errorf("%d locks are believed in under a session that has ended", believed)
+		}
+		close(told)
+		lab.Elapse(5 * time.Second)
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestLockGrantedUnderEndedSessionIsReportedLostAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second
-		told := 0
-		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-			if e.Kind == leasehold.EventLost && e.Key.Partition == "job" {
-				told++
-			}
-		}
+		losses := lab.Events(&cfg, leasehold.EventLost)
 		c, wire := w.Client(cfg)
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
 		w.Delete(w.Sessions()[0]) // the session's next renewal will not find it, and is answered before the grant is
 		warned := make(chan struct{}, 1)
-		// The test calls no method of the lock, as that would check the session.
-		w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
+		// Before the checks, the test calls no method of the lock, as that would check the session.
+		lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
 		lab.Elapse(0)
+		told := 0
+		for _, e := range losses() {
+			if e.Key.Partition == "job" {
+				told++
+			}
+		}
 		if told != 1 || len(warned) != 1 {
 			t.Errorf("its loss was told of %d times, with %d warnings", told, len(warned))
 		}
@@ -257,63 +230,45 @@ func TestLockGrantedUnderEndedSessionIsReportedLostAtOnce(t *testing.T) {
 				t.Error("the client holds a lock of a session that has ended")
 			}
 		}
+		lab.WantErr(t, "believed in under a session that is gone", lock.Err(), leasehold.ErrLost)
 		_ = c.Close(t.Context())
 	})
 }
 
-// reasonOf returns the reason of the loss in err.
-func reasonOf(err error) leasehold.LostReason {
-	var lost *leasehold.LostError
-	if !errors.As(err, &lost) {
-		return ""
-	}
-	return lost.Reason
-}
-
 func TestTakeoverUnderSharedLeaseIsNotReportedAsBreak(t *testing.T) {
-	for name, looked := range map[string]bool{"looked at before": true, "not looked at": false} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				began := time.Now()
-				var asleep time.Duration // time for which the monotonic clock was stopped
-				c, _ := w.Work().Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
-					return time.Since(began), time.Since(began) + asleep
-				}))
-				g := w.AcquireAll(c, leasehold.Keys("a", "b"))
-				taken, left := g.Locks()[0], g.Locks()[1]
-				asleep = 30 * time.Second
-				w.MarkDead(w.Sessions()[0]) // a waiter does this when it takes one of the locks over
-				w.Steal("a")
-				if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
-					t.Errorf("by its own clocks: %v", left.Err())
-				}
-				failed := w.Transact(g.Guards()...)
-				if err := g.GuardError(failed, 0); reasonOf(err) != leasehold.LostReplaced || !errors.Is(err, failed) {
-					t.Errorf("that which was taken over: %v", err)
-				}
-				failed = w.Transact(left.Guards()...)
-				if err := left.GuardError(failed, 0); reasonOf(err) != leasehold.LostPaused || !errors.Is(err, failed) {
-					t.Errorf("that which nobody has taken: %v", err)
-				}
-				if reasonOf(left.Err()) != leasehold.LostPaused || looked && reasonOf(taken.Err()) != leasehold.LostPaused {
-					t.Errorf("ended by %v and %v", taken.Err(), left.Err())
-				}
-				_ = c.Close(t.Context())
-			})
-		})
-	}
+	lab.Each(t, map[string]bool{"looked at before": true, "not looked at": false}, func(t *testing.T, w *lab.World, looked bool) {
+		k := &lab.Jumps{}
+		c, _ := w.Work().Client(lab.SharedConfig(), k.Edit)
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		taken, left := g.Locks()[0], g.Locks()[1]
+		k.Boot.Store(int64(30 * time.Second))
+		w.MarkDead(w.Sessions()[0]) // a waiter does this when it takes one of the locks over
+		w.Steal("a")
+		if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
+			t.Errorf("by its own clocks: %v", left.Err())
+		}
+		failed := w.Transact(g.Guards()...)
+		if err := g.GuardError(failed, 0); reasonOf(err) != leasehold.LostReplaced || !errors.Is(err, failed) {
+			t.Errorf("that which was taken over: %v", err)
+		}
+		failed = w.Transact(left.Guards()...)
+		if err := left.GuardError(failed, 0); reasonOf(err) != leasehold.LostPaused || !errors.Is(err, failed) {
+			t.Errorf("that which nobody has taken: %v", err)
+		}
+		if reasonOf(left.Err()) != leasehold.LostPaused || looked && reasonOf(taken.Err()) != leasehold.LostPaused {
+			t.Errorf("ended by %v and %v", taken.Err(), left.Err())
+		}
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestRenewalAfterSessionTakeoverDoesNotReportBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		began := time.Now()
-		var asleep atomic.Int64 // time for which the monotonic clock was stopped
-		c, wire := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
-			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
-		}))
+		k := &lab.Jumps{}
+		c, wire := w.Client(lab.SharedConfig(), k.Edit)
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Once(lab.Call.RenewsSession, func(r *lab.Request) (*http.Response, error) {
-			asleep.Store(int64(30 * time.Second))
+			k.Boot.Store(int64(30 * time.Second))
 			w.MarkDead(w.Sessions()[0])
 			return r.Send()
 		}))

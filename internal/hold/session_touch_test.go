@@ -62,8 +62,7 @@ func TestLockWithOldRecordIsKeptWhileSessionIsRenewed(t *testing.T) {
 
 func TestLateRecordRenewalNoticesBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := lab.Text(w.Item("job"), "recordVersionNumber")
 		wire.SetFault(noTouch)
 		lab.Elapse(3 * time.Hour)
@@ -76,12 +75,9 @@ func TestLateRecordRenewalNoticesBreak(t *testing.T) {
 			t.Errorf("renew: %v, data %q", err, lock.Record().Data)
 		}
 		other, _ := w.Client(lab.Config())
-		if err := other.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		w.Break(other, lock, "")
 		lab.Elapse(20 * time.Minute)
-		var lost *leasehold.LostError
-		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != leasehold.LostBroken {
+		if err := lock.Err(); reasonOf(err) != leasehold.LostBroken {
 			t.Errorf("after a break: %v", err)
 		}
 		_ = c.Close(t.Context())
@@ -95,12 +91,7 @@ func TestLockOfDeadSessionIsTakenOverDespiteFreshRecord(t *testing.T) {
 		if err := lock.Renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.RenewsSession() {
-				return lab.Cut(r)
-			}
-			return r.Send()
-		})
+		wire.SetFault(lab.On(lab.Call.RenewsSession, lab.Cut))
 		lab.Elapse(17 * time.Second)
 		if err := lock.Renew(t.Context()); err != nil { // a renewal by the caller does not extend the trust
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package hold_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -41,30 +40,17 @@ func TestHolderNoticesBreakAtNextSessionRenewal(t *testing.T) {
 		c, wire := w.Client(lab.SharedConfig())
 		broken, others := w.Acquire(c, "job"), []*leasehold.Lock{w.Acquire(c, "a"), w.Acquire(c, "b")}
 		op, opWire := w.Client(lab.Config())
-		record, err := op.Get(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
 		wire.Sent()
-		opWire.Sent()
-		if err := op.Break(t.Context(), record, leasehold.BreakOptions{Reason: "stuck"}); err != nil {
-			t.Fatal(err)
-		}
+		w.Break(op, broken, "stuck")
 		if sent := opWire.Sent(); len(sent) != 2 {
 			t.Errorf("a break of one grant sent %v", lab.Ops(sent))
 		}
 		lab.Elapse(5 * time.Second) // long enough for the session's next renewal
 		lostByBreak(t, broken, "stuck")
-		renewals, looks := 0, 0
 		lab.Elapse(55 * time.Second)
-		for _, sent := range wire.Sent() {
-			if sent.RenewsSession() {
-				renewals++
-			} else {
-				looks++
-			}
-		}
-		if renewals > 13 || looks != 1 {
+		sent := wire.Sent()
+		renewals := lab.Count(sent, lab.Call.RenewsSession)
+		if looks := len(sent) - renewals; renewals > 13 || looks != 1 {
 			t.Errorf("%d renewals of the session and %d other requests in a minute", renewals, looks)
 		}
 		if n := told(w); n != 0 {
@@ -82,8 +68,7 @@ func TestHolderNoticesBreakAtNextSessionRenewal(t *testing.T) {
 
 func TestBreakIsNoticedDespiteRenewalsWithoutReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())
 		lost := 0
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -93,9 +78,7 @@ func TestBreakIsNoticedDespiteRenewalsWithoutReply(t *testing.T) {
 			}
 			return r.Send()
 		})
-		if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "stuck"}); err != nil {
-			t.Fatal(err)
-		}
+		w.Break(op, lock, "stuck")
 		lab.Elapse(15 * time.Second)
 		if lost < 2 {
 			t.Fatal("this test tests nothing")
@@ -112,10 +95,7 @@ func TestBreakIsNoticedDespiteRenewalsWithoutReply(t *testing.T) {
 func TestHoldersNoticeManySimultaneousBreaks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
-		var locks []*leasehold.Lock
-		for i := range 200 {
-			locks = append(locks, w.Acquire(c, fmt.Sprint("lock/", i)))
-		}
+		locks := w.AcquireMany(c, "lock", 200)
 		var wg sync.WaitGroup
 		for i, lock := range locks[1:] {
 			op, _ := w.Client(lab.Config())
@@ -132,9 +112,7 @@ func TestHoldersNoticeManySimultaneousBreaks(t *testing.T) {
 		for _, lock := range locks[1:] {
 			lostByBreak(t, lock, "all")
 		}
-		if err := locks[0].Err(); err != nil {
-			t.Errorf("that which nobody broke: %v", err)
-		}
+		lab.WantErr(t, "that which nobody broke", locks[0].Err(), nil)
 		lab.Elapse(10 * time.Second) // long enough to remove all notices: one renewal removes a hundred
 		if n := told(w); n != 0 {
 			t.Errorf("the session is still told of %d breaks", n)
@@ -175,8 +153,7 @@ func TestLockBrokenBeforeGrantReplyIsLost(t *testing.T) {
 
 func TestFailedCheckAfterBreakNoticeIsRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.Config())
 		looks := 0
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -187,9 +164,7 @@ func TestFailedCheckAfterBreakNoticeIsRepeated(t *testing.T) {
 			}
 			return r.Send()
 		})
-		if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "stuck"}); err != nil {
-			t.Fatal(err)
-		}
+		w.Break(op, lock, "stuck")
 		lab.Elapse(16 * time.Second) // long enough for three renewals of the session
 		lostByBreak(t, lock, "stuck")
 		_ = c.Close(t.Context())
@@ -209,12 +184,7 @@ func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 		}})
 		wire.Sent()
 		lab.Elapse(time.Minute)
-		looks := 0
-		for _, sent := range wire.Sent() {
-			if !sent.RenewsSession() {
-				looks++
-			}
-		}
+		looks := lab.Count(wire.Sent(), func(c lab.Call) bool { return !c.RenewsSession() })
 		if err := lock.Err(); err != nil || looks != 1 || told(w) != 0 {
 			t.Errorf("%v after %d looks, told of %d", err, looks, told(w))
 		}
@@ -225,13 +195,11 @@ func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 
 func TestSecondBreakIsNoticedAfterFirstWasNotApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, _, lock := w.Holding(lab.SharedConfig())
 		lab.Elapse(5 * time.Second) // from now on the session is renewed every 5 s
 		op, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Cut))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := w.Within(time.Second)
 		if err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("without a reply: %v", err)
 		}
@@ -239,9 +207,7 @@ func TestSecondBreakIsNoticedAfterFirstWasNotApplied(t *testing.T) {
 		if err := lock.Err(); err != nil || told(w) != 1 {
 			t.Fatalf("%v, told of %d: this test tests nothing", err, told(w))
 		}
-		if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "stuck"}); err != nil {
-			t.Fatal(err)
-		}
+		w.Break(op, lock, "stuck")
 		lab.Elapse(5 * time.Second)
 		lostByBreak(t, lock, "stuck")
 		_ = c.Close(t.Context())
@@ -250,8 +216,7 @@ func TestSecondBreakIsNoticedAfterFirstWasNotApplied(t *testing.T) {
 
 func TestForgedBreakNoticesDoNotStopRenewalOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.SharedConfig())
 		words := map[string]types.AttributeValue{}
 		for i := range 3000 {
 			words[fmt.Sprintf("%d#.:[0] %s", i, strings.Repeat("w", 80))] = lab.Str(lock.Record().Grant)
@@ -259,9 +224,7 @@ func TestForgedBreakNoticesDoNotStopRenewalOfSession(t *testing.T) {
 		w.Update(w.Sessions()[0], map[string]types.AttributeValue{"brokenGrants": &types.AttributeValueMemberM{Value: words}})
 		wire.Sent()
 		lab.Elapse(10 * time.Minute)
-		if err := lock.Err(); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "lock", lock.Err(), nil)
 		if n := told(w); n != 0 {
 			t.Errorf("%d words are left after ten minutes", n)
 		}

@@ -54,8 +54,7 @@ func TestManyObservedDeadHoldersAreTakenOver(t *testing.T) {
 					})
 					wire.SetFault(lab.Cut)
 					c, wire := w.Client(lab.Config(), lab.Memory(5))
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-					defer cancel()
+					ctx := w.Within(time.Minute)
 					began := time.Now()
 					each("key", keys, func(key string) {
 						if _, err := acquire(ctx, c, key); err != nil {
@@ -85,8 +84,7 @@ func TestManyObservedLeadersAreFoundDead(t *testing.T) {
 		c, _ := w.Client(lab.Config(), lab.Memory(5))
 		began := time.Now()
 		each("key", keys, func(key string) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
+			ctx := w.Within(time.Minute)
 			e, err := election.New(c, key)
 			if err != nil {
 				t.Fatal(err)

@@ -91,7 +91,7 @@ func TestLeaderReturnsStoredRecord(t *testing.T) {
 			t.Errorf("%d requests to read the leader: %s", len(sent), sent[0].Body)
 		}
 		w.Release(first)
-		lab.WantError(t, "after it resigned", lab.ErrorOf(b.Leader(t.Context())), election.ErrNoLeader)
+		lab.WantErr(t, "after it resigned", lab.ErrorOf(b.Leader(t.Context())), election.ErrNoLeader)
 		second := campaign(w, b, "")
 		defer w.Release(second)
 		if l, err := a.Leader(t.Context()); err != nil || l.Value != "" || l.Token != second.Token() {
@@ -127,16 +127,16 @@ func TestCampaignNoWaitReplacesDeadLeader(t *testing.T) {
 func TestCampaignRejectsUnsupportedValueBeforeAnyRequest(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
-		lab.WantError(t, "campaign", lab.ErrorOf(e.Campaign(t.Context(), "here")), errors.ErrUnsupported)
+		lab.WantErr(t, "campaign", lab.ErrorOf(e.Campaign(t.Context(), "here")), errors.ErrUnsupported)
 		if err := e.Lead(t.Context(), "here", nil); err == nil {
 			t.Error("led without a function")
 		}
 		lead := func(context.Context, *leasehold.Lock) error { return nil }
-		lab.WantError(t, "lead", e.Lead(t.Context(), "here", lead), errors.ErrUnsupported)
+		lab.WantErr(t, "lead", e.Lead(t.Context(), "here", lead), errors.ErrUnsupported)
 		if sent := wire.Sent(); len(sent) != 0 {
 			t.Errorf("%d requests", len(sent))
 		}
-		lab.WantError(t, "without a value", e.Lead(t.Context(), "", lead), nil)
+		lab.WantErr(t, "without a value", e.Lead(t.Context(), "", lead), nil)
 	})
 }
 

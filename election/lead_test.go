@@ -141,7 +141,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 		if released.Load() {
 			t.Error("the term was given up before the function had returned")
 		}
-		lab.WantError(t, "the seat", lab.ErrorOf(a.Leader(t.Context())), election.ErrNoLeader)
+		lab.WantErr(t, "the seat", lab.ErrorOf(a.Leader(t.Context())), election.ErrNoLeader)
 		if err := a.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil }); !isStop(err) {
 			t.Errorf("begun too late: %v", err)
 		}
@@ -176,7 +176,7 @@ func TestLeadReturnsWhenClientCloses(t *testing.T) {
 			lab.OK(t, c.Close(t.Context()))
 		}
 		for _, ended := range []<-chan error{campaigned, led} {
-			lab.WantError(t, "ended", <-ended, leasehold.ErrClosed)
+			lab.WantErr(t, "ended", <-ended, leasehold.ErrClosed)
 		}
 	})
 }
@@ -339,7 +339,7 @@ func TestLeadCampaignsAgainIfTermWasLostByRefusedRenewals(t *testing.T) {
 					t.Errorf("term %d after %d", next, first)
 				}
 				cancel()
-				lab.WantError(t, "ended", <-ended, context.Canceled)
+				lab.WantErr(t, "ended", <-ended, context.Canceled)
 				_ = c.Close(t.Context())
 			})
 		})

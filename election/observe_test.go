@@ -47,7 +47,7 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 			t.Errorf("yielded %v, want %v", news, leaderOf(third, "b"))
 		}
 		w.Release(third)
-		lab.WantError(t, "the end of its context is no error", o.end(), nil)
+		lab.WantErr(t, "the end of its context is no error", o.end(), nil)
 		for _, c := range wire.Sent() {
 			if c.Op != "GetItem" {
 				t.Errorf("an observer sent %s", c.Op)

@@ -68,7 +68,7 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 		wire.Sent()
 		asking.Sent()
 		began := time.Now()
-		lab.WantError(t, "asked", operator.StepDown(t.Context()), nil)
+		lab.WantErr(t, "asked", operator.StepDown(t.Context()), nil)
 		if err := <-why; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("its function ended with %v, want ErrAsked and a term that lasts", err)
 		}
@@ -105,7 +105,7 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 		if l, err := operator.Leader(t.Context()); err != nil || l.Token != term.Token()+1 {
 			t.Errorf("it does not campaign again: %v, %v", l, err)
 		}
-		lab.WantError(t, "Lead ended", stop(), context.Canceled)
+		lab.WantErr(t, "Lead ended", stop(), context.Canceled)
 	})
 }
 
@@ -115,10 +115,10 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 		why, stop := leads(t, e, "", 0)
 		lab.Elapse(time.Second)
 		for range 2 { // the second request concerns the second term
-			lab.WantError(t, "asked", operator.StepDown(t.Context()), nil)
-			lab.WantError(t, "its function ended", <-why, election.ErrAsked)
+			lab.WantErr(t, "asked", operator.StepDown(t.Context()), nil)
+			lab.WantErr(t, "its function ended", <-why, election.ErrAsked)
 			lab.Elapse(polls + 2*decide.LongestQueuePause) // waits for as long as the leader leaves the key to others
-			lab.WantError(t, "who leads after that", lab.ErrorOf(operator.Leader(t.Context())), nil)
+			lab.WantErr(t, "who leads after that", lab.ErrorOf(operator.Leader(t.Context())), nil)
 		}
 		_ = stop()
 	})
@@ -147,10 +147,10 @@ func TestStepDownReturnsErrorWithoutLiveLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
-		lab.WantError(t, "without a record", operator.StepDown(t.Context()), election.ErrNoLeader)
+		lab.WantErr(t, "without a record", operator.StepDown(t.Context()), election.ErrNoLeader)
 		term := campaign(w, e, "")
 		w.Release(term)
-		lab.WantError(t, "after the leader has resigned", operator.StepDown(t.Context()), election.ErrNoLeader)
+		lab.WantErr(t, "after the leader has resigned", operator.StepDown(t.Context()), election.ErrNoLeader)
 		campaign(w, e, "")
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Minute)
@@ -166,7 +166,7 @@ func TestStepDownReturnsErrorWithoutLiveLeader(t *testing.T) {
 		lives, _, theirs := elects(w, lab.Config())
 		campaign(w, lives, "")
 		theirs.SetFault(lab.Cut)
-		lab.WantError(t, "a leader that has died just now", operator.StepDown(t.Context()), election.ErrLeaderDead)
+		lab.WantErr(t, "a leader that has died just now", operator.StepDown(t.Context()), election.ErrLeaderDead)
 	})
 }
 
@@ -184,7 +184,7 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 			synctest.Wait()
 			return r.Send()
 		}))
-		lab.WantError(t, "its leader had gone", operator.StepDown(t.Context()), nil)
+		lab.WantErr(t, "its leader had gone", operator.StepDown(t.Context()), nil)
 		lab.Elapse(time.Minute)
 		if len(why) > 0 || w.Item(seat)["stepDown"] != nil {
 			t.Errorf("the next leader was asked: %v", w.Item(seat)["stepDown"])
@@ -248,16 +248,16 @@ func TestStepDownRejectsLeadersThatCannotBeAsked(t *testing.T) {
 		shared, c, _ := elects(w, lab.SharedConfig())
 		operator, o, _ := elects(w, lab.Config())
 		campaign(w, shared, "")
-		lab.WantError(t, "under a shared lease", operator.StepDown(t.Context()), errors.ErrUnsupported)
+		lab.WantErr(t, "under a shared lease", operator.StepDown(t.Context()), errors.ErrUnsupported)
 		_ = c.Close(t.Context())
 		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
-		lab.WantError(t, "of another library", operator.StepDown(t.Context()), errors.ErrUnsupported)
+		lab.WantErr(t, "of another library", operator.StepDown(t.Context()), errors.ErrUnsupported)
 		w.Delete(seat)
 		next, _, _ := elects(w, lab.Config())
 		w.Release(campaign(w, next, ""))
 		campaign(w, next, "")
 		lab.OK(t, o.Close(t.Context()))
-		lab.WantError(t, "of a closed client", operator.StepDown(t.Context()), leasehold.ErrClosed)
+		lab.WantErr(t, "of a closed client", operator.StepDown(t.Context()), leasehold.ErrClosed)
 	})
 }
 
@@ -414,7 +414,7 @@ func TestOnStepDownRejectsNilAndLockOfAnotherElection(t *testing.T) {
 		term := campaign(w, e, "")
 		lock := w.Acquire(c, "job")
 		fn := func() {}
-		lab.WantError(t, "a term", e.OnStepDown(term, fn), nil)
+		lab.WantErr(t, "a term", e.OnStepDown(term, fn), nil)
 		for name, err := range map[string]error{
 			"lock of another key": e.OnStepDown(lock, fn),
 			"term of another":     other.OnStepDown(term, fn),

@@ -123,7 +123,7 @@ func TestWaiterLeftAtEndOfTestIsNotGrantedKey(t *testing.T) {
 			t.Errorf("at the end: %q", problems)
 		}
 		for range 2 {
-			lab.WantError(t, "the waiter", <-ended, leasehold.ErrNotRun)
+			lab.WantErr(t, "the waiter", <-ended, leasehold.ErrNotRun)
 		}
 	})
 }
@@ -253,7 +253,7 @@ func TestEnvWorksInEveryLayout(t *testing.T) {
 				if stolen.Token() <= lock.Token() {
 					t.Errorf("token %d after %d", stolen.Token(), lock.Token())
 				}
-				lab.WantError(t, "commit", lock.Commit(t.Context(), nil), leasehold.ErrLost)
+				lab.WantErr(t, "commit", lock.Commit(t.Context(), nil), leasehold.ErrLost)
 				release(t, stolen)
 				env.Hold("k")
 				if _, err := env.Client(leasehold.Config{}).TryAcquire(t.Context(), "k"); !errors.Is(err, leasehold.ErrHeld) {
@@ -286,10 +286,10 @@ func TestEnvWorksOutsideBubble(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{})
 	env.Hold("held")
-	lab.WantError(t, "acquire", lab.ErrorOf(locks.TryAcquire(t.Context(), "held")), leasehold.ErrHeld)
+	lab.WantErr(t, "acquire", lab.ErrorOf(locks.TryAcquire(t.Context(), "held")), leasehold.ErrHeld)
 	lock := acquire(t, locks, "stolen")
 	env.Steal("stolen")
-	lab.WantError(t, "renew", lock.Renew(t.Context()), leasehold.ErrLost)
+	lab.WantErr(t, "renew", lock.Renew(t.Context()), leasehold.ErrLost)
 	acquire(t, locks, "dead")
 	env.Disconnect(locks)
 }

@@ -59,7 +59,7 @@ func TestRequestOfDisconnectedClientIsNeverDelivered(t *testing.T) {
 		env.Disconnect(locks)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		lab.WantError(t, "acquire", lab.ErrorOf(locks.Acquire(ctx, "k")), context.DeadlineExceeded)
+		lab.WantErr(t, "acquire", lab.ErrorOf(locks.Acquire(ctx, "k")), context.DeadlineExceeded)
 		out, err := env.DB().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")})
 		if err != nil || len(out.Items) > 0 {
 			t.Errorf("the table: %v, %v", out.Items, err)
@@ -105,13 +105,13 @@ func TestDisconnectWithoutArgumentsAffectsAllClients(t *testing.T) {
 			}
 		}
 		env.Reconnect(later)
-		lab.WantError(t, "the client reconnected", lab.ErrorOf(later.Get(t.Context(), "k")), nil)
+		lab.WantErr(t, "the client reconnected", lab.ErrorOf(later.Get(t.Context(), "k")), nil)
 		if _, err := before.Get(t.Context(), "k"); err == nil {
 			t.Error("another client was reconnected with it")
 		}
 		env.Reconnect()
 		for _, locks := range []*leasehold.Client{before, env.Client(leasehold.Config{})} {
-			lab.WantError(t, "reconnected", lab.ErrorOf(locks.Get(t.Context(), "k")), nil)
+			lab.WantErr(t, "reconnected", lab.ErrorOf(locks.Get(t.Context(), "k")), nil)
 		}
 	})
 }

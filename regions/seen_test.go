@@ -218,7 +218,7 @@ func TestRegionMovesInTotalOutageAreLoggedOncePerMinute(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 		defer cancel()
-		lab.WantError(t, "Acquire", lab.ErrorOf(client.Acquire(ctx, "a")), context.DeadlineExceeded)
+		lab.WantErr(t, "Acquire", lab.ErrorOf(client.Acquire(ctx, "a")), context.DeadlineExceeded)
 		lab.Elapse(10 * time.Second)
 		moves := 0
 		for _, line := range s.lines("WARN") {

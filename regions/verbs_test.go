@@ -34,7 +34,7 @@ var verbs = map[string]func(t *testing.T, c *leasehold.Client){
 	"Once": func(t *testing.T, c *leasehold.Client) {
 		label := leasehold.Once(time.Now().String())
 		lab.OK(t, c.Do(t.Context(), "a", nothing, label))
-		lab.WantError(t, "the second", c.Do(t.Context(), "a", nothing, label), leasehold.ErrDone)
+		lab.WantErr(t, "the second", c.Do(t.Context(), "a", nothing, label), leasehold.ErrDone)
 	},
 	"Detach and Resume": func(t *testing.T, c *leasehold.Client) {
 		grant := lab.Must(lab.Must(c.Acquire(t.Context(), "a"))(t).Detach())(t)
@@ -43,7 +43,7 @@ var verbs = map[string]func(t *testing.T, c *leasehold.Client){
 	"Break": func(t *testing.T, c *leasehold.Client) {
 		lock := lab.Must(c.Acquire(t.Context(), "a"))(t)
 		lab.OK(t, c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "test"}))
-		lab.WantError(t, "renewed after a break", lock.Renew(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "renewed after a break", lock.Renew(t.Context()), leasehold.ErrLost)
 	},
 	"a hand-over": func(t *testing.T, c *leasehold.Client) {
 		lock := lab.Must(c.Acquire(t.Context(), "a"))(t)

@@ -41,9 +41,9 @@ func TestReadersShareLockUpToLimit(t *testing.T) {
 		for range readers {
 			held = append(held, read(t, newLock(t, w)))
 		}
-		lab.WantError(t, "one reader too many", lab.ErrorOf(newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
+		lab.WantErr(t, "one reader too many", lab.ErrorOf(newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 		lab.OK(t, held[1].Release(t.Context()))
-		lab.WantError(t, "after one has left", lab.ErrorOf(newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait())), nil)
+		lab.WantErr(t, "after one has left", lab.ErrorOf(newLock(t, w).AcquireRead(t.Context(), leasehold.NoWait())), nil)
 	})
 }
 
@@ -58,7 +58,7 @@ func TestWriterExcludesReadersAndWriters(t *testing.T) {
 		}
 		lab.OK(t, group.Release(t.Context()))
 		read(t, other)
-		lab.WantError(t, "to write beside a reader", lab.ErrorOf(newLock(t, w).AcquireWrite(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
+		lab.WantErr(t, "to write beside a reader", lab.ErrorOf(newLock(t, w).AcquireWrite(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 	})
 }
 
@@ -133,14 +133,14 @@ func TestDoReadAndDoWriteHoldLockWhileFunctionRuns(t *testing.T) {
 			if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrHeld) {
 				t.Errorf("to write beside a writer: %v", err)
 			}
-			lab.WantError(t, "commit", group.Commit(ctx, nil), nil)
+			lab.WantErr(t, "commit", group.Commit(ctx, nil), nil)
 			return failed
 		})
 		if !errors.Is(err, failed) || errors.Is(err, leasehold.ErrNotRun) {
 			t.Errorf("error %v", err)
 		}
-		lab.WantError(t, "to read without a function", a.DoRead(t.Context(), nil), leasehold.ErrNotRun)
-		lab.WantError(t, "to write without a function", a.DoWrite(t.Context(), nil), leasehold.ErrNotRun)
+		lab.WantErr(t, "to read without a function", a.DoRead(t.Context(), nil), leasehold.ErrNotRun)
+		lab.WantErr(t, "to write without a function", a.DoWrite(t.Context(), nil), leasehold.ErrNotRun)
 	})
 }
 

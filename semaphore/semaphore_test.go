@@ -87,12 +87,12 @@ func TestSemaphoresOfSameNameAndDifferentSizesSharePermits(t *testing.T) {
 		if len(held) != 3 || !held["gpu/0"] || !held["gpu/1"] || !held["gpu/2"] {
 			t.Errorf("held %v", held)
 		}
-		lab.WantError(t, "a fourth", lab.ErrorOf(three.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
+		lab.WantErr(t, "a fourth", lab.ErrorOf(three.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 		w.Release(first)
 		if permit := takePermit(w, three, leasehold.NoWait()); permit.Key().Partition != "gpu/0" {
 			t.Errorf("%v granted", permit.Key())
 		}
-		lab.WantError(t, "the first one again", lab.ErrorOf(one.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
+		lab.WantErr(t, "the first one again", lab.ErrorOf(one.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 		closed(t, a, b)
 	})
 }
@@ -185,7 +185,7 @@ func TestSemaphoreGrantsSecondPermitToHolderOfFirst(t *testing.T) {
 		if err != nil || second.Key() == outer.Key() {
 			t.Fatalf("a second one: %v", err)
 		}
-		lab.WantError(t, "with both held by the context", lab.ErrorOf(s.Acquire(second.Context())), leasehold.ErrDeadlock)
+		lab.WantErr(t, "with both held by the context", lab.ErrorOf(s.Acquire(second.Context())), leasehold.ErrDeadlock)
 		closed(t, c)
 	})
 }
@@ -203,13 +203,13 @@ func TestDoHoldsPermitWhileFunctionRuns(t *testing.T) {
 			if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrHeld) || ctx.Err() != nil {
 				t.Errorf("a second permit of one: %v", err)
 			}
-			lab.WantError(t, "commit", permit.Commit(ctx, nil), nil)
+			lab.WantErr(t, "commit", permit.Commit(ctx, nil), nil)
 			return failed
 		})
 		if !errors.Is(err, failed) || errors.Is(err, leasehold.ErrNotRun) {
 			t.Errorf("error %v", err)
 		}
-		lab.WantError(t, "without a function", s.Do(t.Context(), nil), leasehold.ErrNotRun)
+		lab.WantErr(t, "without a function", s.Do(t.Context(), nil), leasehold.ErrNotRun)
 		w.Release(takePermit(w, s, leasehold.NoWait()))
 	})
 }

@@ -220,7 +220,7 @@ var calls = map[table.Access]map[string]func(a *account){
 		"Client.TryAcquire": func(a *account) {
 			l, err := a.first.TryAcquire(a.Context(), "k")
 			a.must(err)
-			lab.WantError(a, "TryAcquire", lab.ErrorOf(a.second.TryAcquire(a.Context(), "k")), leasehold.ErrHeld)
+			lab.WantErr(a, "TryAcquire", lab.ErrorOf(a.second.TryAcquire(a.Context(), "k")), leasehold.ErrHeld)
 			a.must(l.Release(a.Context()))
 		},
 		"Client.AcquireAll": func(a *account) {
@@ -320,7 +320,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(a.election(a.first).Lead(a.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }))
 		},
 		"Election.Leader": func(a *account) {
-			lab.WantError(a, "Leader", lab.ErrorOf(a.election(a.first).Leader(a.Context())), election.ErrNoLeader)
+			lab.WantErr(a, "Leader", lab.ErrorOf(a.election(a.first).Leader(a.Context())), election.ErrNoLeader)
 		},
 		"Election.Observe": func(a *account) {
 			a.later(a.term(a.second))
@@ -379,7 +379,7 @@ var calls = map[table.Access]map[string]func(a *account){
 	},
 	table.Read: {
 		"Client.Get": func(a *account) {
-			lab.WantError(a, "Get", lab.ErrorOf(a.first.Get(a.Context(), "k")), leasehold.ErrNotFound)
+			lab.WantErr(a, "Get", lab.ErrorOf(a.first.Get(a.Context(), "k")), leasehold.ErrNotFound)
 		},
 		"Client.List": func(a *account) {
 			for _, opts := range []leasehold.ListOptions{{}, {Prefix: "k"}, {Partition: "k"}} {
@@ -394,7 +394,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			for _, opts := range []leasehold.BreakOptions{{}, {IfUnrenewed: true}} {
 				l := a.lock(a.second, "k")
 				a.must(a.first.Break(a.Context(), l.Record(), opts))
-				lab.WantError(a, "Release", l.Release(a.Context()), leasehold.ErrLost)
+				lab.WantErr(a, "Release", l.Release(a.Context()), leasehold.ErrLost)
 			}
 		},
 	},

@@ -255,11 +255,11 @@ func TestStillDeadRejectsHolderThatRenewedSession(t *testing.T) {
 		lock := by.acquire("job")
 		by.Limit = time.Second
 		found := by.Observe(t.Context(), []leasehold.Record{lock.Record()})[0]
-		lab.WantError(t, "before it has renewed", by.StillDead(t.Context(), found), nil)
+		lab.WantErr(t, "before it has renewed", by.StillDead(t.Context(), found), nil)
 		time.Sleep(6 * time.Second)
-		lab.WantError(t, "after it has renewed", by.StillDead(t.Context(), found), leasehold.ErrChanged)
+		lab.WantErr(t, "after it has renewed", by.StillDead(t.Context(), found), leasehold.ErrChanged)
 		by.close()
-		lab.WantError(t, "after its session has ended", by.StillDead(t.Context(), found), nil)
+		lab.WantErr(t, "after its session has ended", by.StillDead(t.Context(), found), nil)
 	})
 }
 

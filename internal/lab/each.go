@@ -108,7 +108,7 @@ func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leaseh
 
 // WantErr fails the test unless err, which the call named what has returned, is want. A nil
 // want stands for success.
-func WantErr(t *testing.T, what string, err, want error) {
+func WantErr(t testing.TB, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
 		t.Errorf("%s: %v, want %v", what, err, want)

@@ -1,9 +1,6 @@
 package lab
 
-import (
-	"errors"
-	"testing"
-)
+import "testing"
 
 // OK ends the test if err is not nil.
 func OK(t testing.TB, err error) {
@@ -21,14 +18,5 @@ func Must[T any](result T, err error) func(testing.TB) T {
 		t.Helper()
 		OK(t, err)
 		return result
-	}
-}
-
-// WantError fails the test unless err matches want, or is nil if want is nil. what says for
-// the message what was done.
-func WantError(t testing.TB, what string, err, want error) {
-	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: %v, want %v", what, err, want)
 	}
 }

@@ -134,13 +134,13 @@ func commits(t *testing.T, w *lab.World, cfg leasehold.Config) {
 	wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // the commit arrives a minute late, when another client holds the key
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	lab.WantError(t, "commit", lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))), leasehold.ErrUnknownOutcome)
+	lab.WantErr(t, "commit", lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))), leasehold.ErrUnknownOutcome)
 	w.Release(lock)
 	lock = w.Acquire(a, "job")
 	lab.Elapse(2 * time.Minute)
 	w.WantLog("1", "2")
 	// An operator breaks the lock: the next commit reports the loss.
 	lab.OK(t, b.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}))
-	lab.WantError(t, "commit after a break", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))), leasehold.ErrLost)
+	lab.WantErr(t, "commit after a break", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))), leasehold.ErrLost)
 	w.WantLog("1", "2")
 }

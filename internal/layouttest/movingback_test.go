@@ -93,13 +93,13 @@ func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
 		if item := w.Item("job"); item["data"] == nil || item["expiresAt"] != nil {
 			t.Errorf("it carried %v", item)
 		}
-		lab.WantError(t, "tried", lab.ErrorOf(shared.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
+		lab.WantErr(t, "tried", lab.ErrorOf(shared.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		lab.OK(t, peer.release("job"))
 		lock := w.Acquire(shared, "job")
 		if lock.Token() <= rewritten.Token() || string(lock.Record().Data) != "state" {
 			t.Errorf("token %d after %d, data %q", lock.Token(), rewritten.Token(), lock.Record().Data)
 		}
-		lab.WantError(t, "dynamolock tried", peer.acquire("job"), errDynamolockHeld)
+		lab.WantErr(t, "dynamolock tried", peer.acquire("job"), errDynamolockHeld)
 		w.Release(lock)
 	})
 }

@@ -219,7 +219,7 @@ func TestWaitForBusyFileEndsWithRequestContext(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	lab.WantError(t, "increment", lab.ErrorOf(increment(ctx, client, "k")), context.DeadlineExceeded)
+	lab.WantErr(t, "increment", lab.ErrorOf(increment(ctx, client, "k")), context.DeadlineExceeded)
 }
 
 func TestClosedStoreFails(t *testing.T) {

@@ -68,7 +68,7 @@ func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
 	if err := store.View(nothing); !errors.Is(err, boltstore.ErrBusy) || !strings.Contains(err.Error(), path) {
 		t.Errorf("View: %v", err)
 	}
-	lab.WantError(t, "Open", lab.ErrorOf(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond))), boltstore.ErrBusy)
+	lab.WantErr(t, "Open", lab.ErrorOf(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond))), boltstore.ErrBusy)
 }
 
 // A wait that has ended leaves a thread in flock(2). The next wait uses that thread. So

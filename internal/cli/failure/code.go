@@ -68,9 +68,7 @@ func (e *WaitedError) Error() string { return "waited " + wording.Duration(e.Wai
 // NotGranted reports whether err means that another owner holds KEY, or that --wait has
 // passed. Any other error means that something failed.
 func NotGranted(err error) bool {
-	var waited *WaitedError
-	var op *leasehold.OpError
-	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || errors.As(err, &waited) && !errors.As(err, &op))
+	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || is[*WaitedError](err) && !is[*leasehold.OpError](err))
 }
 
 // Answer gives err the exit code for "no" if it is an answer, such as "held" or
@@ -91,7 +89,7 @@ func Answer(err error) error {
 // Interrupted returns the error to exit with if a signal ended the wait, else
 // nil.
 func Interrupted(err error) error {
-	if s := (*SignalError)(nil); errors.As(err, &s) {
+	if s, ok := As[*SignalError](err); ok {
 		return Exit(CodeSignal+int(s.Signal), nil)
 	}
 	return nil
@@ -99,8 +97,8 @@ func Interrupted(err error) error {
 
 // Silent reports whether err contains only an exit code, and no text to print.
 func Silent(err error) bool {
-	var code *ExitError
-	return err == nil || errors.As(err, &code) && code.Err == nil
+	code, exits := As[*ExitError](err)
+	return err == nil || exits && code.Err == nil
 }
 
 // Cause returns the reason why ctx ended, or err if it has not ended.
@@ -112,7 +110,7 @@ func Cause(ctx context.Context, err error) error {
 }
 
 // kinds lists the kinds of error, for the user who typed the command. If several kinds fit
-// an error, the first is used.
+// an error, the first is used; if none fits, the kind is unknown.
 var kinds = []struct {
 	name   string // name in JSON
 	fits   func(error) bool
@@ -134,7 +132,6 @@ var kinds = []struct {
 	{"aws", matches(boltstore.ErrBusy), false},
 	{"aws", is[smithy.APIError], false},
 	{"aws", is[*smithy.OperationError], false},
-	{"unknown", func(error) bool { return true }, false},
 }
 
 // Kind returns the value of "error" in an error's JSON. answer is true if the error is the
@@ -145,15 +142,16 @@ func Kind(err error) (name string, answer bool) {
 			return k.name, k.answer
 		}
 	}
-	return "", false
+	return "unknown", false
 }
 
 func is[E error](err error) bool {
-	_, ok := as[E](err)
+	_, ok := As[E](err)
 	return ok
 }
 
-func as[E error](err error) (E, bool) {
+// As returns the first error of type E that errors.As finds in err.
+func As[E error](err error) (E, bool) {
 	var target E
 	ok := errors.As(err, &target)
 	return target, ok
@@ -178,33 +176,29 @@ func noTable(err error) bool {
 
 // subject is the subject of a library's error.
 type subject struct {
-	key     leasehold.Key // empty if the error has no key or several keys
-	table   string        // the table in the error's text; the user has named it
+	table   string // the table in the error's text; the user has named it
 	record  *leasehold.Record
-	damaged bool // true if the record is damaged; then the error's text contains a command for the key
+	damaged *leasehold.RecordError // set if the error is about a damaged record; then its text contains a command for the key
 }
 
 func subjectOf(err error) subject {
-	if held, ok := as[*leasehold.HeldError](err); ok {
-		return subject{key: held.Key, table: held.Table, record: &held.Holder}
+	if held, ok := As[*leasehold.HeldError](err); ok {
+		return subject{table: held.Table, record: &held.Holder}
 	}
-	if done, ok := as[*leasehold.DoneError](err); ok {
-		return subject{key: done.Key, table: done.Table}
+	if done, ok := As[*leasehold.DoneError](err); ok {
+		return subject{table: done.Table}
 	}
-	if lost, ok := as[*leasehold.LostError](err); ok {
-		return subject{key: lost.Key, table: lost.Table, record: lost.By}
+	if lost, ok := As[*leasehold.LostError](err); ok {
+		return subject{table: lost.Table, record: lost.By}
 	}
-	if changed, ok := as[*leasehold.ChangedError](err); ok {
-		return subject{key: changed.Now.Key, table: changed.Table, record: &changed.Now}
+	if changed, ok := As[*leasehold.ChangedError](err); ok {
+		return subject{table: changed.Table, record: &changed.Now}
 	}
-	if record, ok := as[*leasehold.RecordError](err); ok {
-		return subject{key: record.Key, table: record.Table, damaged: true}
+	if record, ok := As[*leasehold.RecordError](err); ok {
+		return subject{table: record.Table, damaged: record}
 	}
-	if unsupported, ok := as[*leasehold.UnsupportedError](err); ok {
+	if unsupported, ok := As[*leasehold.UnsupportedError](err); ok {
 		return subject{table: unsupported.Table}
-	}
-	if op, ok := as[*leasehold.OpError](err); ok {
-		return subject{key: op.Key}
 	}
 	return subject{}
 }

@@ -26,10 +26,10 @@ import (
 // Text describes an error in one line: what failed, the key, the table or file, and what to
 // do next. For an SDK error it keeps only AWS's own message.
 func Text(err error, where string) string {
-	lost, isLost := as[*leasehold.LostError](err)
-	held, isHeld := as[*leasehold.HeldError](err)
-	op, failed := as[*leasehold.OpError](err)
-	sdk, sent := as[*smithy.OperationError](err)
+	lost, isLost := As[*leasehold.LostError](err)
+	held, isHeld := As[*leasehold.HeldError](err)
+	op, failed := As[*leasehold.OpError](err)
+	sdk, sent := As[*smithy.OperationError](err)
 	switch {
 	case isLost && lost.Err != nil:
 		// The text of a lost lock contains the error of the last renewal. That error is
@@ -41,7 +41,7 @@ func Text(err error, where string) string {
 		brief := *held
 		brief.Err = nil
 		text := strings.ReplaceAll(visible.OneLine(Brief(err)), visible.OneLine(Brief(held)), visible.OneLine(Brief(&brief)))
-		if waited, ok := as[*WaitedError](err); ok {
+		if waited, ok := As[*WaitedError](err); ok {
 			text += ": " + waited.Error()
 		}
 		return text + ": " + Reason(op.Err) + Remedy(op.Err, where)
@@ -72,7 +72,7 @@ func Text(err error, where string) string {
 // unfit returns advice if err says that the layout has no sort key. The advice names the
 // flag to leave out or to add. For any other error unfit returns "".
 func unfit(err error) string {
-	lacks, is := as[*leasehold.UnsupportedError](err)
+	lacks, is := As[*leasehold.UnsupportedError](err)
 	switch {
 	case !is || lacks.Feature != "sort key":
 		return ""
@@ -89,9 +89,9 @@ func Brief(err error) string {
 	if of.table != "" {
 		text = strings.Replace(text, " in table "+of.table, "", 1)
 	}
-	if of.damaged {
+	if of.damaged != nil {
 		for _, command := range []string{"leasehold break", "leasehold forget"} {
-			text = strings.Replace(text, command, command+" "+wording.ShellKey(of.key), 1)
+			text = strings.Replace(text, command, command+" "+wording.ShellKey(of.damaged.Key), 1)
 		}
 	}
 	return text
@@ -99,12 +99,10 @@ func Brief(err error) string {
 
 // WithoutPath strips the operation and the path from a file error.
 func WithoutPath(err error) error {
-	var in *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &in):
+	if in, ok := As[*fs.PathError](err); ok {
 		return in.Err
-	case errors.As(err, &link):
+	}
+	if link, ok := As[*os.LinkError](err); ok {
 		return link.Err
 	}
 	return err
@@ -156,7 +154,7 @@ func Plain(text string) string {
 // Reason returns why a request failed, and why no other Region was asked. If there is
 // advice about DynamoDB's answer, the text begins with it.
 func Reason(err error) string {
-	if stayed, is := as[interface {
+	if stayed, is := As[interface {
 		error
 		NoFailover() string
 	}](err); is {
@@ -200,16 +198,13 @@ func own(err error) (string, bool) {
 	case decide.NotSigned(err):
 		return visible.Message("the request could not be signed: check the source of the credentials: " + providerError(err)), true
 	}
-	var foreign *attempts.ForeignError
-	if errors.As(err, &foreign) {
+	if foreign, is := As[*attempts.ForeignError](err); is {
 		return visible.Message(decide.NotDynamoDB + ": " + foreign.Error()), true
 	}
-	var unread *smithy.DeserializationError
-	if errors.As(err, &unread) {
+	if unread, is := As[*smithy.DeserializationError](err); is {
 		return visible.Message(decide.NotDynamoDB + ": " + unread.Error()), true
 	}
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, is := As[smithy.APIError](err); is {
 		said := api.ErrorCode()
 		if api.ErrorMessage() != "" {
 			said += ": " + api.ErrorMessage()
@@ -242,13 +237,12 @@ const FindLocker = "find the process that keeps the file locked: fuser(1) names 
 // Remedy returns the advice about an error without a reply. where names the store, as in
 // Text. Remedy returns "" if the reason in the error has its own advice.
 func Remedy(err error, where string) string {
-	var address *net.OpError
 	isTable := where == "" || strings.HasPrefix(where, "table ")
 	_, answered := own(err)
 	switch {
 	case answered:
 		return ""
-	case errors.As(err, &address), IsTimeout(err) && isTable:
+	case is[*net.OpError](err), IsTimeout(err) && isTable:
 		return ": " + decide.CheckConnection
 	case IsTimeout(err):
 		return ": " + FindLocker

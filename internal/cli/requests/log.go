@@ -34,25 +34,19 @@ type Entry struct {
 	Outcome string // "ok", an error code, or the reason why there is no reply
 }
 
-// Entry returns the entry for a request that has ended.
+// Entry returns the entry for a request that has ended. Its Attempt is its number among the
+// requests of the same operation on the same keys. The count starts again after an answered
+// request. Several attempts are normal, since both the library and the SDK repeat requests.
 func (l *Log) Entry(r Request, from Server) Entry {
 	e := Entry{Request: r, Keys: l.keysOf(r.Input), Outcome: visible.Message(r.outcome(from))}
-	e.Attempt = l.attempt(e)
-	return e
-}
-
-// attempt counts e, and returns its number among the requests of the same operation on the
-// same keys. The count starts again after an answered request. Several attempts are normal,
-// since both the library and the SDK repeat requests.
-func (l *Log) attempt(e Entry) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	id := fmt.Sprintf("%s %q", e.Operation, e.Keys)
-	n := l.unanswered[id] + 1
-	if l.unanswered[id] = n; e.answered() {
+	e.Attempt = l.unanswered[id] + 1
+	if l.unanswered[id] = e.Attempt; e.answered() {
 		delete(l.unanswered, id)
 	}
-	return n
+	return e
 }
 
 // Line returns the entry as one line.

@@ -35,13 +35,6 @@ const (
 	Answered  = "answered"  // the trouble has ended
 )
 
-func (t Trouble) kind() string {
-	if t.throttled {
-		return Throttled
-	}
-	return NoAnswer
-}
-
 // what describes the trouble itself, without its reason and without advice.
 func (t Trouble) what() string {
 	switch {
@@ -132,7 +125,11 @@ func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 		return News{}, false
 	}
 	t.told, t.at = seen, now
-	return News{Kind: seen.kind(), Lasts: seen.lasts, Reason: seen.reason(), Advice: seen.advice(), Line: seen.Line(), Lasting: seen.nowhere}, true
+	n = News{Kind: NoAnswer, Lasts: seen.lasts, Reason: seen.reason(), Advice: seen.advice(), Line: seen.Line(), Lasting: seen.nowhere}
+	if seen.throttled {
+		n.Kind = Throttled
+	}
+	return n, true
 }
 
 // Tell starts to check every second for trouble with a server. It calls tell for each
@@ -246,11 +243,7 @@ func (h *Health) Trouble(of Server) Trouble {
 		return t
 	}
 	for p := range h.open {
-		began := p.began
-		if began.Before(h.answeredAt) {
-			began = h.answeredAt
-		}
-		if lasts := time.Since(began); lasts > t.lasts {
+		if lasts := min(time.Since(p.began), time.Since(h.answeredAt)); lasts > t.lasts {
 			t.lasts, t.unsent, t.silent = lasts, !p.isSent, true
 		}
 	}

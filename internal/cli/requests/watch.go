@@ -32,11 +32,11 @@ type Watch struct {
 func (w Watch) Client(o *dynamodb.Options) {
 	o.APIOptions = append(slices.Clip(o.APIOptions), func(stack *middleware.Stack) error {
 		if before, ok := stack.Initialize.Get(middlewareID); ok {
-			before.(*operation).join(w)
+			op := before.(*operation)
+			op.watches = append(op.watches, w)
 			return nil
 		}
-		op := &operation{name: stack.ID()}
-		op.join(w)
+		op := &operation{name: stack.ID(), watches: []Watch{w}}
 		return errors.Join(stack.Initialize.Add(op, middleware.Before), stack.Deserialize.Add(op, middleware.Before))
 	})
 }
@@ -53,8 +53,6 @@ type operation struct {
 	open    []*Pending // one for each watch with a Health
 	sent    bool       // a request was sent
 }
-
-func (op *operation) join(w Watch) { op.watches = append(op.watches, w) }
 
 func (*operation) ID() string { return middlewareID }
 
@@ -75,7 +73,11 @@ func (op *operation) HandleInitialize(ctx context.Context, in middleware.Initial
 	op.input = in.Parameters
 	began := time.Now()
 	out, about, err := next.HandleInitialize(ctx, in)
-	if failed := op.failed(err); decide.NotSigned(failed) && !op.sent {
+	if err == nil || op.sent {
+		return out, about, err
+	}
+	failed := &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: op.name, Err: err} // the error that the SDK returns to its caller
+	if decide.NotSigned(failed) {
 		for _, w := range op.watches {
 			if w.Health != nil {
 				w.Health.saw(Request{Operation: op.name, Input: op.input, Began: began, Took: time.Since(began), Err: failed})
@@ -83,14 +85,6 @@ func (op *operation) HandleInitialize(ctx context.Context, in middleware.Initial
 		}
 	}
 	return out, about, err
-}
-
-// failed returns the operation's error as the SDK returns it to its caller.
-func (op *operation) failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: op.name, Err: err}
 }
 
 // HandleDeserialize is called for each request.
@@ -207,8 +201,8 @@ func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
 // answer for a Region that AWS does not have. It may also give the answer temporarily, for
 // a new name.
 func (r Request) noSuchHost() bool {
-	var dns *net.DNSError
-	return errors.As(r.Err, &dns) && dns.IsNotFound
+	dns, is := failure.As[*net.DNSError](r.Err)
+	return is && dns.IsNotFound
 }
 
 // answered reports whether DynamoDB has done or refused the request.
@@ -223,8 +217,7 @@ func (r Request) isRefusal() bool {
 // outcome returns "ok", an error code or a status. If there is no reply that contains one,
 // outcome returns the reason.
 func (r Request) outcome(from Server) string {
-	var api smithy.APIError
-	said := errors.As(r.Err, &api)
+	api, said := failure.As[smithy.APIError](r.Err)
 	switch {
 	case r.Err == nil:
 		return "ok"
@@ -241,7 +234,7 @@ func (r Request) outcome(from Server) string {
 	case failure.IsTimeout(r.Err):
 		return "no reply from " + from.Location
 	}
-	if send := (*smithyhttp.RequestSendError)(nil); errors.As(r.Err, &send) {
+	if send, is := failure.As[*smithyhttp.RequestSendError](r.Err); is {
 		return failure.Reason(send.Err) // the reason alone, without the text that the SDK adds
 	}
 	return failure.Reason(r.Err)

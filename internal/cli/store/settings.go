@@ -93,10 +93,10 @@ func (s *Settings) Place(granted string) (Place, error) {
 // set, it returns an error. One of the two may be left over from earlier, and a lock in the
 // wrong store would be worse than an error. Only an outer leasehold run may set both.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
-	if table, _, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
+	if table, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
 	}
-	if file, _, err = s.Variable("LEASEHOLD_FILE"); err != nil {
+	if file, err = s.Variable("LEASEHOLD_FILE"); err != nil {
 		return "", "", err
 	}
 	switch {
@@ -112,8 +112,8 @@ func (s *Settings) placeInEnvironment(required bool) (table, file string, err er
 
 // requiresTable reports whether LEASEHOLD_REQUIRE_TABLE forbids a local store that no flag names.
 func (s *Settings) requiresTable() (bool, error) {
-	v, set, err := s.Variable("LEASEHOLD_REQUIRE_TABLE")
-	if !set || err != nil {
+	v, err := s.Variable("LEASEHOLD_REQUIRE_TABLE")
+	if v == "" || err != nil {
 		return false, err
 	}
 	required, err := strconv.ParseBool(v)
@@ -123,15 +123,15 @@ func (s *Settings) requiresTable() (bool, error) {
 	return required, nil
 }
 
-// Variable returns the value of a variable that replaces a flag. It returns an error if the
-// variable is set but empty. An empty value most likely comes from another variable that
-// was not set.
-func (s *Settings) Variable(name string) (value string, set bool, err error) {
-	value, set = s.LookupEnv(name)
+// Variable returns the value of a variable that replaces a flag, or "" if the variable is
+// not set. It returns an error if the variable is set but empty. An empty value most likely
+// comes from another variable that was not set.
+func (s *Settings) Variable(name string) (string, error) {
+	value, set := s.LookupEnv(name)
 	if set && value == "" {
-		return "", true, misuse.Errorf("%s is set but empty: give it a value, or unset it", name)
+		return "", misuse.Errorf("%s is set but empty: give it a value, or unset it", name)
 	}
-	return value, set, nil
+	return value, nil
 }
 
 // Getenv returns the value of a variable. It returns "" if the variable is not set.
@@ -152,12 +152,11 @@ func (s *Settings) readAWSVariables() error {
 		if *to != "" || s.OfGrant && (to == &s.Region || to == &s.Endpoint) {
 			continue
 		}
-		v, set, err := s.Variable(AWSVariables[i])
+		v, err := s.Variable(AWSVariables[i])
 		if err != nil {
 			return err
 		}
-		if set {
-			*to = v
+		if *to = v; v != "" {
 			s.byVariable = append(s.byVariable, AWSVariables[i])
 		}
 	}
@@ -222,7 +221,7 @@ func (s *Settings) Tilde(path string) string {
 // leasehold run sets LEASEHOLD_OWNER to a name that ends in the client id of its grant.
 // Owner removes that id, since this process adds a client id of its own.
 func (s *Settings) Owner() (string, error) {
-	v, _, err := s.Variable("LEASEHOLD_OWNER")
+	v, err := s.Variable("LEASEHOLD_OWNER")
 	owner := wording.OwnerWithoutID(v)
 	if err == nil && len(owner) > protocol.LongestOwner {
 		err = misuse.Errorf("LEASEHOLD_OWNER has %s: at most %d", wording.Count(len(owner), "byte", "bytes"), protocol.LongestOwner)
@@ -254,8 +253,8 @@ func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
 
 // duration returns the value of a variable or, if it is not set, the default.
 func (s *Settings) duration(variable string, otherwise time.Duration) (time.Duration, error) {
-	v, set, err := s.Variable(variable)
-	if !set || err != nil {
+	v, err := s.Variable(variable)
+	if v == "" || err != nil {
 		return otherwise, err
 	}
 	d, err := wording.ParseDuration(v)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -225,12 +226,11 @@ func ByFlags(problem string) string {
 func (s *Settings) RecordLayout() (layout.Layout, error) {
 	name := s.Layout.Value
 	if !s.Layout.Given {
-		switch v, set, err := s.Variable("LEASEHOLD_LAYOUT"); {
-		case err != nil:
+		v, err := s.Variable("LEASEHOLD_LAYOUT")
+		if err != nil {
 			return nil, err
-		case set:
-			name = v
 		}
+		name = cmp.Or(v, name)
 	}
 	l, err := layout.Parse(name)
 	if err != nil {

@@ -72,7 +72,7 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 	opts, where := []localdynamo.Option{localdynamo.WithAccessKey(key.ID, key.Secret)}, "in memory"
 	file := c.Settings.File
 	if file == "" && c.Settings.Table == "" {
-		if file, _, err = c.Settings.Variable("LEASEHOLD_FILE"); err != nil {
+		if file, err = c.Settings.Variable("LEASEHOLD_FILE"); err != nil {
 			return err
 		}
 	}

@@ -172,8 +172,8 @@ func (h *Hold) environ(outer string) []string {
 	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
 	set("LEASEHOLD_FILE", s.File)
 	set("LEASEHOLD_TABLE", s.Table, local && s.Table == store.DefaultTable)
-	for i, said := range []string{settings.Region, settings.Profile, settings.Endpoint, settings.Failover} {
-		set(store.AWSVariables[i], said, local)
+	for i, said := range settings.ForAWS() {
+		set(store.AWSVariables[i], *said, local)
 	}
 	set("LEASEHOLD_KEYS", h.lines(func(l *leasehold.Lock) string { return l.Key().Partition }), one)
 	set("LEASEHOLD_TOKENS", h.lines(func(l *leasehold.Lock) string { return strconv.FormatInt(l.Token(), 10) }), one)

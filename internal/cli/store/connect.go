@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -59,19 +59,16 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 		config.WithHTTPClient(client),
 		config.WithAPIOptions([]func(*middleware.Stack) error{attempts.BoundedReplies}),
 		config.WithLogger(logging.Nop{}), // discard the SDK's messages about connections: users cannot act on them, and -v logs the requests
-	}
-	if settings.Region != "" {
-		opts = append(opts, config.WithRegion(settings.Region))
-	}
-	if settings.Profile != "" {
-		opts = append(opts, config.WithSharedConfigProfile(settings.Profile))
+
+		// These have no effect if the setting is empty.
+		config.WithRegion(settings.Region),
+		config.WithSharedConfigProfile(settings.Profile),
 	}
 	if IsLoopback(endpoint) { // such a server accepts any credentials, so do not ask the instance's metadata service for some
 		opts = append(opts, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
-	var none config.SharedConfigProfileNotExistError
-	if errors.As(err, &none) {
+	if none, is := failure.As[config.SharedConfigProfileNotExistError](err); is {
 		return misuse.Errorf("no profile %q in the AWS configuration: check --profile or AWS_PROFILE", none.Profile)
 	}
 	if err != nil {
@@ -148,8 +145,10 @@ func IsThisMachine(host string) bool {
 // variable or the profile.
 
 const (
-	regionForm = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$` // new Regions come every year, so there is no list
-	zoneForm   = `^.*-[0-9]{1,2}[a-z]$`
+	regionBegins = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}` // new Regions come every year, so there is no list
+
+	regionForm = regionBegins + `$`
+	zoneForm   = regionBegins + `[a-z]$`
 	labelForm  = `^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`
 	tableForm  = `^[A-Za-z0-9_.-]{3,255}$`
 )
@@ -162,17 +161,13 @@ func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(
 // Regions with other names.
 func checkRegion(region, by string, otherServer bool) error {
 	lower := strings.ToLower(region)
-	zoneOf := region
-	if hasForm(region, zoneForm) {
-		zoneOf = region[:len(region)-1]
-	}
 	switch {
 	case otherServer && hasForm(region, labelForm), hasForm(region, regionForm):
 		return nil
 	case otherServer:
 		return misuse.Errorf("the Region %q (%s) is not a name: use letters, digits and -", region, by)
-	case hasForm(zoneOf, regionForm):
-		return misuse.Errorf("%q (%s) is an Availability Zone: use its Region, %s", region, by, zoneOf)
+	case hasForm(region, zoneForm):
+		return misuse.Errorf("%q (%s) is an Availability Zone: use its Region, %s", region, by, region[:len(region)-1])
 	case hasForm(lower, regionForm):
 		return misuse.Errorf("the Region %q (%s) is not an AWS Region: use %s", region, by, lower)
 	}
@@ -242,7 +237,7 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 	if s.Failover == "" {
 		return nil, nil
 	}
-	by := s.by("LEASEHOLD_FAILOVER", "--failover")
+	by := s.by("--failover")
 	options := at.Home.Options()
 	if server := aws.ToString(options.BaseEndpoint); server != "" {
 		return nil, misuse.Errorf("%s does not go with the endpoint %s: leave out one", by, server)
@@ -273,8 +268,7 @@ func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil
 	}
-	by := s.by("LEASEHOLD_FAILOVER", "--failover")
-	return misuse.Errorf("table create makes no table in several Regions: see docs/regions.md, or leave out %s", by)
+	return misuse.Errorf("table create makes no table in several Regions: see docs/regions.md, or leave out %s", s.by("--failover"))
 }
 
 // Regions returns a client for each Region, home first. For a local store, it returns the

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,49 +125,30 @@ func UserName() string {
 // AWSFlag returns the name of a given flag that applies only to DynamoDB. It returns "" if
 // there is none.
 func (s *Settings) AWSFlag() string {
-	switch {
-	case s.Region != "":
-		return "--region"
-	case s.Profile != "":
-		return "--profile"
-	case s.Endpoint != "":
-		return "--endpoint-url"
-	case s.Failover != "":
-		return "--failover"
+	for i, value := range s.ForAWS() {
+		if *value != "" {
+			return awsFlags[i]
+		}
 	}
 	return ""
 }
 
 // asksForDynamoDB returns a given flag or a set LEASEHOLD_ variable that points to AWS. It
 // returns "" if there is none.
-func (s *Settings) asksForDynamoDB() string {
-	if flag := s.AWSFlag(); flag != "" {
-		return flag + " is set"
-	}
-	for _, name := range AWSVariables {
-		if s.Getenv(name) != "" {
-			return name + " is set"
-		}
-	}
-	return ""
-}
+func (s *Settings) asksForDynamoDB() string { return cmp.Or(s.AWSFlag(), s.firstSet(AWSVariables...)) }
 
 // signOfAWS returns the flag, variable or file that points to AWS. It returns "" if there
 // is none.
 func (s *Settings) signOfAWS() string {
-	if asks := s.asksForDynamoDB(); asks != "" {
-		return asks
-	}
-	for _, name := range []string{
+	set := cmp.Or(s.asksForDynamoDB(), s.firstSet(
 		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID",
 		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL",
 		"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN",
 		"AWS_EXECUTION_ENV", "ECS_CONTAINER_METADATA_URI_V4", "ECS_CONTAINER_METADATA_URI",
-	} {
-		if s.Getenv(name) != "" {
-			return name + " is set"
-		}
+	))
+	if set != "" {
+		return set + " is set"
 	}
 	if home := s.Getenv("HOME"); home != "" {
 		for _, name := range []string{"config", "credentials"} {

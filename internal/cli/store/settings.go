@@ -140,15 +140,34 @@ func (s *Settings) Getenv(name string) string {
 	return v
 }
 
-// AWSVariables lists variables that replace the flags for DynamoDB. Through them, leasehold
+// firstSet returns the first of the named variables whose value is not empty. It returns ""
+// if there is none.
+func (s *Settings) firstSet(names ...string) string {
+	for _, name := range names {
+		if s.Getenv(name) != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// awsFlags lists the flags that apply only to DynamoDB.
+var awsFlags = []string{"--region", "--profile", "--endpoint-url", "--failover"}
+
+// AWSVariables lists the variables that replace awsFlags, in the same order. Through them, leasehold
 // run passes these flags to a leasehold that CMD runs. leasehold run does not use the AWS_
 // variables for that, since they would affect everything that CMD does.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
+// ForAWS returns the settings of awsFlags and AWSVariables, in the same order.
+func (s *Settings) ForAWS() []*string {
+	return []*string{&s.Region, &s.Profile, &s.Endpoint, &s.Failover}
+}
+
 // readAWSVariables reads AWSVariables in place of flags that were not given. If the Region
 // and the endpoint come from a grant, they count as given flags.
 func (s *Settings) readAWSVariables() error {
-	for i, to := range []*string{&s.Region, &s.Profile, &s.Endpoint, &s.Failover} {
+	for i, to := range s.ForAWS() {
 		if *to != "" || s.OfGrant && (to == &s.Region || to == &s.Endpoint) {
 			continue
 		}
@@ -163,9 +182,9 @@ func (s *Settings) readAWSVariables() error {
 	return nil
 }
 
-// by returns the name of the variable or flag that a setting comes from.
-func (s *Settings) by(variable, flag string) string {
-	if slices.Contains(s.byVariable, variable) {
+// by returns the source of the setting of a flag in awsFlags: the flag or its variable.
+func (s *Settings) by(flag string) string {
+	if variable := AWSVariables[slices.Index(awsFlags, flag)]; slices.Contains(s.byVariable, variable) {
 		return variable
 	}
 	return flag
@@ -174,13 +193,11 @@ func (s *Settings) by(variable, flag string) string {
 // RegionBy returns the source of the Region. It returns "" if no Region is set, as may
 // happen with a server on this machine.
 func (s *Settings) RegionBy(cfg aws.Config) string {
-	switch {
-	case s.Region != "":
-		return s.by("LEASEHOLD_REGION", "--region")
-	case s.Getenv("AWS_REGION") != "":
-		return "AWS_REGION"
-	case s.Getenv("AWS_DEFAULT_REGION") != "":
-		return "AWS_DEFAULT_REGION"
+	if s.Region != "" {
+		return s.by("--region")
+	}
+	if name := s.firstSet("AWS_REGION", "AWS_DEFAULT_REGION"); name != "" {
+		return name
 	}
 	for _, source := range cfg.ConfigSources {
 		if shared, ok := source.(config.SharedConfig); ok && shared.Region != "" {
@@ -197,14 +214,10 @@ func (s *Settings) RegionBy(cfg aws.Config) string {
 // empty if there is no URL.
 func (s *Settings) endpoint() (endpoint, by string) {
 	if s.Endpoint != "" {
-		return s.Endpoint, s.by("LEASEHOLD_ENDPOINT_URL", "--endpoint-url")
+		return s.Endpoint, s.by("--endpoint-url")
 	}
-	for _, name := range []string{"AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"} {
-		if v := s.Getenv(name); v != "" {
-			return v, name
-		}
-	}
-	return "", ""
+	by = s.firstSet("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL")
+	return s.Getenv(by), by
 }
 
 // Tilde shortens a path under the home directory, for people.

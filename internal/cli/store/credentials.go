@@ -48,26 +48,19 @@ func (c *credentialSource) saw(r requests.Request) {
 	c.refused = true
 }
 
-// Retrieve returns credentials for a request.
+// Retrieve returns credentials for a request. The SDK asks a metadata service last, on every
+// machine. The error of such a service that has given no credentials can be retried only if
+// this machine is known to have the service.
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
-	if err != nil && strings.Contains(err.Error(), decide.NoMetadata) {
-		err = c.withoutMetadata(err)
+	switch {
+	case err == nil, !strings.Contains(err.Error(), decide.NoMetadata):
+	case !c.metadata:
+		err = errors.New(err.Error()) // keeps only the text: a timeout in the error chain would cause a retry
+	case decide.ServerSilent(err):
+		err = failure.Like(err, "this machine's metadata service does not answer: "+strings.ReplaceAll(err.Error(), decide.NoMetadata+", ", ""))
 	}
 	return found, err
-}
-
-// withoutMetadata converts the error err of a metadata service that has given no
-// credentials. The SDK asks that service last, on every machine. The result can be retried
-// only if this machine is known to have the service.
-func (c *credentialSource) withoutMetadata(err error) error {
-	switch {
-	case !c.metadata:
-		return errors.New(err.Error()) // keeps only the text: a timeout in the error chain would cause a retry
-	case decide.ServerSilent(err):
-		return failure.Like(err, "this machine's metadata service does not answer: "+strings.ReplaceAll(err.Error(), decide.NoMetadata+", ", ""))
-	}
-	return err
 }
 
 // retrieve returns credentials for a request. If DynamoDB has refused the current

@@ -24,28 +24,25 @@ type Hold struct {
 
 	name  string            // the key that the user named, also for a permit
 	locks []*leasehold.Lock // the held locks, at least one, in the order of their keys
-	group *leasehold.Group  // set for several keys; nil otherwise
+	held  leased            // the lock, or the group of several locks
 
 	running atomic.Bool // true while CMD runs
+}
+
+// leased is what a lock and a group of locks have in common.
+type leased interface {
+	Context() context.Context
+	Err() error
+	Release(context.Context, ...leasehold.ReleaseOption) error
 }
 
 func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
 
 // Context returns a context that ends when the first of the locks is lost.
-func (h *Hold) Context() context.Context {
-	if h.group != nil {
-		return h.group.Context()
-	}
-	return h.first().Context()
-}
+func (h *Hold) Context() context.Context { return h.held.Context() }
 
 // Err returns the error of the first lost lock; nil if none is lost.
-func (h *Hold) Err() error {
-	if h.group != nil {
-		return h.group.Err()
-	}
-	return h.first().Err()
-}
+func (h *Hold) Err() error { return h.held.Err() }
 
 // TrustedUntil returns the earliest time at which trust in one of the locks ends.
 func (h *Hold) TrustedUntil() time.Time {
@@ -147,20 +144,14 @@ func (h *Hold) Finish(ended process.Ended) error {
 	switch {
 	case ended.Stopped && lost == nil:
 		return failure.Exit(failure.CodeLost, late(h.String(), why))
+	case ended.Stopped:
+		return failure.Exit(failure.CodeLost, failure.Like(lost, lost.Error()+"; CMD was stopped"))
 	case lost != nil:
-		return failure.Exit(failure.CodeLost, stopped(lost, ended.Stopped))
+		return failure.Exit(failure.CodeLost, failure.Like(lost, lost.Error()+"; CMD had already ended"))
 	case ended.Code != 0:
 		return failure.Exit(ended.Code, nil)
 	}
 	return nil
-}
-
-// stopped returns the error of a lost lock. Its text states whether CMD was stopped.
-func stopped(lost error, isStopped bool) error {
-	if isStopped {
-		return failure.Like(lost, lost.Error()+"; CMD was stopped")
-	}
-	return failure.Like(lost, lost.Error()+"; CMD had already ended")
 }
 
 // late returns the error for a CMD that was stopped, and that exited while the lock could
@@ -243,7 +234,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)
-		go func() { freed <- h.first().Release(ctx, leasehold.MarkDone()) }()
+		go func() { freed <- h.held.Release(ctx, leasehold.MarkDone()) }()
 		select {
 		case err := <-freed:
 			return err
@@ -253,10 +244,7 @@ func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if h.group != nil {
-		return h.group.Release(ctx)
-	}
-	return h.first().Release(ctx)
+	return h.held.Release(ctx)
 }
 
 // renewals follows the renewals of the locks that CMD runs under. It writes one report when

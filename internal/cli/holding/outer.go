@@ -62,7 +62,7 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {
-		outer := s.outerRuns(w.key(s.store, w.Keys[0]))
+		outer := s.outerRuns(s.store.Key(w.Keys[0], w.SortKey))
 		if !w.NoWait && slices.ContainsFunc(outer, s.isHere) {
 			return nestedWait(w.Keys[0])
 		}
@@ -70,7 +70,7 @@ func (s *Seeker) refuseNested(ctx context.Context) error {
 	}
 	var nested string
 	free := slices.DeleteFunc(slices.Clone(w.Keys), func(name string) bool {
-		held := s.heldByOuter(ctx, w.key(s.store, name))
+		held := s.heldByOuter(ctx, s.store.Key(name, w.SortKey))
 		if held {
 			nested = cmp.Or(nested, name)
 		}

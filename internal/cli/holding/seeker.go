@@ -129,7 +129,10 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	if err := s.openLocks(); err != nil {
 		return nil, err
 	}
-	keys := w.keys(s.store)
+	var keys []leasehold.Key // the keys that the user has named
+	for _, name := range w.Keys {
+		keys = append(keys, s.store.Key(name, w.SortKey))
+	}
 	wait, all := s.wait, w.allHeld(keys) // kept in variables, as late events still belong to this wait
 	wait.tries(w.NoWait)
 	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where())}
@@ -166,43 +169,37 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 
 // acquire acquires all of keys, one of them, or a permit.
 func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all *allHeld) error {
-	locks := h.seeker.locks
+	locks, opts := h.seeker.locks, w.options()
 	h.name = w.Keys[0]
 	var lock *leasehold.Lock
 	var err error
 	switch {
 	case w.Leads:
-		lock, err = h.seeker.seat.Campaign(ctx, w.Value, w.options()...)
+		lock, err = h.seeker.seat.Campaign(ctx, w.Value, opts...)
+	case w.Permits > 0:
+		var counted *semaphore.Semaphore
+		if counted, err = semaphore.New(locks, h.name, w.Permits); err == nil {
+			lock, err = counted.Acquire(ctx, opts...)
+		}
 	case len(w.Keys) == 1:
-		lock, err = acquireOne(ctx, locks, w)
+		lock, err = locks.Acquire(ctx, h.name, opts...)
 	case w.Any:
-		if lock, err = locks.AcquireAny(ctx, keys, w.options()...); err == nil {
+		if lock, err = locks.AcquireAny(ctx, keys, opts...); err == nil {
 			h.name = lock.Key().Partition
 		}
 	default:
-		if h.group, err = locks.AcquireAll(ctx, keys, w.options()...); err == nil {
-			h.locks = h.group.Locks()
+		var group *leasehold.Group
+		if group, err = locks.AcquireAll(ctx, keys, opts...); err == nil {
+			h.locks, h.held = group.Locks(), group
 		}
 	}
 	if lock != nil {
-		h.locks = []*leasehold.Lock{lock}
+		h.locks, h.held = []*leasehold.Lock{lock}, lock
 	}
 	if all != nil && errors.Is(err, leasehold.ErrHeld) {
 		err = &allHeldError{all.String(), err}
 	}
 	return err
-}
-
-// acquireOne acquires the lock of a key, or one of its permits.
-func acquireOne(ctx context.Context, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
-	if w.Permits == 0 {
-		return locks.Acquire(ctx, w.Keys[0], w.options()...)
-	}
-	counted, err := semaphore.New(locks, w.Keys[0], w.Permits)
-	if err != nil {
-		return nil, err
-	}
-	return counted.Acquire(ctx, w.options()...)
 }
 
 // Wanted describes the requested hold. By default this is the lock of a key.
@@ -225,19 +222,6 @@ type Wanted struct {
 	Once     leasehold.AcquireOption // option to do the work once for a label or in a period; nil if the work is done at each grant
 	Detached bool                    // true if the grant is to remain after the command has ended
 	Saw      func(leasehold.Record)  // called with each holder that Acquire waits for, with the record that was seen first; nil if not needed
-}
-
-// keys returns the keys that the user has named.
-func (w *Wanted) keys(s *store.Store) []leasehold.Key {
-	var keys []leasehold.Key
-	for _, name := range w.Keys {
-		keys = append(keys, w.key(s, name))
-	}
-	return keys
-}
-
-func (w *Wanted) key(s *store.Store, name string) leasehold.Key {
-	return s.Key(name, w.SortKey)
 }
 
 // options returns the options for each key.

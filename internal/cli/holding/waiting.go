@@ -260,8 +260,7 @@ type allHeldError struct {
 }
 
 func (e *allHeldError) Error() string {
-	var waited *failure.WaitedError
-	if errors.As(e.err, &waited) {
+	if waited, is := failure.As[*failure.WaitedError](e.err); is {
 		return e.text + ": " + waited.Error()
 	}
 	return e.text
@@ -278,9 +277,8 @@ func (e *allHeldError) Unwrap() error { return e.err }
 // does not show the length of the lease, and the error of several keys shows only one
 // holder.
 func (w Wanted) wasTooShort(err error) bool {
-	var held *leasehold.HeldError
-	var waited *failure.WaitedError
-	if !errors.As(err, &held) || !errors.As(err, &waited) || failure.Interrupted(err) != nil {
+	held, isHeld := failure.As[*leasehold.HeldError](err)
+	if !isHeld || !errors.As(err, new(*failure.WaitedError)) || failure.Interrupted(err) != nil {
 		return false
 	}
 	return w.Permits > 1 || len(w.Keys) > 1 || held.Holder.Session != "" || held.Holder.Lease > w.Wait
@@ -294,7 +292,7 @@ func (w Wanted) withoutWait() Wanted {
 
 // afterWait adds the total waiting time to err, the result of the request after a wait.
 func (w Wanted) afterWait(err error, took time.Duration) error {
-	if held := (*leasehold.HeldError)(nil); errors.As(err, &held) && held.Err == nil {
+	if held, is := failure.As[*leasehold.HeldError](err); is && held.Err == nil {
 		held.Err = &failure.WaitedError{Wait: max(w.Wait, took.Truncate(time.Second))}
 	}
 	return err
@@ -305,8 +303,7 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 // key is held, so afterSilence returns another error. A script that skips work while
 // another process does it must not take this unknown state for an answer.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
-	var waited *failure.WaitedError
-	if answers > 0 || !errors.As(err, &waited) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
+	if answers > 0 || !errors.As(err, new(*failure.WaitedError)) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
 		return err // requests were answered, or the key is held, or err itself describes the failure
 	}
 	return &leasehold.OpError{Op: "acquire", Table: table, Key: key, Err: context.DeadlineExceeded}

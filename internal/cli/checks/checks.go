@@ -147,9 +147,7 @@ var colours = map[State]say.Colour{Fatal: say.Red, Warning: say.Yellow}
 // why returns the text of an error. For an SDK error it returns only the reason, as the
 // line already names the request.
 func (r *Report) why(err error) string {
-	var ours *leasehold.OpError
-	var sdk *smithy.OperationError
-	if errors.As(err, &sdk) && !errors.As(err, &ours) {
+	if errors.As(err, new(*smithy.OperationError)) && !errors.As(err, new(*leasehold.OpError)) {
 		return failure.Reason(err)
 	}
 	return failure.Text(err, r.Where)

@@ -28,12 +28,7 @@ const (
 // probe observes the server's clock and the time of each request. It is safe for concurrent
 // use.
 type probe struct {
-	mu  sync.Mutex
-	saw sightings
-}
-
-// sightings are the measurements of a probe.
-type sightings struct {
+	mu    sync.Mutex
 	clock clockRange
 	took  []time.Duration // times of answered requests
 }
@@ -52,10 +47,10 @@ func (p *probe) see(r requests.Request) {
 		return
 	}
 	if !r.Date.IsZero() {
-		p.saw.clock.add(r.Date, r.Began, r.Began.Add(r.Took))
+		p.clock.add(r.Date, r.Began, r.Began.Add(r.Took))
 	}
 	if !r.Throttled() {
-		p.saw.took = append(p.saw.took, r.Took)
+		p.took = append(p.took, r.Took)
 	}
 }
 
@@ -64,21 +59,21 @@ func (p *probe) see(r requests.Request) {
 // error, too.
 func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	var err error
-	before := len(p.seen().took)
+	_, before := p.seen()
 	for n, began := 0, time.Now(); err == nil && n < measureCount && time.Since(began) < measureTime; n++ {
 		err = send()
 	}
-	took := p.seen().took[before:]
+	_, all := p.seen()
+	took := all[len(before):]
 	slices.Sort(took)
 	return took, err
 }
 
-func (p *probe) seen() sightings {
+// seen returns the measurements so far.
+func (p *probe) seen() (clockRange, []time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	saw := p.saw
-	saw.took = slices.Clone(saw.took)
-	return saw
+	return p.clock, slices.Clone(p.took)
 }
 
 // leastTries is the number of renewal attempts that a lease should leave time for. The
@@ -168,18 +163,18 @@ const clockTolerance = 30 * time.Second
 func (t *Subject) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
-		clock := t.probe.seen().clock
+		clock, _ := t.probe.seen()
 		if !clock.known || durations.Less(clock.to, clock.from) <= enough || !attempts.Wait(ctx, clock.untilSecond(time.Now())) {
 			return
 		}
-		_ = t.get(ctx) // the error does not matter, because even a refusal has a Date
+		_ = t.get(t.Requests())(ctx) // the error does not matter, because even a refusal has a Date
 	}
 }
 
 // clock compares this machine's clock with the server's.
 func (t *Subject) clock(ctx context.Context) []Finding {
 	t.narrow(ctx)
-	clock := t.probe.seen().clock
+	clock, _ := t.probe.seen()
 	if !clock.known {
 		return []Finding{{Check: "clock", State: Unknown, What: "the server's replies contain no time"}}
 	}
@@ -221,14 +216,15 @@ func honestSkew(c clockRange) time.Duration {
 }
 
 func clockText(c clockRange) string {
-	middle, off := c.middle(), durations.Less(c.to, c.from)/2
-	switch {
-	case c.least() == 0:
-		return "within " + wording.Duration(c.most().Round(time.Millisecond)) + " of the server's"
-	case middle > 0:
-		return fmt.Sprintf("%s behind the server's (give or take %s)", wording.Duration(middle.Round(time.Millisecond)), wording.Duration(off.Round(time.Millisecond)))
+	rounded := func(d time.Duration) string { return wording.Duration(d.Round(time.Millisecond)) }
+	if c.least() == 0 {
+		return "within " + rounded(c.most()) + " of the server's"
 	}
-	return fmt.Sprintf("%s ahead of the server's (give or take %s)", wording.Duration((-middle).Round(time.Millisecond)), wording.Duration(off.Round(time.Millisecond)))
+	off, side := c.middle(), "behind"
+	if off < 0 {
+		off, side = -off, "ahead of"
+	}
+	return fmt.Sprintf("%s %s the server's (give or take %s)", rounded(off), side, rounded(durations.Less(c.to, c.from)/2))
 }
 
 // clockRange is the range of how far a server's clock may be ahead of this machine's. The
@@ -261,15 +257,7 @@ func (c clockRange) untilSecond(now time.Time) time.Duration {
 
 // least returns the smallest possible difference between the clocks, and most returns the
 // largest.
-func (c clockRange) least() time.Duration {
-	switch {
-	case c.from > 0:
-		return c.from
-	case c.to < 0:
-		return -c.to
-	}
-	return 0
-}
+func (c clockRange) least() time.Duration { return max(c.from, -c.to, 0) }
 
 func (c clockRange) most() time.Duration { return max(c.to, -c.from) }
 

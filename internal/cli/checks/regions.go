@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -20,11 +19,7 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	for _, client := range t.Regions() {
 		name := client.Options().Region
 		f := Finding{Check: "region", State: OK, What: name + " serves", Values: map[string]any{"region": name}}
-		err := attempts.Patiently(ctx, func(ctx context.Context) error {
-			_, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)}, attempts.Once)
-			return err
-		})
-		if err != nil {
+		if err := attempts.Patiently(ctx, t.get(client)); err != nil {
 			f.State, f.What, f.Err = Warning, fmt.Sprintf("no strongly consistent read in %s", name), err
 		}
 		found = append(found, f)

@@ -132,7 +132,7 @@ const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 func (t *Subject) rights() []right {
 	db, name, names, never := t.Requests(), aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
 	return []right{
-		{"GetItem", "every command", t.get},
+		{"GetItem", "every command", t.get(db)},
 		{"BatchGetItem", "several keys, permits (run -p), ls --check in few requests", sending(db.BatchGetItem, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{t.Table: {Keys: []protocol.Item{t.item}, ConsistentRead: aws.Bool(true)}},
 		})},
@@ -173,8 +173,6 @@ func (t *Subject) may(ctx context.Context) []Finding {
 			continue
 		}
 		err := attempts.Patiently(ctx, r.try)
-		var unmet *types.ConditionalCheckFailedException
-		var cancelled *types.TransactionCanceledException
 		switch decide.Classify(err).Cause {
 		case decide.Unreachable:
 			return []Finding{failed(f.Check, err)}
@@ -183,7 +181,7 @@ func (t *Subject) may(ctx context.Context) []Finding {
 		}
 		what := "dynamodb:" + r.action + " (" + r.uses + ")"
 		switch {
-		case err == nil, errors.As(err, &unmet), errors.As(err, &cancelled):
+		case err == nil, errors.As(err, new(*types.ConditionalCheckFailedException)), errors.As(err, new(*types.TransactionCanceledException)):
 		case decide.Denied(err) && !r.neededFor(table.Use):
 			spares = append(spares, what)
 		default:
@@ -255,9 +253,9 @@ func (t *Subject) Locking(locks *leasehold.Client) []Check {
 	return list
 }
 
-func (t *Subject) get(ctx context.Context) error {
-	_, err := t.Requests().GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
-	return err
+// get returns a function that sends a strongly consistent read and returns its error.
+func (t *Subject) get(db leasehold.DB) func(context.Context) error {
+	return sending(db.GetItem, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
 }
 
 // cleanTime limits the time to acquire the lock and the time to delete its record.

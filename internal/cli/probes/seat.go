@@ -45,16 +45,14 @@ func (s *Seat) Saw(leader election.Leader) {
 }
 
 // Won records that this process leads.
-func (s *Seat) Won(term Term, as election.Leader) { s.set(term, as) }
-
-// Left records that the term of this process has ended. The next leader is not known yet.
-func (s *Seat) Left() { s.set(nil, election.Leader{}) }
-
-func (s *Seat) set(term Term, leader election.Leader) {
+func (s *Seat) Won(term Term, as election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.term, s.leader = term, leader
+	s.term, s.leader = term, as
 }
+
+// Left records that the term of this process has ended. The next leader is not known yet.
+func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
 // stands returns the standing of this process now, and the leader.
 func (s *Seat) stands() (standing, election.Leader) {

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -183,11 +184,9 @@ func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 		entry := log.Entry(r, s.Server())
 		e := say.NewEvent(eventRequest, in.Now())
 		e.Operation, e.Attempt, e.RequestID, e.Units, e.TookMs, e.Outcome = entry.Operation, entry.Attempt, entry.ID, entry.Units, say.Millis(entry.Took), entry.Outcome
-		switch len(entry.Keys) {
-		case 0:
-		case 1:
+		if len(entry.Keys) == 1 {
 			e.Key, e.SortKey = entry.Keys[0].Partition, entry.Keys[0].Sort
-		default:
+		} else {
 			for _, k := range entry.Keys {
 				e.Keys = append(e.Keys, say.Key{Key: k.Partition, SortKey: k.Sort})
 			}
@@ -214,44 +213,36 @@ func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete stri
 	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
 }
 
-func (in *Invocation) key(cmd *cobra.Command, args []string, toComplete string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
+// key returns the keys of the table that begin with prefix: at most completionKeys, and
+// only those that it can read within completionTime. If the table cannot be opened, it
+// returns no keys. It writes no message, and does not create a store.
+func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	return in.keysFor(cmd, toComplete, wanted), cobra.ShellCompDirectiveNoFileComp
-}
-
-// keysFor returns the keys of the table that begin with prefix: at most completionKeys, and
-// only those that it can read within completionTime. If the table cannot be opened, it
-// returns no keys. It writes no message, and does not create a store.
-func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.Record) bool) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
 	cmd.SetContext(ctx)
 	in.Say, in.completing = say.NewMessages(say.To(io.Discard, false)), true
 	s, err := in.Open(cmd, store.Opening{})
 	if err != nil {
-		return nil
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer s.Close()
 	t, err := s.WithLocks(leasehold.Config{})
 	if err != nil {
-		return nil
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	seen := map[string]bool{}
-	var keys []cobra.Completion
+	keys := map[cobra.Completion]bool{}
 	for r, err := range t.Locks.List(ctx, leasehold.ListOptions{Prefix: prefix}) {
-		key := r.Key.Partition
 		if ctx.Err() != nil || len(keys) == completionKeys {
 			break
 		}
-		if err == nil && wanted(r) && !seen[key] {
-			seen[key] = true
-			keys = append(keys, key)
+		if err == nil && wanted(r) {
+			keys[r.Key.Partition] = true
 		}
 	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(keys)), cobra.ShellCompDirectiveNoFileComp
 }
 
 // Print writes v as JSON with --json, and the text otherwise.

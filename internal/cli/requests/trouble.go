@@ -2,7 +2,6 @@ package requests
 
 import (
 	"cmp"
-	"fmt"
 	"sync"
 	"time"
 
@@ -35,56 +34,39 @@ const (
 	Answered  = "answered"  // the trouble has ended
 )
 
-// what describes the trouble itself, without its reason and without advice.
-func (t Trouble) what() string {
+// News returns the report of the trouble. Its line begins with the trouble itself. After
+// that comes the reason, as far as it is known, or the advice if the advice says more.
+func (t Trouble) News() News {
+	n := News{Kind: NoAnswer, Lasts: t.lasts, Reason: cmp.Or(t.why, "no reply from "+t.server.Location), Lasting: t.nowhere}
+	what, lasts := "no answer from "+t.server.name(), " for "+wording.Age(t.lasts)
+	fault, isDisk := filefault.In(t.why)
 	switch {
 	case t.nowhere:
-		return "DNS has no host for DynamoDB in " + t.server.Location
+		what, lasts = "DNS has no host for DynamoDB in "+t.server.Location, ""
+		n.Advice = "check the Region and the endpoint: --region, --endpoint-url, or the variable or profile that sets them"
 	case t.throttled:
-		return t.server.name() + " has throttled every request for " + wording.Age(t.lasts)
+		n.Kind, what, n.Advice = Throttled, t.server.name()+" has throttled every request", decide.RaiseCapacity
 	case t.unsent && !t.server.IsFile:
-		return "no credentials for " + wording.Age(t.lasts)
-	}
-	if _, isDisk := filefault.In(t.why); isDisk {
-		return t.server.name() + " could not be written for " + wording.Age(t.lasts)
-	}
-	return "no answer from " + t.server.name() + " for " + wording.Age(t.lasts)
-}
-
-// reason returns the reason as far as it is known.
-func (t Trouble) reason() string {
-	if t.unsent && !t.server.IsFile {
-		return cmp.Or(t.why, "no request was sent yet")
-	}
-	return cmp.Or(t.why, "no reply from "+t.server.Location)
-}
-
-// advice returns what the user should do.
-func (t Trouble) advice() string {
-	if fault, is := filefault.In(t.why); is {
-		return fault.String()
-	}
-	switch {
-	case t.nowhere:
-		return "check the Region and the endpoint: --region, --endpoint-url, or the variable or profile that sets them"
-	case t.throttled:
-		return decide.RaiseCapacity
+		what, n.Reason = "no credentials", cmp.Or(t.why, "no request was sent yet")
+		n.Advice = "check what provides them: AWS_PROFILE, single sign-on, credential_process, the instance's metadata service"
+	case isDisk:
+		what = t.server.name() + " could not be written"
 	case t.server.IsFile && !t.silent:
-		return "leasehold doctor says more"
+		n.Advice = "leasehold doctor says more"
 	case t.server.IsFile:
-		return failure.FindLocker
-	case t.unsent:
-		return "check what provides them: AWS_PROFILE, single sign-on, credential_process, the instance's metadata service"
+		n.Advice = failure.FindLocker
+	default:
+		n.Advice = decide.CheckConnection
 	}
-	return decide.CheckConnection
-}
-
-// Line returns the whole description in one line.
-func (t Trouble) Line() string {
-	if _, isDisk := filefault.In(t.why); t.throttled || isDisk {
-		return fmt.Sprintf("%s: still trying: %s: %s", t.what(), t.advice(), t.reason())
+	if isDisk {
+		n.Advice = fault.String()
 	}
-	return fmt.Sprintf("%s: still trying: %s: %s", t.what(), t.reason(), t.advice())
+	then := n.Reason + ": " + n.Advice
+	if t.throttled || isDisk {
+		then = n.Advice + ": " + n.Reason
+	}
+	n.Line = what + lasts + ": still trying: " + then
+	return n
 }
 
 const (
@@ -125,11 +107,7 @@ func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 		return News{}, false
 	}
 	t.told, t.at = seen, now
-	n = News{Kind: NoAnswer, Lasts: seen.lasts, Reason: seen.reason(), Advice: seen.advice(), Line: seen.Line(), Lasting: seen.nowhere}
-	if seen.throttled {
-		n.Kind = Throttled
-	}
-	return n, true
+	return seen.News(), true
 }
 
 // Tell starts to check every second for trouble with a server. It calls tell for each

@@ -17,7 +17,7 @@ import (
 var region = Server{Location: "eu-west-1"}
 
 func throttled(at time.Time) Request {
-	return Request{Began: at, Err: &smithy.GenericAPIError{Code: "ThrottlingException"}, Reply: Reply{Code: 400}}
+	return Request{Began: at, Err: &smithy.GenericAPIError{Code: "ThrottlingException"}, Code: 400}
 }
 
 func TestRequestTroubleMessageContainsAdvice(t *testing.T) {
@@ -26,15 +26,15 @@ func TestRequestTroubleMessageContainsAdvice(t *testing.T) {
 		t.Errorf("at first: %v", got)
 	}
 	h.saw(throttled(time.Now().Add(-time.Minute)))
-	if got := h.Trouble(region).Line(); got != "DynamoDB has throttled every request for 1m0s: still trying: raise the table's capacity, or make it pay per request: ThrottlingException" {
+	if got := h.Trouble(region).News().Line; got != "DynamoDB has throttled every request for 1m0s: still trying: raise the table's capacity, or make it pay per request: ThrottlingException" {
 		t.Error(got)
 	}
 	h.saw(Request{Began: time.Now(), Err: context.DeadlineExceeded})
-	if got := h.Trouble(Server{"~/locks.db", true}).Line(); got != "no answer from ~/locks.db for 1m0s: still trying: no reply from ~/locks.db: find the process that keeps the file locked: fuser(1) names it" {
+	if got := h.Trouble(Server{"~/locks.db", true}).News().Line; got != "no answer from ~/locks.db for 1m0s: still trying: no reply from ~/locks.db: find the process that keeps the file locked: fuser(1) names it" {
 		t.Error(got)
 	}
 	h.saw(Request{Began: time.Now(), Err: errors.New("input/output error")})
-	if got := h.Trouble(Server{"~/locks.db", true}).Line(); got != "no answer from ~/locks.db for 1m0s: still trying: input/output error: leasehold doctor says more" {
+	if got := h.Trouble(Server{"~/locks.db", true}).News().Line; got != "no answer from ~/locks.db for 1m0s: still trying: input/output error: leasehold doctor says more" {
 		t.Error(got)
 	}
 	h.saw(Request{})
@@ -104,11 +104,11 @@ func TestUnansweredRequestIsReportedBeforeItFails(t *testing.T) {
 		h := &Health{}
 		p := h.Begin()
 		time.Sleep(3 * time.Second)
-		if got := h.Trouble(region).Line(); !strings.HasPrefix(got, "no credentials for 3s: still trying: no request was sent yet: check what provides them: ") {
+		if got := h.Trouble(region).News().Line; !strings.HasPrefix(got, "no credentials for 3s: still trying: no request was sent yet: check what provides them: ") {
 			t.Error(got)
 		}
 		p.sent()
-		if got := h.Trouble(region).Line(); got != "no answer from DynamoDB for 3s: still trying: no reply from eu-west-1: check the network, the region and the endpoint" {
+		if got := h.Trouble(region).News().Line; got != "no answer from DynamoDB for 3s: still trying: no reply from eu-west-1: check the network, the region and the endpoint" {
 			t.Error(got)
 		}
 		p.End()

@@ -100,7 +100,7 @@ func (op *operation) HandleDeserialize(ctx context.Context, in middleware.Deseri
 	r.Took, r.Err, r.Units = time.Since(r.Began), err, units(out.Result)
 	if reply, ok := out.RawResponse.(*smithyhttp.Response); ok && reply.StatusCode != 0 { // the status code is 0 if there was no reply
 		date, _ := http.ParseTime(reply.Header.Get("Date")) // zero if the reply has no date
-		r.Reply = Reply{Code: reply.StatusCode, Status: reply.Status, ID: reply.Header.Get("X-Amzn-Requestid"), Date: date}
+		r.Code, r.Status, r.ID, r.Date = reply.StatusCode, reply.Status, reply.Header.Get("X-Amzn-Requestid"), date
 	}
 	for _, w := range op.watches {
 		if w.Health != nil {
@@ -165,16 +165,13 @@ type Request struct {
 	Took      time.Duration
 	Err       error // nil if the request succeeded
 
-	Reply
-	Units *float64 // consumed capacity; nil if the reply does not contain it
-}
-
-// Reply is the header of a reply. It is zero if there was no reply.
-type Reply struct {
+	// The header of the reply. These fields are zero if there was no reply.
 	Code   int    // status code, such as 200
 	Status string // status code with its name
 	ID     string // DynamoDB's id of the request
 	Date   time.Time
+
+	Units *float64 // consumed capacity; nil if the reply does not contain it
 }
 
 // Server is the destination of requests.

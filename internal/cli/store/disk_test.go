@@ -78,7 +78,7 @@ func TestErrorSaysThatDiskIsFull(t *testing.T) {
 			if refused := decide.Classify(err).Cause == decide.Refused; refused == fault.Passes() {
 				t.Errorf("%v: the request is refused: %v", errno, refused)
 			}
-			line := s.Health.Trouble(s.Server()).Line()
+			line := s.Health.Trouble(s.Server()).News().Line
 			if fault.Passes() && (!strings.HasPrefix(line, "/locks.db could not be written for "+wording.Age(time.Since(began))+": still trying: "+want) || strings.Contains(line, "fuser")) {
 				t.Errorf("%v: the wait says: %s", errno, line)
 			}

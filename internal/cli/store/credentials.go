@@ -68,7 +68,13 @@ func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error
 // DynamoDB may have refused them by mistake, and the credentials file may have been
 // deleted.
 func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error) {
-	current, reload := c.begin()
+	c.mu.Lock()
+	current := c.current
+	reload := c.refused && !c.loading && time.Since(c.loadedAt) >= reloadPause
+	if reload {
+		c.loading, c.loadedAt = true, time.Now()
+	}
+	c.mu.Unlock()
 	if !reload {
 		return current.Retrieve(ctx)
 	}
@@ -77,59 +83,40 @@ func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error
 	if err == nil {
 		found, err = next.Retrieve(ctx)
 	}
-	if err != nil {
-		c.end(nil)
-		return current.Retrieve(ctx)
-	}
-	c.end(next)
-	return found, nil
-}
-
-// begin returns the current provider. It also reports whether the caller must load another
-// provider and then call end.
-func (c *credentialSource) begin() (current aws.CredentialsProvider, reload bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.refused || c.loading || !c.loadedAt.IsZero() && time.Since(c.loadedAt) < reloadPause {
-		return c.current, false
-	}
-	c.loading, c.loadedAt = true, time.Now()
-	return c.current, true
-}
-
-// end ends the load that begin started. next is the loaded provider, or nil if the load
-// failed.
-func (c *credentialSource) end(next aws.CredentialsProvider) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.loading = false
-	if next != nil {
+	if err == nil {
 		c.current, c.refused = next, false
 	}
+	c.mu.Unlock()
+	if err != nil {
+		return current.Retrieve(ctx)
+	}
+	return found, nil
 }
 
 // acceptAny makes c provide placeholder credentials where there are no real ones. It must
 // be called before the first Retrieve.
 func (c *credentialSource) acceptAny() {
 	load := c.load
-	c.current = aws.NewCredentialsCache(orPlaceholder{c.current})
+	c.current = orPlaceholder(c.current)
 	c.load = func(ctx context.Context) (aws.CredentialsProvider, error) {
 		next, err := load(ctx)
-		return aws.NewCredentialsCache(orPlaceholder{next}), err
+		return orPlaceholder(next), err
 	}
 }
 
-// orPlaceholder provides the credentials of real, or placeholder credentials if real has
-// none.
-type orPlaceholder struct{ real aws.CredentialsProvider }
-
-func (c orPlaceholder) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	if c.real != nil {
-		if found, err := c.real.Retrieve(ctx); err == nil {
-			return found, nil
+// orPlaceholder returns a provider of the credentials of first, or of placeholder
+// credentials if first has none.
+func orPlaceholder(first aws.CredentialsProvider) aws.CredentialsProvider {
+	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+		if first != nil {
+			if found, err := first.Retrieve(ctx); err == nil {
+				return found, nil
+			}
 		}
-	}
-	return credentials.NewStaticCredentialsProvider(Placeholder, Placeholder, "").Retrieve(ctx)
+		return credentials.NewStaticCredentialsProvider(Placeholder, Placeholder, "").Retrieve(ctx)
+	}))
 }
 
 // hasMetadata reports whether this machine is expected to have a metadata service. This is

@@ -261,19 +261,7 @@ type renewals struct {
 // failing describes the failing renewals of a key.
 type failing struct {
 	last   error // error of the last renewal
-	answer error // last error that was no timeout, if later renewals timed out; otherwise nil
-}
-
-// then returns the state after one more failure, with the error err.
-func (f failing) then(err error) failing {
-	switch {
-	case !failure.IsTimeout(err):
-		f.answer = nil
-	case f.last != nil && !failure.IsTimeout(f.last):
-		f.answer = f.last
-	}
-	f.last = err
-	return f
+	answer error // last error that was no timeout; nil if all were timeouts
 }
 
 func newRenewals(say *say.Messages, where string) *renewals {
@@ -307,9 +295,13 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	f, before := r.failed[key]
 	if now == nil {
 		delete(r.failed, key)
-	} else {
-		r.failed[key] = f.then(now)
+		return before
 	}
+	f.last = now
+	if !failure.IsTimeout(now) {
+		f.answer = now
+	}
+	r.failed[key] = f
 	return before
 }
 
@@ -321,7 +313,7 @@ func (r *renewals) why() string {
 	defer r.mu.Unlock()
 	for _, f := range r.failed {
 		why := failure.Text(f.last, r.where)
-		if f.answer != nil {
+		if f.answer != nil && failure.IsTimeout(f.last) {
 			why += "; before that: " + failure.Reason(f.answer)
 		}
 		return why

@@ -105,7 +105,9 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 	}
 	if waited || s.wanted.wasTooShort(err) {
 		s.closeLocks() // this ends the old client's requests, so they cannot interfere later
-		h, err = s.ask(ctx, s.wanted.withoutWait())
+		trial := s.wanted
+		trial.NoWait, trial.Wait = true, 0
+		h, err = s.ask(ctx, trial)
 		err = s.wanted.afterWait(err, time.Since(began))
 	}
 	s.wait.end()

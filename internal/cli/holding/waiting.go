@@ -284,12 +284,6 @@ func (w Wanted) wasTooShort(err error) bool {
 	return w.Permits > 1 || len(w.Keys) > 1 || held.Holder.Session != "" || held.Holder.Lease > w.Wait
 }
 
-// withoutWait returns w with the options of -n.
-func (w Wanted) withoutWait() Wanted {
-	w.NoWait, w.Wait = true, 0
-	return w
-}
-
 // afterWait adds the total waiting time to err, the result of the request after a wait.
 func (w Wanted) afterWait(err error, took time.Duration) error {
 	if held, is := failure.As[*leasehold.HeldError](err); is && held.Err == nil {

@@ -74,9 +74,6 @@ func NotGranted(err error) bool {
 // Answer gives err the exit code for "no" if it is an answer, such as "held" or
 // "not found", rather than a failure.
 func Answer(err error) error {
-	if err == nil {
-		return nil
-	}
 	if ended := Interrupted(err); ended != nil {
 		return ended
 	}

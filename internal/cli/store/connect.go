@@ -77,7 +77,6 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	if id, err := arn.Parse(s.Table); err == nil && cfg.Region == "" {
 		cfg.Region = id.Region
 	}
-	s.AWS = cfg
 	source := &credentialSource{current: cfg.Credentials, metadata: settings.hasMetadata(cfg), load: func(ctx context.Context) (aws.CredentialsProvider, error) {
 		next, err := config.LoadDefaultConfig(ctx, opts...)
 		return next.Credentials, err
@@ -92,7 +91,7 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 		}
 		options.Credentials = source
 	}, attempts.Bounded, s.watch(o).Client, requests.Watch{Each: source.saw}.Client)
-	if err := s.checkAWS(settings); err != nil {
+	if err := s.checkAWS(settings, cfg); err != nil {
 		return err
 	}
 	if s.failover, err = settings.failover(s); err != nil {
@@ -104,8 +103,8 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 
 // checkAWS checks the flags, variables and profile that the SDK uses together. It returns
 // an error if no request with them can succeed.
-func (s *Store) checkAWS(settings *Settings) error {
-	server, region := aws.ToString(s.Home.Options().BaseEndpoint), s.Home.Options().Region
+func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
+	server, region, by := aws.ToString(s.Home.Options().BaseEndpoint), s.Home.Options().Region, settings.regionBy(cfg)
 	s.Location = cmp.Or(server, region)
 	if region == "" {
 		return misuse.Errorf("no region: set AWS_REGION or use --region")
@@ -115,11 +114,11 @@ func (s *Store) checkAWS(settings *Settings) error {
 			return err
 		}
 	}
-	if err := checkRegion(region, settings.RegionBy(s.AWS), server != ""); err != nil {
+	if err := checkRegion(region, by, server != ""); err != nil {
 		return err
 	}
 	if id, err := arn.Parse(s.Table); err == nil && server == "" && id.Region != region {
-		return misuse.Errorf("table %s is in the Region %s, not %s (%s)", s.Table, id.Region, region, settings.RegionBy(s.AWS))
+		return misuse.Errorf("table %s is in the Region %s, not %s (%s)", s.Table, id.Region, region, by)
 	}
 	return nil
 }

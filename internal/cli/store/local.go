@@ -50,7 +50,7 @@ func (s *Settings) defaultFile() (file string, machine bool, err error) {
 			return filepath.Join(s.MachineDir, DefaultFile), true, nil
 		}
 	}
-	dir, err := s.StateDir()
+	dir, err := s.stateDir()
 	if err != nil {
 		return "", false, err
 	}
@@ -60,9 +60,9 @@ func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	return filepath.Join(dir, DefaultFile), false, nil
 }
 
-// StateDir is the directory of the user's local store (XDG Base Directory
+// stateDir is the directory of the user's local store (XDG Base Directory
 // Specification).
-func (s *Settings) StateDir() (string, error) {
+func (s *Settings) stateDir() (string, error) {
 	if dir := s.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "leasehold"), nil
 	}
@@ -87,7 +87,7 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 	}
 	if errors.As(err, new(deniedError)) {
 		return nil, misuse.Errorf("user %s cannot use this machine's store: %v: ask an administrator to create %s as leasehold help environment says, "+
-			"or name another store with --table or --file", UserName(), err, filepath.Dir(file))
+			"or name another store with --table or --file", userName(), err, filepath.Dir(file))
 	}
 	return store, err
 }
@@ -113,8 +113,8 @@ func makeShared(file string) error {
 	return err
 }
 
-// UserName returns the name of the user who runs leasehold, or the user's number.
-func UserName() string {
+// userName returns the name of the user who runs leasehold, or the user's number.
+func userName() string {
 	u, err := user.Current()
 	if err != nil {
 		return fmt.Sprint(os.Getuid())
@@ -221,7 +221,7 @@ func missing(path string) bool {
 // user may also name the default store.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	dir := filepath.Dir(path)
-	if s.IsMachines(path) && missing(path) && !missing(dir) {
+	if s.isMachines(path) && missing(path) && !missing(dir) {
 		return true, makeShared(path) // otherwise other users of the machine could not use the file
 	}
 	if missing(dir) {
@@ -239,16 +239,16 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	return made, nil
 }
 
-// IsMachines reports whether a path names the machine's store. Any user who may write to
+// isMachines reports whether a path names the machine's store. Any user who may write to
 // that store's directory may have created the file.
-func (s *Settings) IsMachines(path string) bool {
+func (s *Settings) isMachines(path string) bool {
 	return filepath.Dir(path) == s.MachineDir && filepath.Base(path) == DefaultFile
 }
 
 // OpenFile opens the file of a named store. If another process has locked the file,
 // OpenFile waits until the file is free or ctx ends.
 func (s *Settings) OpenFile(ctx context.Context, path string) (localdynamo.Store, error) {
-	if s.IsMachines(path) {
+	if s.isMachines(path) {
 		return openFile(ctx, path, boltstore.OfAnyUser())
 	}
 	return openFile(ctx, path)

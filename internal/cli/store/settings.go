@@ -190,9 +190,9 @@ func (s *Settings) by(flag string) string {
 	return flag
 }
 
-// RegionBy returns the source of the Region. It returns "" if no Region is set, as may
+// regionBy returns the source of the Region. It returns "" if no Region is set, as may
 // happen with a server on this machine.
-func (s *Settings) RegionBy(cfg aws.Config) string {
+func (s *Settings) regionBy(cfg aws.Config) string {
 	if s.Region != "" {
 		return s.by("--region")
 	}
@@ -251,7 +251,7 @@ func (s *Settings) Breaker() leasehold.Config {
 		if unnamed != nil {
 			host = "unknown"
 		}
-		owner = UserName() + "@" + host
+		owner = userName() + "@" + host
 	}
 	return leasehold.Config{Owner: owner}
 }

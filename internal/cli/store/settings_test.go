@@ -121,7 +121,7 @@ func TestRegionByReportsSourceOfRegion(t *testing.T) {
 				v, ok := c.env[name]
 				return v, ok
 			}
-			if got := c.flags.RegionBy(c.aws); got != c.want {
+			if got := c.flags.regionBy(c.aws); got != c.want {
 				t.Errorf("%q", got)
 			}
 		})

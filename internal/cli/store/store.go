@@ -30,7 +30,6 @@ import (
 type Store struct {
 	Target
 	Home    *dynamodb.Client // client for requests about the table; for requests about its records, see the method Requests
-	AWS     aws.Config       // configuration for DynamoDB
 	Created bool             // true if Open created the table of the local store
 
 	Health  requests.Health                      // health of the requests to the store

@@ -88,7 +88,7 @@ func (p Place) Scope() string {
 	if p.Machine {
 		return "locks for this machine only"
 	}
-	return "locks for processes of user " + UserName() + " on this machine only"
+	return "locks for processes of user " + userName() + " on this machine only"
 }
 
 // Records describes the form of the records of a table. It also says how far this machine's

@@ -126,10 +126,7 @@ func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
 // IsLoopback reports whether a URL names this machine.
 func IsLoopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
-	if err != nil {
-		return false
-	}
-	return IsThisMachine(u.Hostname())
+	return err == nil && IsThisMachine(u.Hostname())
 }
 
 // IsThisMachine reports whether a host is this machine and reachable from it only.

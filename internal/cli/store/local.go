@@ -44,11 +44,8 @@ func MachineDir() string {
 // defaultFile returns an error if that store would be in another user's home, as that user
 // could replace the store.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
-	if s.MachineDir != "" {
-		_, err := os.Lstat(s.MachineDir)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return filepath.Join(s.MachineDir, DefaultFile), true, nil
-		}
+	if s.MachineDir != "" && !missing(s.MachineDir) {
+		return filepath.Join(s.MachineDir, DefaultFile), true, nil
 	}
 	dir, err := s.stateDir()
 	if err != nil {

@@ -201,13 +201,14 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 // explain returns err. If err reports that the grant is lost, explain adds what else this
 // may mean.
 func (g Grant) explain(here Place, err error) error {
+	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {
 	case !errors.Is(err, leasehold.ErrLost):
 		return err
 	case g.renewedSince(err) != nil:
-		return &unsureError{err, "use the file that the latest renewal wrote; if that is lost, leasehold release still accepts this one"}
+		return unsure("use the file that the latest renewal wrote; if that is lost, leasehold release still accepts this one")
 	case g.At == Place{}:
-		return &unsureError{err, "the grant does not say in which store its table " + g.Table + " is, and this is " + here.String()}
+		return unsure("the grant does not say in which store its table " + g.Table + " is, and this is " + here.String())
 	case g.At.EndpointURL != here.EndpointURL:
 		return misuse.Errorf("the grant is from table %s in %s, and %s does not have it: if the server has not moved, leave out --endpoint-url",
 			g.Table, g.At, here.EndpointURL)
@@ -217,18 +218,13 @@ func (g Grant) explain(here Place, err error) error {
 
 // unsureError reports the loss of a grant that may still be held, because the grant was
 // renewed since or belongs to another store.
-type unsureError struct {
-	err  error
-	says string
-}
+type unsureError struct{ error }
 
-func (e *unsureError) Error() string { return failure.Brief(e.err) + ": " + e.says }
-
-func (e *unsureError) Unwrap() error { return e.err }
+func (e unsureError) Unwrap() error { return e.error }
 
 // Ended reports whether a grant is of no further use because it was released or lost.
 func Ended(err error) bool {
-	return err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, new(*unsureError))
+	return err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, new(unsureError))
 }
 
 // renewedSince returns the record if the grant could not be resumed because it was renewed

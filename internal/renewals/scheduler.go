@@ -251,10 +251,7 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 		q.pace = q.pace.Throttled(q.demand, sent, at)
 	}
 	if l.state != removed {
-		if out == Over {
-			out = Failed // the lease is about to be removed
-		}
-		if out != Renewed {
+		if out != Renewed { // Over is treated as Failed: the lease is about to be removed
 			l.due = now.Add(q.retryAfter(l, out, now))
 			l.doubtful = out == Silent || out == Throttled
 			l.displaced = true

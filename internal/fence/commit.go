@@ -145,7 +145,9 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	reply, err := r.send(ctx, c, read)
 	c.requests++
 	c.unanswered = c.unanswered || reply.Effect == decide.Unknown
-	c.answered(err)
+	c.mu.Lock()
+	c.inFlight, c.lastErr = nil, err
+	c.mu.Unlock()
 	read() // a wrapper of the SDK may drop the option that calls read, so read is called here, too
 	return reply, true, err
 }
@@ -163,12 +165,6 @@ func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	}
 	c.inFlight = make(chan struct{})
 	return c.inFlight
-}
-
-func (c *Commit) answered(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.inFlight, c.lastErr = nil, err
 }
 
 // LastErr returns the error of the last request that has ended. As far as is known, that

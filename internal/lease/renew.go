@@ -137,18 +137,15 @@ func (l *Lease) due() renewals.Outcome {
 		l.c.Scheduler.Waits(l.renewal)
 		leave = l.lockWrites()
 	}
-	if l.isManual() { // the lease has become manual meanwhile
+	l.mu.Lock()
+	manual := l.manual
+	l.mu.Unlock()
+	if manual { // the lease has become manual meanwhile
 		leave()
 		l.renews.Unlock()
 		return renewals.Over
 	}
 	return outcomeOf(l.try(l.terms.Values, Changes{}, leave))
-}
-
-func (l *Lease) isManual() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.manual
 }
 
 // outcomeOf translates the result of an attempt for the scheduler.

@@ -38,7 +38,6 @@ func UnderSession(of lease.Timing) lease.Timing {
 // trusted. The id of a session is never used again.
 type session struct {
 	row
-	id     string
 	queue  ctxmutex.Mutex // held by the transaction that will name the row next
 	naming ctxmutex.Mutex // held by a transaction that names the row, or by a write of the row
 
@@ -54,7 +53,7 @@ type session struct {
 }
 
 // Names returns the session's id and the owner of its locks.
-func (s *session) Names() (id, owner string) { return s.id, s.owner }
+func (s *session) Names() (id, owner string) { return protocol.ClientID(s.owner), s.owner }
 
 // Session returns the session for new locks. If no session is trusted, it begins one. It
 // returns nil if each lock has a lease of its own.
@@ -83,45 +82,35 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 // beginSession creates a session's row. If the request has no answer, the session's id is
 // never used: the next attempt has another id.
 func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
-	owner := protocol.NewOwner(c.Name)
-	id := protocol.ClientID(owner)
-	key, proto := c.Native.SessionKey(id), c.Native.Session()
-	var tried attempts.Sequence[releaseAttempt]
-	r := tried.Try(context.WithoutCancel(ctx), c.Requests, attempts.Operation[releaseAttempt]{
-		Key: key,
-		Next: func() (releaseAttempt, *protocol.Write) {
-			a := c.newAttempt(c.timing.Lease)
-			return a, proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: c.Wall()})
-		},
-		Within: min(attempts.Limit, c.timing.Trust()),
-	})
-	failure := r.Failure()
+	owner, proto := protocol.NewOwner(c.Name), c.Native.Session()
+	key, a := c.Native.SessionKey(protocol.ClientID(owner)), c.newAttempt(c.timing.Lease)
+	grant := proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: c.Wall()})
+	r := c.Requests.Write(context.WithoutCancel(ctx), grant, min(attempts.Limit, c.timing.Trust()))
+	failure := &attempts.Failure{Cause: r.Cause, Err: r.Err}
 	switch {
-	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // a rejection is the reply to a second copy of the request, as the first copy has created the row
+	case r.Effect == decide.Unknown, r.Cause == decide.ConditionFailed: // a rejection is the reply to a second copy of the request, as the first copy has created the row
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
-	case r.Outcome != attempts.Applied:
+	case r.Effect != decide.Applied:
 		return nil, failure
 	case c.IsClosing(): // Close may have stopped waiting for this call
 		failure = &attempts.Failure{Cause: decide.Refused, Err: core.ErrClosed}
 	default:
 		record, err := proto.Decode(r.Item)
 		if err == nil {
-			return c.sessionBegun(ctx, id, r.Attempt, record), nil
+			return c.sessionBegun(ctx, key, a, record), nil
 		}
 		failure = &attempts.Failure{Cause: decide.Refused, Err: c.Errors.Unreadable(key, r.Item, err)}
 	}
-	version := r.Attempt.Version
-	hold := protocol.Hold{Key: key, Owner: owner, Grants: []string{version}, Versions: []string{version}}
+	hold := protocol.Hold{Key: key, Owner: owner, Grants: []string{a.Version}, Versions: []string{a.Version}}
 	c.Detach(func() { c.Requests.Write(context.WithoutCancel(ctx), proto.Delete(hold), attempts.Limit) })
 	return nil, failure
 }
 
 // sessionBegun makes the session of the row that attempt a has created, begins to renew it,
 // and makes it the session of the client.
-func (c *Holds) sessionBegun(ctx context.Context, id string, a releaseAttempt, record protocol.Record) *session {
-	key := c.Native.SessionKey(id)
+func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAttempt, record protocol.Record) *session {
 	s := &session{
-		row: c.newRow(ctx, key, c.Native.Session(), record), id: id,
+		row:   c.newRow(ctx, key, c.Native.Session(), record),
 		queue: ctxmutex.New(), naming: ctxmutex.New(), marking: ctxmutex.New(),
 		locks: map[*Lock]struct{}{}, inDoubt: map[protocol.Key]*keyInDoubt{},
 	}

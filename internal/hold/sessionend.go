@@ -14,9 +14,6 @@ import (
 // closeSession frees all locks of the session in one write. busy reports whether a function
 // in Do still works under one of the locks. If so, nothing is sent.
 func (c *Holds) closeSession(limit context.Context, busy bool) error {
-	if !c.shared {
-		return nil
-	}
 	if c.beginning.Lock(limit) { // makes sure that no session is being begun now or later
 		defer c.beginning.Unlock()
 	}

@@ -169,7 +169,13 @@ func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 	})
 	switch res.Outcome {
 	case attempts.Applied:
-		return c.resumed(ctx, want, res.Attempt, res.Item)
+		shown, err := of.Decode(res.Item)
+		if err != nil {
+			return nil, err
+		}
+		h := want.Hold(ctx, acquire.Grant{GrantAttempt: res.Attempt.GrantAttempt, Record: shown, Resumed: true}).(*Lock)
+		c.keys.Local.GrantedOutOfTurn(want.Key, h)
+		return h, nil
 	case attempts.Rejected:
 		return nil, c.notResumed(d, want, res.Item)
 	}
@@ -177,16 +183,6 @@ func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Joined(attempts.Cause(ctx), res.Err))
 	}
 	return nil, c.notDone(ctx, "resume", want.Key, res, tried)
-}
-
-func (c *Holds) resumed(ctx context.Context, want *acquire.Want, a releaseAttempt, item protocol.Item) (*Lock, error) {
-	r, err := c.Decode(want.Key, item)
-	if err != nil {
-		return nil, err
-	}
-	h := want.Hold(ctx, acquire.Grant{GrantAttempt: a.GrantAttempt, Record: r, Resumed: true}).(*Lock)
-	c.keys.Local.GrantedOutOfTurn(want.Key, h)
-	return h, nil
 }
 
 // notResumed returns the error of a grant that is no longer current, according to item.

@@ -154,10 +154,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	if unknown != nil {
 		return c.UnknownOutcome("commit", rs[0].h.key, unknown)
 	}
-	released := make([]error, len(rs))
-	for i, r := range rs {
-		released[i] = r.wait(limit)
-	}
+	released := each(rs, func(r *release) error { return r.wait(limit) })
 	if err == nil { // releases that were not part of the commit do not change its result
 		return nil
 	}
@@ -260,12 +257,6 @@ func leaving(taken []*Lock) (leave func()) {
 	}
 }
 
-func holdsOf(rs []*release) []*Lock {
-	holds := make([]*Lock, len(rs))
-	for i, r := range rs {
-		holds[i] = r.h
-	}
-	return holds
-}
+func holdsOf(rs []*release) []*Lock { return each(rs, func(r *release) *Lock { return r.h }) }
 
 func compareLocks(a, b *Lock) int { return a.key.Compare(b.key) }

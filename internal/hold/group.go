@@ -43,18 +43,21 @@ func (g *Group) Bind(ctx context.Context) (context.Context, context.CancelFunc) 
 }
 
 // locks returns the grants, in the order in which callers named them.
-func (g *Group) locks() []*Lock {
-	locks := make([]*Lock, len(g.handles))
-	for i, l := range g.handles {
-		locks[i] = l.h
-	}
-	return locks
-}
+func (g *Group) locks() []*Lock { return each(g.handles, (*Handle).Lock) }
 
 // inOrder returns the grants sorted by key. Several keys are acquired, and locked for
 // commits, in this order.
 func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
+}
+
+// each returns the results of fn for all elements.
+func each[T, R any](all []T, fn func(T) R) []R {
+	results := make([]R, len(all))
+	for i, one := range all {
+		results[i] = fn(one)
+	}
+	return results
 }
 
 // inParallel calls fn for each of 0 to n-1 and waits for all calls. A single call needs no

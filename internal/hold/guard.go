@@ -17,7 +17,7 @@ import (
 
 // Guards returns condition checks of all rows that the grants depend on, for a transaction
 // of the caller.
-func (g *Group) Guards() []types.TransactWriteItem { return guardsOf(rowsOf(g.locks())) }
+func (g *Group) Guards() []types.TransactWriteItem { return each(rowsOf(g.locks()), (*row).guard) }
 
 // rowsOf returns the rows that holds depend on: their own records in order, and the row of
 // their session.
@@ -42,14 +42,6 @@ func sessionOf(holds []*Lock) *session {
 		}
 	}
 	return nil
-}
-
-func guardsOf(rows []*row) []types.TransactWriteItem {
-	guards := make([]types.TransactWriteItem, len(rows))
-	for i, r := range rows {
-		guards[i] = r.guard()
-	}
-	return guards
 }
 
 // GuardError tells the locks how one of the caller's own transactions ended. The items of

@@ -123,10 +123,7 @@ func (c *Holds) freeAll(limit context.Context, rs []*release) []error {
 
 // GiveBack frees locks whose callers have left, within the release grace.
 func (c *Holds) GiveBack(held []acquire.Holding) {
-	rs := make([]*release, len(held))
-	for i, h := range held {
-		rs[i] = h.(*Lock).newRelease()
-	}
+	rs := each(held, func(h acquire.Holding) *release { return h.(*Lock).newRelease() })
 	_ = c.release(endedContext(), rs) // the errors are reported as events
 }
 

@@ -36,7 +36,7 @@ type transaction struct {
 func newTransaction(ctx context.Context, g *Group, writes, ends []types.TransactWriteItem, releases []*release) *transaction {
 	holds := g.inOrder()
 	rows := rowsOf(holds)
-	guards := guardsOf(rows)
+	guards := each(rows, (*row).guard)
 	t := &transaction{c: g.c, group: g, holds: holds, rows: rows, releases: releases, losses: make([]error, len(holds))}
 	t.ctx, t.stop = t.c.UntilClosing(ctx)
 	t.Commit = fence.New(t.c.Env, t, writes, slices.Concat(ends, guards[len(ends):]), guards)

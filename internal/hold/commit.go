@@ -240,21 +240,18 @@ func notSent(h *Lock, cause error) error {
 // whose mutex was not available; otherwise it is nil.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
 	slices.SortFunc(holds, compareLocks)
-	for i, h := range holds {
-		if !h.committing.Lock(limit) {
-			return h, leaving(holds[:i])
-		}
-	}
-	return nil, leaving(holds)
-}
-
-// leaving returns a function that unlocks the committing mutexes of taken.
-func leaving(taken []*Lock) (leave func()) {
-	return func() {
-		for _, h := range taken {
+	taken := 0
+	leave = func() {
+		for _, h := range holds[:taken] {
 			h.committing.Unlock()
 		}
 	}
+	for ; taken < len(holds); taken++ {
+		if h := holds[taken]; !h.committing.Lock(limit) {
+			return h, leave
+		}
+	}
+	return nil, leave
 }
 
 func holdsOf(rs []*release) []*Lock { return each(rs, func(r *release) *Lock { return r.h }) }

@@ -153,14 +153,11 @@ func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) err
 			return c.Errorf("commit", holds[0].key, "write %d has %d operations: give each exactly one of ConditionCheck, Put, Update and Delete",
 				i, n)
 		}
-		for _, h := range holds {
-			if h.isIn(table, item) {
-				return c.Errorf("commit", h.key, "write %d is to the lock's own record: change that with Renew, or with options of CommitAndRelease",
-					i)
-			}
-		}
-		if s := sessionOf(holds); s != nil && s.isIn(table, item) {
-			return c.Errorf("commit", holds[0].key, "write %d is to the row of this client's shared lease, which nobody else may write",
+		switch of := slices.IndexFunc(rows, func(r *row) bool { return r.isIn(table, item) }); {
+		case of >= len(holds):
+			return c.Errorf("commit", holds[0].key, "write %d is to the row of this client's shared lease, which nobody else may write", i)
+		case of >= 0:
+			return c.Errorf("commit", rows[of].key, "write %d is to the lock's own record: change that with Renew, or with options of CommitAndRelease",
 				i)
 		}
 	}

@@ -176,7 +176,7 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 // have, or "" if there is none. To share a grant, the client sends no request, so it cannot
 // store what an option asks for.
 func (r *request) differsFrom(h *hold.Lock) string {
-	switch lease := h.Duration(); {
+	switch lease := h.Lease().Duration(); {
 	case r.lease != 0 && r.lease != lease:
 		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.lease)
 	case r.policy != byConfig && r.Delete != h.Want().Delete:

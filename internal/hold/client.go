@@ -42,7 +42,7 @@ type Holds struct {
 func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.Timing, shared bool) *Holds {
 	return &Holds{
 		Env: env, keys: keys, leases: leases, timing: timing, shared: shared, beginning: ctxmutex.New(),
-		held: map[*Lock]int{}, unfreed: map[*Lock]struct{}{},
+		failing: failing{locks: map[*row]error{}}, held: map[*Lock]int{}, unfreed: map[*Lock]struct{}{},
 	}
 }
 

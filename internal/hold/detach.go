@@ -37,13 +37,13 @@ func (l *Handle) Detach() (Detached, error) {
 	if err := l.Err(); err != nil {
 		return Detached{}, err
 	}
-	if h.lease.RestsOnHandOver() && !l.isShared() {
+	if h.lease.RestsOnHandOver() && !h.isShared() {
 		if err := l.Renew(h.ctx, lease.Changes{}); err != nil { // Renew repeats the renewal until it is answered or the lock is no longer trusted
 			return Detached{}, err
 		}
 	}
 	until := l.TrustedUntil()
-	if l.isShared() {
+	if h.isShared() {
 		return Detached{}, h.c.Errorf("detach", h.key, "other handles share the grant: release them first")
 	}
 	if !h.end(core.ErrDetached) {

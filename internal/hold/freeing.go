@@ -165,12 +165,8 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 		return attempts.Result[releaseAttempt]{Outcome: attempts.Unanswered, Err: failed.Err}
 	}
 	f.hold.Versions = versions
-	began, next := f.sent, op.Next
+	began := f.sent
 	op.Key, op.Throttled = h.key, h.throttled
-	op.Next = func() (releaseAttempt, *protocol.Write) {
-		f.sent++
-		return next()
-	}
 	op.BeforeSend = func() (func(), error) {
 		if f.sent > began && h.c.Now().Past(f.until) {
 			return nil, errOfNoUse
@@ -179,6 +175,7 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 		if !ok {
 			return nil, attempts.Cause(f.r.limit)
 		}
+		f.sent++
 		return leave, nil
 	}
 	if f.r.terms.Done {

@@ -137,13 +137,6 @@ func (l *Handle) leavesMark() bool {
 	return slices.ContainsFunc(l.h.handles, func(o *Handle) bool { return o != l && o.Once && !o.closed })
 }
 
-// isShared reports whether other handles share the grant.
-func (l *Handle) isShared() bool {
-	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
-	return len(l.h.handles) > 1
-}
-
 // BeginWork counts a function in Do, so that Close waits for the function. It returns an
 // error if the lock has ended.
 func (l *Handle) BeginWork() error {

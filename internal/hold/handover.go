@@ -29,25 +29,16 @@ const mostHeads = 3
 // this client.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
-		head, ok := f.head()
-		if !ok {
+		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
 			return false
 		}
-		if ended, err := f.grantToHead(head); ended || err != nil {
+		// f.record is the record that was shown last: a rejected hand-over changes it.
+		if ended, err := f.grantToHead(f.record.Waiters[0]); ended || err != nil {
 			f.end(err)
 			return true
 		}
 	}
 	return false
-}
-
-// head returns the head of the queue in the record that was shown last. It returns false if
-// the queue is empty.
-func (f *freeing) head() (protocol.Waiter, bool) {
-	if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
-		return protocol.Waiter{}, false
-	}
-	return f.record.Waiters[0], true
 }
 
 // grantToHead sends the hand-over until it is answered. If it returns neither true nor an

@@ -78,9 +78,6 @@ func (h *Lock) Want() *acquire.Want { return h.want }
 // UnderSession reports whether a session is renewed in place of the lock's own lease.
 func (h *Lock) UnderSession() bool { return h.session != nil }
 
-// Duration returns the duration of the lease.
-func (h *Lock) Duration() time.Duration { return h.lease.Duration() }
-
 // First returns the handle of the call that acquired the key.
 func (h *Lock) First() *Handle { return h.first }
 
@@ -107,6 +104,9 @@ func (h *Lock) Handles() []*Handle {
 	defer h.mu.Unlock()
 	return slices.Clone(h.handles)
 }
+
+// isShared reports whether several handles share the grant.
+func (h *Lock) isShared() bool { return len(h.Handles()) > 1 }
 
 // Ended returns the error with which the trust has ended, or nil while the lock is trusted.
 func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }

@@ -132,9 +132,6 @@ type failing struct {
 // up.
 func (f *failing) add(r *row, err error) {
 	f.mu.Lock()
-	if f.locks == nil {
-		f.locks = map[*row]error{}
-	}
 	if !r.lease.IsOver() { // a lease that has ended is not added, as forget has been called for it, or will be
 		f.locks[r] = err
 	}

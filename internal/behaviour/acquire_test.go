@@ -14,17 +14,23 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/table"
 )
 
 func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		wire.Meter = &lab.Meter{}
-		for i := range 3 { // the record is new in the first round; in later rounds it is the record that the release kept
+		metered := func() (*leasehold.Client, *lab.Wire) {
+			c, wire := w.Client(lab.Config())
+			wire.Meter = &lab.Meter{}
+			return c, wire
+		}
+		c, wire := metered()
+		for i := range 3 { // the record is new in the first round; in later rounds it is the record that a release kept
+			if i == 2 {
+				c, wire = metered() // this client has not seen the record
+			}
 			w.Release(w.Acquire(c, "job"))
-			if n := len(wire.Sent()); n != 2 {
-				t.Errorf("round %d: %d requests", i, n)
+			if sent := wire.Sent(); len(sent) != 2 || !sent[0].Grants() {
+				t.Errorf("round %d: requests %v", i, lab.Ops(sent))
 			}
 			if used := wire.Meter.Reset(); used != (lab.Units{Write: 2}) {
 				t.Errorf("round %d: used %+v", i, used)
@@ -33,25 +39,11 @@ func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 	})
 }
 
-func TestReleasedLockIsGrantedInOneWrite(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		w.Release(w.Acquire(a, "job"))
-		b, wire := w.Client(lab.Config())
-		lock := w.Acquire(b, "job")
-		defer w.Release(lock)
-		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Grants() {
-			t.Fatalf("sent %v", sent)
-		}
-	})
-}
-
 func TestTokensStartFromClockAndGrowByOnePerGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
 		now := time.Now().UnixMicro()
 		for i := range int64(3) {
-			lock := w.Acquire(c, "job")
+			lock := holds(w, "job")
 			if lock.Token() != now+1+i {
 				t.Errorf("token %d, want %d", lock.Token(), now+1+i)
 			}
@@ -77,9 +69,7 @@ func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
 		if held.Holder.Token != lock.Token() || held.Holder.Owner != lock.Record().Owner {
 			t.Errorf("holder %+v", held.Holder)
 		}
-		if n := len(wire.Sent()); n != 1 {
-			t.Errorf("%d requests", n)
-		}
+		wantSent(t, wire, 1)
 		if s := err.Error(); !strings.Contains(s, "nightly-report is held by web-7/812/") || !strings.Contains(s, "(token ") || !strings.Contains(s, `("for October")`) {
 			t.Errorf("message %q", s)
 		}
@@ -87,7 +77,7 @@ func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
 }
 
 func TestTryAcquireTakesOverDeadHolderInFreshProcess(t *testing.T) {
-	for name, try := range map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
+	each(t, map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
 		"TryAcquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 			return c.TryAcquire(ctx, "job")
 		},
@@ -101,21 +91,17 @@ func TestTryAcquireTakesOverDeadHolderInFreshProcess(t *testing.T) {
 			}
 			return g.Locks()[0], g.Locks()[1].Release(ctx)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				w.LeavesHeld(lab.Config(), 0, "job", "other")
-				lab.Elapse(time.Hour)
-				fresh, _ := w.Client(lab.Config())
-				began := time.Now()
-				lock, err := try(t.Context(), fresh)
-				if took := time.Since(began); err != nil || took < 20*time.Second || took > 21*time.Second {
-					t.Fatalf("an hour after its death: %v after %v", err, took)
-				}
-				w.Release(lock)
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, try func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error)) {
+		w.LeavesHeld(lab.Config(), 0, "job", "other")
+		lab.Elapse(time.Hour)
+		fresh, _ := w.Client(lab.Config())
+		began := time.Now()
+		lock, err := try(t.Context(), fresh)
+		if took := time.Since(began); err != nil || took < 20*time.Second || took > 21*time.Second {
+			t.Fatalf("an hour after its death: %v after %v", err, took)
+		}
+		w.Release(lock)
+	})
 }
 
 func TestCallWithEndedContextSendsNothing(t *testing.T) {
@@ -128,7 +114,7 @@ func TestCallWithEndedContextSendsNothing(t *testing.T) {
 		cancel(why)
 		wire.Sent()
 		for name, do := range map[string]func() error{
-			"Acquire": func() error { _, err := c.Acquire(ctx, "job"); return err },
+			"Acquire": func() error { return lab.ErrorOf(c.Acquire(ctx, "job")) },
 			"Renew":   func() error { return lock.Renew(ctx) },
 			"Break":   func() error { return c.Break(ctx, lock.Record(), leasehold.BreakOptions{}) },
 			"Commit":  func() error { return lock.Commit(ctx, nil) },
@@ -147,9 +133,7 @@ func TestCallWithEndedContextSendsNothing(t *testing.T) {
 func TestAcquireIfExistsReturnsErrorWithoutRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
-		if _, err := c.Acquire(t.Context(), "job", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("error %v", err)
-		}
+		wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
 		w.Release(w.Acquire(c, "job", leasehold.IfExists()))
 	})
@@ -203,8 +187,7 @@ func TestDamagedRecordIsNeverTreatedAsFree(t *testing.T) {
 			w.Update("job", change)
 			before := w.Item("job")
 			_, err := c.TryAcquire(t.Context(), "job")
-			var bad *leasehold.RecordError
-			if !errors.As(err, &bad) || bad.Key.Partition != "job" {
+			if bad := as[*leasehold.RecordError](err); bad == nil || bad.Key.Partition != "job" {
 				t.Errorf("%s: %v", name, err)
 			}
 			if after := w.Item("job"); len(after) != len(before) {
@@ -252,15 +235,12 @@ func TestDamagedRecordOfReleasedLockCanBeAcquired(t *testing.T) {
 
 func TestHeldRecordHasNoExpiryTimeWhateverTTLAttributeIsSet(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		usual, _ := w.Client(lab.Config())
 		for _, name := range []string{"-", "ttl"} {
-			w.Release(w.Acquire(usual, "job"))
+			w.Release(holds(w, "job"))
 			if w.Item("job")["expiresAt"] == nil {
 				t.Fatal("a released record is kept for ever")
 			}
-			cfg := lab.Config()
-			cfg.Layout = layout.Native{TTL: name}
-			c, _ := w.Client(cfg)
+			c, _ := w.Client(lab.ConfigOf("locks", layout.Native{TTL: name}))
 			lock := w.Acquire(c, "job")
 			if v := w.Item("job")["expiresAt"]; v != nil {
 				t.Errorf("TTL %q: held, and to be collected at %v", name, lab.Number(w.Item("job"), "expiresAt"))
@@ -294,13 +274,7 @@ func TestHeldErrorShowsDateIfLockIsHeldSinceYesterday(t *testing.T) {
 }
 
 func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c"); dynamolock ignores it
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard", SortValue: "-"}}
-		if err := table.Create(t.Context(), w.DB, spec); err != nil {
-			t.Fatal(err)
-		}
-		cfg := lab.Config()
-		cfg.Table, cfg.Layout = spec.Name, spec.Layout
+	lab.InLayout(t, layout.Native{SortKey: "shard", SortValue: "-"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		locks := []*leasehold.Lock{
 			w.Acquire(c, "a", leasehold.WithSortKey("bc")),
@@ -311,9 +285,7 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a"
 		if k := locks[3].Key(); k != (leasehold.Key{Partition: "a", Sort: "-"}) {
 			t.Errorf("key %+v", k)
 		}
-		if _, err := c.TryAcquire(t.Context(), "a", leasehold.WithSortKey("bc")); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("held: %v", err)
-		}
+		wantErr(t, "held", lab.ErrorOf(c.TryAcquire(t.Context(), "a", leasehold.WithSortKey("bc"))), leasehold.ErrHeld)
 		n := 0
 		for r, err := range c.List(t.Context(), leasehold.ListOptions{Partition: "a"}) {
 			if err != nil || r.Key.Partition != "a" {
@@ -336,19 +308,14 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a"
 
 func TestTryAcquiresKeyFreedAfterRejectedGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
-		other := w.Acquire(a, "job")
+		other := holds(w, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.ShowNothing(r)
 			w.Release(other) // another client releases the key before b reads the record
 			return res, err
 		}))
-		lock, err := b.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.Release(lock)
+		w.Release(w.Acquire(b, "job", leasehold.NoWait()))
 	})
 }
 
@@ -357,16 +324,12 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
-		granted := make(chan time.Time)
-		go func() {
-			next := w.Acquire(b, "job")
-			granted <- time.Now()
-			w.Release(next)
-		}()
+		next := w.Queue(b, "job")
 		lab.Elapse(7 * time.Second)
 		released := time.Now()
 		w.Release(lock)
-		if late := (<-granted).Sub(released); late > time.Second {
+		w.Release(<-next)
+		if late := time.Since(released); late > time.Second {
 			t.Errorf("granted %v after the release", late)
 		}
 		for i, c := range wire.Sent()[1:] {
@@ -377,17 +340,14 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 				t.Errorf("a waiter sent %s", c.Op)
 			}
 		}
-		synctest.Wait()
 	})
 }
 
 func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
-		lock := w.Acquire(a, "job")
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
+		lock := holds(w, "job")
+		ctx := within(t, 3*time.Second)
 		began := time.Now()
 		_, err := b.Acquire(ctx, "job")
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrHeld) {
@@ -400,7 +360,7 @@ func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
 		before := w.Item("job")
 		w.Release(lock)
 		lab.Elapse(time.Minute)
-		if lab.Text(before, "ownerName") != lab.Text(w.Item("job"), "ownerName") || lab.Text(w.Item("job"), "isReleased") != "1" {
+		if lab.Text(before, "ownerName") != lab.Text(w.Item("job"), "ownerName") || !w.IsReleased("job") {
 			t.Errorf("the record shows %v", w.Item("job"))
 		}
 		if s := b.Stats(); s.Waiting != 0 {
@@ -412,12 +372,11 @@ func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
 func TestTakeoverHappensOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
-		b, _ := w.Client(lab.Config())
 		dead := w.Acquire(a, "job")
 		last := dead.Record()
 		wire.SetFault(lab.Cut)
 		began := time.Now()
-		lock := w.Acquire(b, "job")
+		lock := holds(w, "job")
 		defer w.Release(lock)
 		if took := time.Since(began); took < 20*time.Second || took > 20*time.Second+50*time.Millisecond {
 			t.Errorf("taken over after %v", took)
@@ -428,19 +387,16 @@ func TestTakeoverHappensOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 		if lock.Token() != last.Token+1 {
 			t.Errorf("token %d after %d", lock.Token(), last.Token)
 		}
-		if err := dead.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the dead holder's error: %v", err)
-		}
+		wantErr(t, "the dead holder's error", dead.Err(), leasehold.ErrLost)
 		_ = dead.Release(t.Context())
 	})
 }
 
 func TestTokensRepeatInRestoredTableButNotInNewTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
 		granted := func() int64 {
 			lab.Elapse(time.Second)
-			lock := w.Acquire(c, "job")
+			lock := holds(w, "job")
 			defer w.Release(lock)
 			return lock.Token()
 		}

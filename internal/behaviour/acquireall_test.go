@@ -16,17 +16,15 @@ import (
 )
 
 func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 100} {
+	for _, n := range []int{1, 2, 3, 103} { // DynamoDB allows at most 100 writes in one transaction
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, wire := w.Client(lab.Config())
 			for round := range 2 { // in the first round the records are new; in the second they are the records that the release kept
 				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // one key is named twice
-				if err := g.Err(); err != nil {
-					t.Error(err)
+				if held := w.HeldAmong(lab.ManyKeys(n)); len(held) != n || g.Err() != nil {
+					t.Errorf("%d keys, round %d: %d are held: %v", n, round, len(held), g.Err())
 				}
-				if err := g.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
+				w.Release(g)
 				if got, want := lab.Ops(wire.Sent()), slices.Repeat([]string{"UpdateItem"}, 2*n); !slices.Equal(got, want) {
 					t.Errorf("%d keys, round %d: requests %v, want %v", n, round, got, want)
 				}
@@ -38,76 +36,27 @@ func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 	}
 }
 
-func TestAcquireAllAcquiresMoreThanHundredKeysInOrder(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		keys := lab.ManyKeys(103)
-		g := w.AcquireAll(c, keys)
-		if n := len(wire.Sent()); n != 103 {
-			t.Errorf("%d requests", n)
-		}
-		if held := w.HeldAmong(keys); len(held) != 103 {
-			t.Errorf("%d are held", len(held))
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if held := w.HeldAmong(keys); len(held) > 0 {
-			t.Errorf("released, and still held: %v", held)
-		}
-		if n := len(wire.Sent()); n != 103 {
-			t.Errorf("released by %d requests", n)
-		}
-	})
-}
-
 func TestInvalidKeyListIsRejectedBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		for name, keys := range map[string][]leasehold.Key{
-			"none": nil, "an empty one": leasehold.Keys("a", ""), "a sort key in a table without": {{Partition: "a", Sort: "b"}},
+		ended := endedContext(t)
+		for name, tc := range map[string]struct {
+			ctx  context.Context
+			keys []leasehold.Key
+		}{
+			"none": {t.Context(), nil}, "an empty one": {t.Context(), leasehold.Keys("a", "")},
+			"a sort key in a table without": {t.Context(), []leasehold.Key{{Partition: "a", Sort: "b"}}},
+			"two, and an ended context":     {ended, leasehold.Keys("a", "b")},
 		} {
-			if _, err := c.AcquireAll(t.Context(), keys); err == nil {
-				t.Errorf("AcquireAll of %s: no error", name)
+			for call, err := range map[string]error{
+				"AcquireAll": lab.ErrorOf(c.AcquireAll(tc.ctx, tc.keys)), "AcquireAny": lab.ErrorOf(c.AcquireAny(tc.ctx, tc.keys)),
+			} {
+				if err == nil || errors.Is(err, context.Canceled) != (tc.ctx == ended) {
+					t.Errorf("%s of %s: %v", call, name, err)
+				}
 			}
-			if _, err := c.AcquireAny(t.Context(), keys); err == nil {
-				t.Errorf("AcquireAny of %s: no error", name)
-			}
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b")); !errors.Is(err, context.Canceled) {
-			t.Errorf("with an ended ctx: %v", err)
-		}
-		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b")); !errors.Is(err, context.Canceled) {
-			t.Errorf("with an ended ctx: %v", err)
-		}
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests", n)
-		}
-	})
-}
-
-func TestAcquireAllSucceedsSoonAfterLastRelease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		b, _ := w.Client(lab.Config())
-		other := w.Acquire(a, "c")
-		granted := make(chan *leasehold.Group)
-		go func() { granted <- w.AcquireAll(b, leasehold.Keys("a", "b", "c")) }()
-		lab.Elapse(5 * time.Second)
-		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) != 2 {
-			t.Errorf("holds %v while it waits for c", held)
-		}
-		w.Release(other)
-		began := time.Now()
-		g := <-granted
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("granted %v after the release", took)
-		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		wantSent(t, wire, 0)
 	})
 }
 
@@ -117,8 +66,7 @@ func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 		b, wire := w.Client(lab.Config())
 		held := w.AcquireAll(a, leasehold.Keys("b", "c"))
 		_, err := b.AcquireAll(t.Context(), leasehold.Keys("d", "c", "b", "a"), leasehold.NoWait())
-		var is *leasehold.HeldError
-		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
+		if is := as[*leasehold.HeldError](err); is == nil || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
 			t.Errorf("error %v", err)
 		}
 		if n := len(wire.Sent()); n > 4 { // up to four requests: grants of a and b, one read of the other keys, and a release of a
@@ -127,9 +75,7 @@ func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 		if held := w.HeldAmong(leasehold.Keys("a", "d")); len(held) > 0 || len(b.Held()) > 0 {
 			t.Errorf("left held: %v, %v", held, b.Held())
 		}
-		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(held)
 	})
 }
 
@@ -152,46 +98,39 @@ func TestDeadHoldersKeysAreTakenOverTogether(t *testing.T) {
 		if dead.Err() == nil {
 			t.Error("the dead holder believes")
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(g)
 		_ = dead.Release(t.Context())
 	})
 }
 
-func TestAcquireAllRenewsKeysUntilLastIsAcquired(t *testing.T) {
-	for name, opts := range map[string][]leasehold.AcquireOption{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				a, _ := w.Client(lab.Config())
-				b, wire := w.Client(lab.Config())
-				other := w.Acquire(a, "b")
-				granted := make(chan *leasehold.Group)
-				go func() { granted <- w.AcquireAll(b, leasehold.Keys("c", "b", "a"), opts...) }()
-				lab.Elapse(time.Minute)
-				if held := w.HeldAmong(leasehold.Keys("a", "c")); !slices.Equal(held, []string{"a"}) {
-					t.Errorf("held while b is awaited: %v", held)
-				}
-				token := w.Item("a")["fencingToken"]
-				w.Release(other)
-				g := <-granted
-				if err := g.Err(); err != nil {
-					t.Error(err)
-				}
-				if got := w.Item("a")["fencingToken"]; !reflect.DeepEqual(got, token) {
-					t.Errorf("a was lost on the way: token %v, then %v", token, got)
-				}
-				wire.Sent()
-				lab.Elapse(10 * time.Second)
-				if n := len(wire.Sent()); (n == 0) != (opts != nil) {
-					t.Errorf("%d requests in the background", n)
-				}
-				if err := g.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
+func TestAcquireAllRenewsKeysUntilLastIsFree(t *testing.T) {
+	type options = []leasehold.AcquireOption
+	each(t, map[string]options{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}}, func(t *testing.T, w *lab.World, opts options) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		other := w.Acquire(a, "b")
+		granted := begin(func() *leasehold.Group { return w.AcquireAll(b, leasehold.Keys("c", "b", "a"), opts...) })
+		lab.Elapse(time.Minute)
+		if held := w.HeldAmong(leasehold.Keys("a", "c")); !slices.Equal(held, []string{"a"}) {
+			t.Errorf("held while b is awaited: %v", held)
+		}
+		token := w.Item("a")["fencingToken"]
+		w.Release(other)
+		began := time.Now()
+		g := <-granted
+		if took := time.Since(began); took > time.Second || g.Err() != nil {
+			t.Errorf("granted %v after the release: %v", took, g.Err())
+		}
+		if got := w.Item("a")["fencingToken"]; !reflect.DeepEqual(got, token) {
+			t.Errorf("a was lost on the way: token %v, then %v", token, got)
+		}
+		wire.Sent()
+		lab.Elapse(10 * time.Second)
+		if n := len(wire.Sent()); (n == 0) != (opts != nil) {
+			t.Errorf("%d requests in the background", n)
+		}
+		w.Release(g)
+	})
 }
 
 func TestCancelledAcquireAllLeavesNoKeyHeld(t *testing.T) {
@@ -199,8 +138,7 @@ func TestCancelledAcquireAllLeavesNoKeyHeld(t *testing.T) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
 		other := w.Acquire(a, "c")
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
+		ctx := within(t, 5*time.Second)
 		_, err := b.AcquireAll(ctx, leasehold.Keys("a", "b", "c", "d"))
 		var is *leasehold.HeldError
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &is) || is.Key.Partition != "c" {
@@ -209,9 +147,7 @@ func TestCancelledAcquireAllLeavesNoKeyHeld(t *testing.T) {
 		if held := w.HeldAmong(leasehold.Keys("a", "b", "d")); len(held) > 0 || len(b.Held()) > 0 {
 			t.Errorf("left held: %v, %v", held, b.Held())
 		}
-		if err := b.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		closes(w, b)
 		w.Release(other)
 	})
 }
@@ -233,9 +169,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests", n)
-		}
+		wantSent(t, wire, 0)
 		above, err := c.AcquireAll(ctx, leasehold.Keys("b", "e", "d"), leasehold.Reentrant())
 		if err != nil {
 			t.Fatal(err)
@@ -243,9 +177,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 		if above.Locks()[0].Token() != g.Locks()[0].Token() {
 			t.Error("the grant is not shared")
 		}
-		if err := above.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(above)
 		if held := w.HeldAmong(leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
 			t.Errorf("held after the inner release: %v", held)
 		}
@@ -254,9 +186,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Release(below)
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(g)
 	})
 }
 
@@ -268,9 +198,7 @@ func TestKeyOrderIsNotRestrictedByReleasedGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.Release(g)
 		below, err := c.Acquire(inner.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
@@ -291,9 +219,7 @@ func TestAcquireAllHoldsNoKeyAfterReentrantGrantEnds(t *testing.T) {
 		}))
 		// ctx carries the lock outer, but does not end when that lock ends.
 		ctx := context.WithoutCancel(outer.Context())
-		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant()); !errors.Is(err, leasehold.ErrReleased) {
-			t.Errorf("error %v", err)
-		}
+		wantErr(t, "AcquireAll", lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant())), leasehold.ErrReleased)
 		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 || len(c.Held()) > 0 {
 			t.Errorf("left held: %v, %v", held, c.Held())
 		}
@@ -304,23 +230,17 @@ func TestAcquireAllAppliesOptionsToEveryKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b")
-		if _, err := c.AcquireAll(t.Context(), keys, leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("IfExists: %v", err)
-		}
+		wantErr(t, "IfExists", lab.ErrorOf(c.AcquireAll(t.Context(), keys, leasehold.IfExists())), leasehold.ErrNotFound)
 		g := w.AcquireAll(c, keys, leasehold.WithData([]byte("x")), leasehold.WithLease(10*time.Second),
 			leasehold.WithAttributes(map[string]types.AttributeValue{"old": lab.Str("1")}))
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(g)
 		g = w.AcquireAll(c, keys, leasehold.IfExists(), leasehold.WithAttributes(map[string]types.AttributeValue{"old": nil}), leasehold.DeleteOnRelease(true))
 		for _, l := range g.Locks() {
 			if string(l.Record().Data) != "x" || len(l.Record().Attributes) > 0 {
 				t.Errorf("%v: data %q, attributes %v", l.Key(), l.Record().Data, l.Record().Attributes)
 			}
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(g)
 		if w.Item("a") != nil || w.Item("b") != nil {
 			t.Error("the records are still there")
 		}

@@ -18,20 +18,20 @@ func TestAcquireAnyAcquiresFirstFreeKeyInOneWrite(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
-		lock, err := b.AcquireAny(t.Context(), leasehold.Keys("b", "a"))
-		if err != nil || lock.Key().Partition != "b" {
-			t.Fatalf("%v, error %v: keys are tried in the order given", lock, err)
+		is := func(want string) {
+			t.Helper()
+			lock := acquireAny(t.Context(), w, b, leasehold.Keys("b", "a"))
+			if got := lock.Key().Partition; got != want {
+				t.Errorf("granted %s, want %s: keys are tried in the order given", got, want)
+			}
+			w.Release(lock)
 		}
-		w.Release(lock)
+		is("b")
 		if got := lab.Ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
 			t.Errorf("requests %v", got)
 		}
 		other := w.Acquire(a, "b")
-		lock, err = b.AcquireAny(t.Context(), leasehold.Keys("b", "a"))
-		if err != nil || lock.Key().Partition != "a" {
-			t.Fatalf("%v, error %v", lock, err)
-		}
-		w.Release(lock)
+		is("a")
 		w.Release(other)
 	})
 }
@@ -42,24 +42,16 @@ func TestAcquireAnyWatchesAllKeysWithOneRead(t *testing.T) {
 		b, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
-		granted := make(chan *leasehold.Lock)
-		go func() {
-			lock, err := b.AcquireAny(t.Context(), keys)
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- lock
-		}()
+		granted := begin(func() *leasehold.Lock { return acquireAny(t.Context(), w, b, keys) })
 		lab.Elapse(30 * time.Second)
-		reads := 0
-		for i, c := range wire.Sent() {
+		sent := wire.Sent()
+		for i, c := range sent {
 			if i >= 3 && c.Op != "BatchGetItem" && !joins(c) {
 				t.Fatalf("request %d is %s", i, c.Op)
 			}
-			reads++
 		}
-		if reads < 30 || reads > 300 {
-			t.Errorf("%d reads in 30s: one in half a second, on average and on a long-held key, is wanted", reads)
+		if n := len(sent); n < 30 || n > 300 {
+			t.Errorf("%d reads in 30s: one in half a second, on average and on a long-held key, is wanted", n)
 		}
 		began := time.Now()
 		w.Release(others.Locks()[1])
@@ -68,24 +60,18 @@ func TestAcquireAnyWatchesAllKeysWithOneRead(t *testing.T) {
 			t.Errorf("%v granted after %v", lock.Key(), took)
 		}
 		w.Release(lock)
-		if err := others.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(others)
 	})
 }
 
 func TestAcquireAnyTakesOverKeyOfDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
-		alive, _ := w.Client(lab.Config())
-		dead, other := w.Acquire(a, "b"), w.Acquire(alive, "a")
+		dead, other := w.Acquire(a, "b"), holds(w, "a")
 		wire.SetFault(lab.Cut)
 		b, _ := w.Client(lab.Config())
 		began := time.Now()
-		lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := acquireAny(t.Context(), w, b, leasehold.Keys("a", "b"))
 		if took := time.Since(began); took < 20*time.Second || took > 20*time.Second+100*time.Millisecond {
 			t.Errorf("granted after %v, a lease is 20s", took)
 		}
@@ -102,10 +88,7 @@ func TestAcquireAnyGrantsOneKeyDespiteLostReplies(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := acquireAny(t.Context(), w, c, leasehold.Keys("a", "b"))
 		if held := w.HeldAmong(leasehold.Keys("a", "b")); !slices.Equal(held, []string{lock.Key().Partition}) {
 			t.Errorf("granted %v, held %v", lock.Key(), held)
 		}
@@ -119,25 +102,20 @@ func TestAcquireAnyNoWaitNamesFirstKey(t *testing.T) {
 		b, wire := w.Client(lab.Config())
 		others := w.AcquireAll(a, leasehold.Keys("a", "b"))
 		_, err := b.AcquireAny(t.Context(), leasehold.Keys("b", "a"), leasehold.NoWait())
-		var is *leasehold.HeldError
-		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant == "" {
+		if is := as[*leasehold.HeldError](err); is == nil || is.Key.Partition != "b" || is.Holder.Grant == "" {
 			t.Errorf("error %v", err)
 		}
 		if got := lab.Ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
 			t.Errorf("requests %v", got)
 		}
-		if err := others.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(others)
 	})
 }
 
 func TestTryGivesUpIfEveryRequestIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		wire.SetFault(func(*lab.Request) (*http.Response, error) {
-			return lab.Refusal(400, "ThrottlingException"), nil
-		})
+		wire.SetFault(refuse("ThrottlingException"))
 		for name, try := range map[string]func() error{
 			"all": func() error {
 				return lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()))
@@ -160,10 +138,7 @@ func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Put(lab.Key("damaged"))
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "a"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := acquireAny(t.Context(), w, c, leasehold.Keys("damaged", "a"))
 		w.Release(lock)
 		if _, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "none"), leasehold.IfExists()); !errors.As(err, new(*leasehold.RecordError)) || !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("error %v", err)
@@ -171,9 +146,7 @@ func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
 		if _, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged")); !errors.As(err, new(*leasehold.RecordError)) {
 			t.Errorf("error %v", err)
 		}
-		if held := w.HeldAmong(leasehold.Keys("a")); len(held) > 0 {
-			t.Errorf("left held: %v", held)
-		}
+		wantFree(w, leasehold.Keys("a"))
 	})
 }
 
@@ -214,10 +187,7 @@ func TestAcquireAnyNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 		lab.Elapse(5 * time.Second)
 		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
 		lab.Elapse(20 * time.Second)
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := acquireAny(t.Context(), w, c, leasehold.Keys("x", "y"), leasehold.NoWait())
 		if held.Err() == nil {
 			t.Error("the dead holder believes")
 		}
@@ -229,9 +199,8 @@ func TestAcquireAnyNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead, deadWire := w.Client(lab.SharedConfig())
-		alive, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())
-		lost, other := w.Acquire(dead, "a"), w.Acquire(alive, "b")
+		lost, other := w.Acquire(dead, "a"), holds(w, "b")
 		deadWire.SetFault(lab.Cut)
 		marked := false
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -241,28 +210,19 @@ func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 			}
 			return r.Send()
 		})
-		granted := make(chan *leasehold.Lock)
-		ctx, giveUp := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer giveUp()
-		go func() {
-			lock, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"))
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- lock
-		}()
+		ctx := within(t, 5*time.Minute)
+		granted := begin(func() *leasehold.Lock { return acquireAny(ctx, w, c, leasehold.Keys("a", "b")) })
 		lab.Elapse(time.Minute)
 		if !marked || lost.Err() == nil {
 			t.Error("not what this test is about")
 		}
 		began := time.Now()
 		w.Release(other)
-		if lock := <-granted; lock != nil {
-			if took := time.Since(began); took > 15*time.Second { // the limit leaves time for a few requests without an answer
-				t.Errorf("a free key was granted after %v", took)
-			}
-			w.Release(lock)
+		lock := <-granted
+		if took := time.Since(began); took > 15*time.Second { // the limit leaves time for a few requests without an answer
+			t.Errorf("a free key was granted after %v", took)
 		}
+		w.Release(lock)
 		_ = dead.Close(t.Context())
 	})
 }
@@ -317,14 +277,11 @@ func TestAcquireAnyOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 		wire.Sent()
 		ctx, cancel := context.WithTimeout(group.Context(), time.Hour)
 		defer cancel()
-		for name, keys := range map[string][]leasehold.Key{
-			"one":               leasehold.Keys("a"),
-			"two":               leasehold.Keys("b", "a"),
-			"one and a held":    leasehold.Keys("a", "m"),
-			"nobody's but ours": leasehold.Keys("n", "m"),
+		for _, keys := range [][]leasehold.Key{
+			leasehold.Keys("a"), leasehold.Keys("b", "a"), leasehold.Keys("a", "m"), leasehold.Keys("n", "m"), // the last are only held by b itself
 		} {
 			if _, err := b.AcquireAny(ctx, keys); !errors.Is(err, leasehold.ErrDeadlock) {
-				t.Errorf("%s: error %v", name, err)
+				t.Errorf("%v: error %v", keys, err)
 			}
 		}
 		if sent := wire.Sent(); len(sent) > 0 {
@@ -336,24 +293,11 @@ func TestAcquireAnyOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 
 		// The call may wait for a key that is in order, and may acquire either of the two
 		// keys.
-		granted := make(chan *leasehold.Lock)
-		go func() {
-			lock, err := b.AcquireAny(ctx, leasehold.Keys("a", "z"))
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- lock
-		}()
+		granted := begin(func() *leasehold.Lock { return acquireAny(ctx, w, b, leasehold.Keys("a", "z")) })
 		lab.Elapse(time.Minute)
-		if err := others.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if lock := <-granted; lock != nil {
-			w.Release(lock)
-		}
-		if err := group.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(others)
+		w.Release(<-granted)
+		w.Release(group)
 	})
 }
 

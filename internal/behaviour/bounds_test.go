@@ -121,9 +121,9 @@ func someWrites() []types.TransactWriteItem {
 var faults = map[string]lab.Fault{
 	"hang":     lab.Cut,
 	"5xx":      lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }),
-	"throttle": lab.Answer(func() *http.Response { return lab.Refusal(400, "ProvisionedThroughputExceededException") }),
-	"reset":    func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset },
-	"refused":  lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }),
+	"throttle": lab.Throttled,
+	"reset":    reset,
+	"refused":  refuse("AccessDeniedException"),
 }
 
 // replies are replies of a hostile server. The client can recognise such a reply only after

@@ -3,13 +3,11 @@ package behaviour_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/rwlock"
 )
@@ -49,18 +47,10 @@ var endedCalls = map[string]struct {
 		return lab.ErrorOf(rw.AcquireRead(ctx))
 	}},
 	"Campaign": {false, func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-		e, err := election.New(c, "held")
-		if err != nil {
-			return err
-		}
-		return lab.ErrorOf(e.Campaign(ctx, ""))
+		return lab.ErrorOf(electionOf(c, "held").Campaign(ctx, ""))
 	}},
 	"Lead": {false, func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-		e, err := election.New(c, "held")
-		if err != nil {
-			return err
-		}
-		return e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil })
+		return electionOf(c, "held").Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil })
 	}},
 	"Renew": {true, func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) }},
 	"Commit": {true, func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error {
@@ -114,7 +104,7 @@ func TestWaitErrorMatchesContextCauseAndKind(t *testing.T) {
 						c, wire := w.Client(lab.Config())
 						lock := w.Acquire(c, "job")
 						if tc.silent {
-							wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
+							wire.SetFault(reset)
 						}
 						ctx, cancel := end(t.Context(), after)
 						defer cancel()

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,49 +13,43 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseReleasesOtherLocksWhileFunctionRuns(t *testing.T) {
-	for _, shared := range []bool{false, true} {
-		t.Run(fmt.Sprintf("shared lease %v", shared), func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.SharedLease = shared
-				c, _ := w.Client(cfg)
-				for i := range 3 {
-					w.Acquire(c, fmt.Sprint("job/", i))
-				}
-				stop := make(chan struct{})
-				go func() {
-					_ = c.Do(t.Context(), "stuck", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
-				}()
-				synctest.Wait()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				defer cancel()
-				closed := make(chan error, 1)
-				go func() { closed <- c.Close(ctx) }()
-				lab.Elapse(2 * time.Second)
-				for i := range 3 {
-					if key := fmt.Sprint("job/", i); !w.IsReleased(key) {
-						t.Errorf("%s waits for the function", key)
-					}
-				}
-				if err := <-closed; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "stuck") {
-					t.Errorf("close: %v", err)
-				}
-				close(stop)
-				lab.Elapse(time.Second)
-			})
+func TestCloseReleasesOnlyLocksWithoutRunningFunction(t *testing.T) {
+	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, _ := w.Client(cfg)
+		w.AcquireMany(c, "job", 3)
+		stop := make(chan struct{})
+		running := begin(func() error {
+			return c.Do(t.Context(), "stuck", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
 		})
-	}
+		synctest.Wait()
+		ctx := within(t, 10*time.Second)
+		began := time.Now()
+		closed := begin(func() error { return c.Close(ctx) })
+		lab.Elapse(2 * time.Second)
+		for i := range 3 {
+			if key := fmt.Sprint("job/", i); !w.IsReleased(key) {
+				t.Errorf("%s waits for the function", key)
+			}
+		}
+		err := <-closed
+		if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "stuck") || took != 10*time.Second {
+			t.Errorf("close: %v after %v", err, took)
+		}
+		if w.IsReleased("stuck") {
+			t.Error("released while the function runs")
+		}
+		close(stop)
+		if err := <-running; err != nil {
+			t.Errorf("Do returned %v though the lock was ours until its lease ended", err)
+		}
+		lab.Elapse(time.Second)
+	})
 }
 
 func TestCloseUnderSharedLeaseNeedsTwoRequestsIfFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.SharedLease = true
-		c, wire := w.Client(cfg)
-		for i := range 50 {
-			w.Acquire(c, fmt.Sprint("job/", i))
-		}
+		c, wire := w.Client(lab.SharedConfig())
+		w.AcquireMany(c, "job", 50)
 		go func() {
 			_ = c.Do(t.Context(), "do", func(ctx context.Context, _ *leasehold.Lock) error {
 				<-ctx.Done()
@@ -67,9 +59,7 @@ func TestCloseUnderSharedLeaseNeedsTwoRequestsIfFunctionRuns(t *testing.T) {
 		}()
 		synctest.Wait()
 		wire.Sent()
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		closes(w, c)
 		if n := len(wire.Sent()); n > 2 { // up to two requests: one for the function's lock and one for the session
 			t.Errorf("%d requests", n)
 		}
@@ -79,62 +69,44 @@ func TestCloseUnderSharedLeaseNeedsTwoRequestsIfFunctionRuns(t *testing.T) {
 func TestCloseEndsWaitsLocksAndContexts(t *testing.T) { // in dynamolock, Close waits for a waiting Acquire to return
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
-		other, _ := w.Client(lab.Config())
-		foreign := w.Acquire(other, "foreign")
+		foreign := holds(w, "foreign")
 		lock := w.Acquire(c, "job")
-		waits := []func() error{
-			func() error { return lab.ErrorOf(c.Acquire(t.Context(), "foreign")) },
-			func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) },
-			func() error { return lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "foreign"))) },
-			func() error { return lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("foreign"))) },
-		}
-		waiters := make(chan error, len(waits))
-		for _, wait := range waits {
-			go func() { waiters <- wait() }()
+		waiters := []<-chan error{
+			begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "foreign")) }),
+			begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) }),
+			begin(func() error { return lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "foreign"))) }),
+			begin(func() error { return lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("foreign"))) }),
 		}
 		synctest.Wait()
 		stopped := false
-		running := make(chan error)
-		go func() {
-			running <- c.Do(t.Context(), "do", func(ctx context.Context, l *leasehold.Lock) error {
+		running := begin(func() error {
+			return c.Do(t.Context(), "do", func(ctx context.Context, l *leasehold.Lock) error {
 				<-ctx.Done()
-				if !errors.Is(context.Cause(ctx), leasehold.ErrClosed) {
-					t.Errorf("cause in Do: %v", context.Cause(ctx))
-				}
+				wantErr(t, "cause in Do", context.Cause(ctx), leasehold.ErrClosed)
 				time.Sleep(time.Minute)
 				stopped = true
 				return nil
 			})
-		}()
+		})
 		synctest.Wait()
-		if err := c.Close(t.Context()); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		closes(w, c)
 		if !stopped {
 			t.Error("Close did not wait for the function in Do")
 		}
-		if err := <-running; err != nil {
-			t.Errorf("Do: %v", err)
-		}
-		for range waits {
-			if err := <-waiters; !errors.Is(err, leasehold.ErrClosed) {
-				t.Errorf("waiter: %v", err)
+		wantErr(t, "Do", <-running, nil)
+		for i, ended := range waiters {
+			if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("waiter %d: %v", i, err)
 			}
 		}
-		if !errors.Is(lock.Err(), leasehold.ErrClosed) {
-			t.Errorf("lock: %v", lock.Err())
-		}
+		wantErr(t, "lock", lock.Err(), leasehold.ErrClosed)
 		for _, key := range []string{"job", "do", "a"} {
-			if lab.Text(w.Item(key), "isReleased") != "1" {
+			if !w.IsReleased(key) {
 				t.Errorf("%s is not released", key)
 			}
 		}
-		if _, err := c.Acquire(t.Context(), "more"); !errors.Is(err, leasehold.ErrClosed) {
-			t.Errorf("after Close: %v", err)
-		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Errorf("second Close: %v", err)
-		}
+		wantErr(t, "after Close", lab.ErrorOf(c.Acquire(t.Context(), "more")), leasehold.ErrClosed)
+		closes(w, c) // a second time
 		w.Release(foreign)
 	})
 }
@@ -142,12 +114,8 @@ func TestCloseEndsWaitsLocksAndContexts(t *testing.T) { // in dynamolock, Close 
 func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // dynamolock and older awslabs clients stop at the first failure
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		for i := range 5 {
-			w.Acquire(c, fmt.Sprintf("job/%d", i))
-		}
-		wire.SetFault(lab.Once(lab.Call.Releases, func(*lab.Request) (*http.Response, error) {
-			return lab.Refusal(400, "AccessDeniedException"), nil
-		}))
+		w.AcquireMany(c, "job", 5)
+		wire.SetFault(lab.Once(lab.Call.Releases, refuse("AccessDeniedException")))
 		var op *leasehold.OpError
 		if err := c.Close(t.Context()); !errors.As(err, &op) {
 			t.Errorf("close: %v", err)
@@ -164,53 +132,20 @@ func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // dynamol
 	})
 }
 
-func TestCloseDoesNotReleaseLockOfRunningFunction(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		stop := make(chan struct{})
-		running := make(chan error)
-		go func() {
-			running <- c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
-		}()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		began := time.Now()
-		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("close: %v", err)
-		}
-		if took := time.Since(began); took != 10*time.Second {
-			t.Errorf("took %v", took)
-		}
-		close(stop)
-		if err := <-running; err != nil {
-			t.Errorf("Do returned %v though the lock was ours until its lease ended", err)
-		}
-	})
-}
-
 func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		stop := make(chan struct{})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
+		running := begin(func() error {
+			return c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
 		})
 		synctest.Wait()
-		wg.Go(func() {
-			if err := c.Close(t.Context()); err != nil {
-				t.Errorf("first: %v", err)
-			}
-		})
+		first := begin(func() error { return c.Close(t.Context()) })
 		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		if err := c.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("second: %v", err)
-		}
+		ctx := within(t, 10*time.Second)
+		wantErr(t, "second", c.Close(ctx), context.DeadlineExceeded)
 		close(stop)
-		wg.Wait()
+		wantErr(t, "Do, or the first", errors.Join(<-running, <-first), nil)
 	})
 }
 
@@ -249,31 +184,21 @@ func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		r := lock.Record()
 		g := w.Detach(lock)
-		wire.SetFault(func(*lab.Request) (*http.Response, error) {
-			return lab.Refusal(400, "ThrottlingException"), nil
-		})
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			if _, err := c.Resume(t.Context(), g); !errors.Is(err, leasehold.ErrClosed) {
-				t.Errorf("resume: %v", err)
-			}
-		})
-		wg.Go(func() {
-			if err := c.Break(t.Context(), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrClosed) {
-				t.Errorf("break: %v", err)
-			}
-		})
+		wire.SetFault(refuse("ThrottlingException"))
+		resumed := begin(func() error { return lab.ErrorOf(c.Resume(t.Context(), g)) })
+		broken := begin(func() error { return c.Break(t.Context(), r, leasehold.BreakOptions{}) })
 		lab.Elapse(time.Minute)
 		began := time.Now()
-		if err := c.Close(t.Context()); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		closes(w, c)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("close took %v", took)
 		}
-		wg.Wait()
-		if err := c.Break(t.Context(), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrClosed) {
-			t.Errorf("break after Close: %v", err)
+		for name, err := range map[string]error{
+			"resume": <-resumed, "break": <-broken, "break after Close": c.Break(t.Context(), r, leasehold.BreakOptions{}),
+		} {
+			if !errors.Is(err, leasehold.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	})
 }
@@ -282,17 +207,10 @@ func TestCloseWaitsForCleanupOfCancelledAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Slow(time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
-			t.Errorf("left behind %v", w.Item("job"))
-		}
+		ctx := within(t, 100*time.Millisecond)
+		wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.DeadlineExceeded)
+		closes(w, c)
+		wantReleased(w, "job")
 	})
 }
 
@@ -304,10 +222,11 @@ func TestReentrantAcquireDuringCloseReturnsErrClosed(t *testing.T) {
 			go func() { closed <- c.Close(context.Background()) }()
 			synctest.Wait()
 			values := context.WithoutCancel(ctx)
-			_, one := c.Acquire(values, "job", leasehold.Reentrant())
-			_, all := c.AcquireAll(values, leasehold.Keys("job"), leasehold.Reentrant())
-			_, anyOf := c.AcquireAny(values, leasehold.Keys("job", "other"), leasehold.Reentrant())
-			for call, err := range map[string]error{"Acquire": one, "AcquireAll": all, "AcquireAny": anyOf} {
+			for call, err := range map[string]error{
+				"Acquire":    lab.ErrorOf(c.Acquire(values, "job", leasehold.Reentrant())),
+				"AcquireAll": lab.ErrorOf(c.AcquireAll(values, leasehold.Keys("job"), leasehold.Reentrant())),
+				"AcquireAny": lab.ErrorOf(c.AcquireAny(values, leasehold.Keys("job", "other"), leasehold.Reentrant())),
+			} {
 				if !errors.Is(err, leasehold.ErrClosed) {
 					t.Errorf("%s: %v", call, err)
 				}
@@ -317,11 +236,7 @@ func TestReentrantAcquireDuringCloseReturnsErrClosed(t *testing.T) {
 			}
 			return nil
 		})
-		if err := errors.Join(err, <-closed); err != nil {
-			t.Error(err)
-		}
-		if !w.IsReleased("job") {
-			t.Error("the key is not free")
-		}
+		wantErr(t, "Do, or Close", errors.Join(err, <-closed), nil)
+		wantReleased(w, "job")
 	})
 }

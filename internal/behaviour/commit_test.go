@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,14 +18,7 @@ import (
 
 func TestCommitIsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		var events []leasehold.Event
-		cfg := lab.Config()
-		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-			if e.Kind == leasehold.EventCommitted {
-				events = append(events, e)
-			}
-		}
-		c, wire := w.Work().Client(cfg)
+		c, wire, events := logged(w.Work(), lab.Config())
 		wire.Meter = &lab.Meter{}
 		lock := w.Acquire(c, "job")
 		wire.Sent()
@@ -40,8 +33,8 @@ func TestCommitIsOneRequest(t *testing.T) {
 		if used := wire.Meter.Reset(); used != (lab.Units{Write: 4}) {
 			t.Errorf("used %+v", used)
 		}
-		if len(events) != 1 || events[0].Err != nil || events[0].Requests != 1 || events[0].Token != lock.Token() {
-			t.Errorf("events %+v", events)
+		if told := events.of(leasehold.EventCommitted); len(told) != 1 || told[0].Err != nil || told[0].Requests != 1 || told[0].Token != lock.Token() {
+			t.Errorf("events %+v", told)
 		}
 		w.WantLog("1")
 		w.Release(lock)
@@ -50,24 +43,22 @@ func TestCommitIsOneRequest(t *testing.T) {
 
 func TestCommitWithoutWritesSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		lock := holds(w, "job")
 		if err := lock.Commit(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		w.Steal("job")
-		if err := lock.Commit(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("after the lock was lost: %v", err)
-		}
+		wantErr(t, "after the lock was lost", lock.Commit(t.Context(), nil), leasehold.ErrLost)
 	})
 }
 
 func TestCommitAfterEndOfGrantWritesNothing(t *testing.T) {
-	for name, end := range map[string]struct {
+	type row struct {
 		by     func(w *lab.World)
 		reason leasehold.LostReason
 		shown  bool
-	}{
+	}
+	each(t, map[string]row{
 		"granted to another": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced, true},
 		"broken": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
@@ -77,55 +68,39 @@ func TestCommitAfterEndOfGrantWritesNothing(t *testing.T) {
 		"carried forward by a peer": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("a peer")})
 		}, leasehold.LostReplaced, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				end.by(w)
-				wire.Sent()
-				err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale")))
-				if sent := wire.Sent(); end.shown && len(sent) != 1 {
-					t.Errorf("the refusal shows the record, and %v was sent", sent)
-				}
-				var lost *leasehold.LostError
-				if !errors.As(err, &lost) || lost.Reason != end.reason || (lost.By != nil) != end.shown {
-					t.Errorf("commit: %v", err)
-				}
-				if cancelled := (*types.TransactionCanceledException)(nil); !errors.As(err, &cancelled) {
-					t.Errorf("the transaction's error is not in %v", err)
-				}
-				if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
-					t.Error("the lock's context goes on")
-				}
-				w.WantLog()
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, end row) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		end.by(w)
+		wire.Sent()
+		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale")))
+		if sent := wire.Sent(); end.shown && len(sent) != 1 {
+			t.Errorf("the refusal shows the record, and %v was sent", sent)
+		}
+		if lost := as[*leasehold.LostError](err); lost == nil || lost.Reason != end.reason || (lost.By != nil) != end.shown {
+			t.Errorf("commit: %v", err)
+		}
+		if cancelled := (*types.TransactionCanceledException)(nil); !errors.As(err, &cancelled) {
+			t.Errorf("the transaction's error is not in %v", err)
+		}
+		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
+			t.Error("the lock's context goes on")
+		}
+		w.WantLog()
+	})
 }
 
 func TestCommitThatFindsLossUnblocksNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		var told atomic.Int32
-		cfg := lab.Config()
-		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-			if e.Kind == leasehold.EventLost {
-				told.Add(1)
-			}
-		}
-		c, _ := w.Work().Client(cfg)
+		c, _, events := logged(w.Work(), lab.Config())
 		lock := w.Acquire(c, "job")
-		next := make(chan *leasehold.Lock, 1)
-		go func() { next <- w.Acquire(c, "job") }()
-		lab.Elapse(0)
+		next := w.Queue(c, "job")
 		w.Delete("job")
 		began := time.Now()
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("commit: %v", err)
-		}
+		wantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))), leasehold.ErrLost)
 		heir := <-next
-		if waited := time.Since(began); told.Load() != 1 || waited != 0 {
-			t.Errorf("told %d times; the next in the queue waited %v", told.Load(), waited)
+		if waited := time.Since(began); len(events.of(leasehold.EventLost)) != 1 || waited != 0 {
+			t.Errorf("told %v; the next in the queue waited %v", events.of(leasehold.EventLost), waited)
 		}
 		w.Release(heir)
 	})
@@ -134,16 +109,12 @@ func TestCommitThatFindsLossUnblocksNextWaiter(t *testing.T) {
 func TestCommitThatArrivesAfterEndOfGrantWritesNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Work().Client(lab.Config())
-		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		ctx := within(t, time.Second)
 		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut))
-		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("commit: %v", err)
-		}
+		wantErr(t, "commit", lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))), leasehold.ErrUnknownOutcome)
 		w.Release(lock)
-		next := w.Acquire(b, "job")
+		next := holds(w, "job")
 		lab.Elapse(2 * time.Minute)
 		w.WantLog()
 		w.Release(next)
@@ -199,8 +170,7 @@ func TestRefusedCommitWritesNothing(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		wire.Sent()
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1")))
-		var op *leasehold.OpError
-		if !errors.As(err, &op) || op.Op != "commit" || !errors.Is(err, leasehold.ErrTableNotFound) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+		if op := as[*leasehold.OpError](err); op == nil || op.Op != "commit" || !errors.Is(err, leasehold.ErrTableNotFound) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("commit: %v", err)
 		}
 		if n := len(wire.Sent()); n != 1 || lock.Err() != nil {
@@ -211,132 +181,103 @@ func TestRefusedCommitWritesNothing(t *testing.T) {
 }
 
 func TestCommitOfEndedLockSendsNothing(t *testing.T) {
-	for name, over := range map[string]struct {
+	type row struct {
 		by   func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)
 		want error
-	}{
+	}
+	each(t, map[string]row{
 		"released": {func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) }, leasehold.ErrReleased},
 		"detached": {func(_ *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { _, _ = lock.Detach() }, leasehold.ErrReleased},
 		"run out":  {func(*lab.World, *leasehold.Client, *leasehold.Lock) { lab.Elapse(19 * time.Second) }, leasehold.ErrLost},
 		"closed":   {func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) { _ = c.Close(w.T.Context()) }, leasehold.ErrClosed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-				over.by(w, c, lock)
-				wire.Sent()
-				if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, over.want) {
-					t.Errorf("commit: %v", err)
-				}
-				if _, err := lock.Read(t.Context(), nil); !errors.Is(err, over.want) {
-					t.Errorf("read: %v", err)
-				}
-				if sent := wire.Sent(); len(sent) != 0 {
-					t.Errorf("sent %v", sent)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, over row) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		over.by(w, c, lock)
+		wire.Sent()
+		wantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), over.want)
+		wantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), nil)), over.want)
+		if sent := wire.Sent(); len(sent) != 0 {
+			t.Errorf("sent %v", sent)
+		}
+	})
 }
 
 func TestCommitAndReleaseIsOneRequest(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		opts    []leasehold.ReleaseOption
 		deleted bool
 		data    string
-	}{
+	}
+	each(t, map[string]row{
 		"kept":      {nil, false, "before"},
 		"with data": {[]leasehold.ReleaseOption{leasehold.WithData([]byte("after"))}, false, "after"},
 		"deleted":   {[]leasehold.ReleaseOption{leasehold.DeleteOnRelease(true)}, true, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var kinds []leasehold.EventKind
-				cfg := lab.Config()
-				cfg.OnEvent = func(_ context.Context, e leasehold.Event) { kinds = append(kinds, e.Kind) }
-				c, wire := w.Work().Client(cfg)
-				lock := w.Acquire(c, "job", leasehold.WithData([]byte("before")))
-				wire.Sent()
-				kinds = nil
-				wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-					if !errors.Is(lock.Err(), leasehold.ErrReleased) {
-						t.Errorf("when it was sent: %v", lock.Err())
-					}
-					return r.Send()
-				}))
-				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.opts...); err != nil {
-					t.Fatal(err)
-				}
-				if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
-					t.Errorf("sent %v", sent)
-				}
-				w.WantLog("1")
-				item := w.Item("job")
-				if tc.deleted != (item == nil) || !tc.deleted && lab.Text(item, "isReleased") != "1" {
-					t.Errorf("the record is %v", item)
-				}
-				if data, ok := item["data"].(*types.AttributeValueMemberB); ok && string(data.Value) != tc.data {
-					t.Errorf("data %q", data.Value)
-				}
-				if len(kinds) != 2 || kinds[0] != leasehold.EventCommitted || kinds[1] != leasehold.EventReleased {
-					t.Errorf("events %v", kinds)
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("released again: %v", err)
-				}
-				if err := lock.CommitAndRelease(t.Context(), nil); !errors.Is(err, leasehold.ErrReleased) {
-					t.Errorf("committed again: %v", err)
-				}
-				if n := len(wire.Sent()); n != 0 {
-					t.Errorf("%d requests after that", n)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire, events := logged(w.Work(), lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithData([]byte("before")))
+		wire.Sent()
+		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
+			wantErr(t, "when it was sent", lock.Err(), leasehold.ErrReleased)
+			return r.Send()
+		}))
+		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.opts...); err != nil {
+			t.Fatal(err)
+		}
+		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
+			t.Errorf("sent %v", sent)
+		}
+		w.WantLog("1")
+		item := w.Item("job")
+		if tc.deleted != (item == nil) || !tc.deleted && lab.Text(item, "isReleased") != "1" {
+			t.Errorf("the record is %v", item)
+		}
+		if data, ok := item["data"].(*types.AttributeValueMemberB); ok && string(data.Value) != tc.data {
+			t.Errorf("data %q", data.Value)
+		}
+		if got := events.kinds()[1:]; !slices.Equal(got, []leasehold.EventKind{leasehold.EventCommitted, leasehold.EventReleased}) {
+			t.Errorf("events %v", got)
+		}
+		w.Release(lock) // again
+		wantErr(t, "committed again", lock.CommitAndRelease(t.Context(), nil), leasehold.ErrReleased)
+		if n := len(wire.Sent()); n != 0 {
+			t.Errorf("%d requests after that", n)
+		}
+	})
 }
 
 func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
-	type faults = []lab.Fault
-	for name, tc := range map[string]struct {
-		faults faults
+	failed := func(err error) bool {
+		var failed *leasehold.CommitError
+		return errors.As(err, &failed) && len(failed.Reasons) == 1
+	}
+	denied := refuse("AccessDeniedException")
+	type row struct {
+		faults []lab.Fault
 		check  func(error) bool
-	}{
-		"a write failed": {nil, func(err error) bool {
-			var failed *leasehold.CommitError
-			return errors.As(err, &failed) && len(failed.Reasons) == 1
-		}},
-		"a write failed behind a lost request": {faults{lab.Delayed(time.Minute)}, func(err error) bool {
-			var failed *leasehold.CommitError
-			return errors.As(err, &failed)
-		}},
-		"refused": {faults{lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })}, func(err error) bool {
+	}
+	each(t, map[string]row{
+		"a write failed":                       {nil, failed},
+		"a write failed behind a lost request": {[]lab.Fault{lab.Delayed(time.Minute)}, failed},
+		"refused": {[]lab.Fault{denied}, func(err error) bool {
 			var op *leasehold.OpError
 			return errors.As(err, &op) && op.Op == "commit"
 		}},
-		"unknown": {faults{lab.Delayed(time.Minute), lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })}, func(err error) bool {
+		"unknown": {[]lab.Fault{lab.Delayed(time.Minute), denied}, func(err error) bool {
 			return errors.Is(err, leasehold.ErrUnknownOutcome)
 		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.SetFault(lab.Script(tc.faults...))
-				err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "late")))
-				if !tc.check(err) || errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("commit: %v", err)
-				}
-				if lab.Text(w.Item("job"), "isReleased") != "1" {
-					t.Error("the key is not free")
-				}
-				if err := lock.Release(t.Context()); err != nil {
-					t.Errorf("released again: %v", err)
-				}
-				w.Open("a")
-				lab.Elapse(2 * time.Minute)
-				w.WantLog()
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Script(tc.faults...))
+		err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "late")))
+		if !tc.check(err) || errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("commit: %v", err)
+		}
+		wantReleased(w, "job")
+		w.Release(lock) // again
+		w.Open("a")
+		lab.Elapse(2 * time.Minute)
+		w.WantLog()
+	})
 }

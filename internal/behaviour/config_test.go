@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -23,40 +22,52 @@ import (
 
 func TestNewRejectsInvalidConfig(t *testing.T) {
 	db := localdynamo.New().Client()
+	type says []string // parts of the error's text
 	for _, tc := range []struct {
 		name   string
 		change func(*leasehold.Config)
-		says   string
+		says
 	}{
-		{"no table", func(c *leasehold.Config) { c.Table = "" }, "Table"},
-		{"a lease under a second", func(c *leasehold.Config) { c.Lease = 999 * time.Millisecond }, "Lease"},
-		{"renewals too rare", func(c *leasehold.Config) { c.RenewEvery = 6*time.Second + 1 }, "RenewEvery"},
-		{"a negative period", func(c *leasehold.Config) { c.RenewEvery = -1 }, "RenewEvery"},
-		{"a margin of the lease", func(c *leasehold.Config) { c.Margin = 20 * time.Second }, "Margin"},
-		{"a margin that leaves too little of the shortest lease", func(c *leasehold.Config) { c.Lease, c.Margin = time.Second, 501*time.Millisecond }, "Margin"},
-		{"a negative margin", func(c *leasehold.Config) { c.Margin = -1 }, "Margin"},
-		{"a negative poll", func(c *leasehold.Config) { c.PollMax = -1 }, "PollMax"},
-		{"a negative retention", func(c *leasehold.Config) { c.Retention = -time.Hour }, "Retention"},
-		{"a retention of what is deleted", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = time.Hour, true }, "DeleteOnRelease"},
-		{"deleted and kept for ever", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = leasehold.Forever, true }, "DeleteOnRelease"},
-		{"a nil pointer to a layout", func(c *leasehold.Config) { c.Layout = (*layout.Native)(nil) }, "not a pointer"},
-		{"a nil pointer to another", func(c *leasehold.Config) { c.Layout = (*layout.DyndbMutex)(nil) }, "not a pointer"},
-		{"a pointer to a layout", func(c *leasehold.Config) { c.Layout = &layout.AWSLabs{} }, "not a pointer"},
-		{"an owner that is too long", func(c *leasehold.Config) { c.Owner = strings.Repeat("o", 256) }, "Owner has 256 bytes: at most 255"},
-		{"a negative grace", func(c *leasehold.Config) { c.ReleaseGrace = -1 }, "ReleaseGrace"},
-		{"a layout that clashes", func(c *leasehold.Config) { c.Layout = layout.Native{PartitionKey: "data"} }, "partition key"},
+		{"no table", func(c *leasehold.Config) { c.Table = "" }, says{"Table"}},
+		{"a lease under a second", func(c *leasehold.Config) { c.Lease = 999 * time.Millisecond }, says{"Lease"}},
+		{"renewals too rare", func(c *leasehold.Config) { c.RenewEvery = 6*time.Second + 1 }, says{"RenewEvery"}},
+		{"a margin of the lease", func(c *leasehold.Config) { c.Margin = 20 * time.Second }, says{"Margin"}},
+		{"a margin that leaves too little of the shortest lease", func(c *leasehold.Config) { c.Lease, c.Margin = time.Second, 501*time.Millisecond }, says{"Margin"}},
+		{"a negative poll", func(c *leasehold.Config) { c.PollMax = -1 }, says{"PollMax"}},
+		{"a negative retention", func(c *leasehold.Config) { c.Retention = -time.Hour }, says{"Retention"}},
+		{"a retention of what is deleted", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = time.Hour, true }, says{"DeleteOnRelease"}},
+		{"deleted and kept for ever", func(c *leasehold.Config) { c.Retention, c.DeleteOnRelease = leasehold.Forever, true }, says{"DeleteOnRelease"}},
+		{"a nil pointer to a layout", func(c *leasehold.Config) { c.Layout = (*layout.Native)(nil) }, says{"not a pointer"}},
+		{"a nil pointer to another", func(c *leasehold.Config) { c.Layout = (*layout.DyndbMutex)(nil) }, says{"not a pointer"}},
+		{"a pointer to a layout", func(c *leasehold.Config) { c.Layout = &layout.AWSLabs{} }, says{"not a pointer"}},
+		{"an owner that is too long", func(c *leasehold.Config) { c.Owner = strings.Repeat("o", 256) }, says{"Owner has 256 bytes: at most 255"}},
+		{"a layout that clashes", func(c *leasehold.Config) { c.Layout = layout.Native{PartitionKey: "data"} }, says{"partition key"}},
+		{"renewals without a unit", func(c *leasehold.Config) { c.RenewEvery = 5 }, says{"RenewEvery is 5ns", "5 * time.Second"}},
+		{"the longest pause without a unit", func(c *leasehold.Config) { c.PollMax = 1 }, says{"PollMax is 1ns", "1 * time.Second"}},
+		{"the margin without a unit", func(c *leasehold.Config) { c.Margin = 2 }, says{"Margin is 2ns", "2 * time.Second"}},
+		{"the margin in milliseconds without a unit", func(c *leasehold.Config) { c.Margin = 2000 }, says{"Margin is 2µs", "2000 * time.Millisecond"}},
+		{"the lease without a unit", func(c *leasehold.Config) { c.Lease = 20 }, says{"Lease is 20ns", "20 * time.Second", "at least 1s"}},
+		{"the retention without a unit", func(c *leasehold.Config) { c.Retention = 86400 }, says{"Retention is 86.4µs"}},
+		{"the grace without a unit", func(c *leasehold.Config) { c.ReleaseGrace = 2 }, says{"ReleaseGrace is 2ns"}},
+		{"a margin a hair below the lease", func(c *leasehold.Config) { c.Margin = 20*time.Second - 1 }, says{"Margin is 19.999999999s", "leaves 1ns", "at least 500ms"}},
+		{"all at once", func(c *leasehold.Config) {
+			c.RenewEvery, c.PollMax, c.Margin, c.ReleaseGrace = 5, 1, 30*time.Second, -1
+		}, says{"RenewEvery is 5ns", "PollMax is 1ns", "Margin is 30s", "ReleaseGrace is -1ns"}},
+		{"two negative ones", func(c *leasehold.Config) { c.RenewEvery, c.Margin = -1, -1 }, says{"RenewEvery is -1ns", "Margin is -1ns"}},
 	} {
 		cfg := lab.Config()
 		tc.change(&cfg)
-		if c, err := leasehold.New(db, cfg); err == nil || c != nil || !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: %v", tc.name, err)
+		c, err := leasehold.New(db, cfg)
+		for _, says := range tc.says {
+			if err == nil || c != nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %q is missing in: %v", tc.name, says, err)
+			}
 		}
 	}
-	if _, err := leasehold.New(nil, lab.Config()); err == nil {
-		t.Error("nil: no error")
-	}
-	if _, err := leasehold.New((*dynamodb.Client)(nil), lab.Config()); err == nil {
-		t.Error("a nil *dynamodb.Client: no error")
+	for name, nothing := range map[string]leasehold.DB{"nil": nil, "a nil *dynamodb.Client": (*dynamodb.Client)(nil)} {
+		if _, err := leasehold.New(nothing, lab.Config()); err == nil {
+			t.Errorf("%s: no error", name)
+		}
 	}
 	_, err := leasehold.New(nil, leasehold.Config{Lease: time.Millisecond, PollMax: -1})
 	for _, says := range []string{"Table", "Lease", "PollMax", "client is nil"} {
@@ -64,17 +75,32 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 			t.Errorf("the one error lacks %s: %v", says, err)
 		}
 	}
-	if _, err := leasehold.New(db, leasehold.Config{Table: "locks"}); err != nil {
-		t.Errorf("the defaults: %v", err)
+}
+
+func TestNewReportsInvalidLeaseOnce(t *testing.T) {
+	for name, cfg := range map[string]leasehold.Config{
+		"negative lease":            {Lease: -time.Second},
+		"negative lease and margin": {Lease: -time.Second, Margin: time.Second},
+		"negative lease and skew":   {Lease: -time.Second, MaxSkew: time.Second},
+		"no trust left":             {Lease: 2 * time.Second, Margin: 1900 * time.Millisecond},
+	} {
+		cfg.Table = "locks"
+		_, err := leasehold.New(localdynamo.New().Client(), cfg)
+		if n := strings.Count(fmt.Sprint(err), "leasehold: config: "); n != 1 {
+			t.Errorf("%s: %d problems: %v", name, n, err)
+		}
 	}
 }
 
 func TestNewAcceptsConfigValuesAtLimits(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{
+		"the defaults":                {},
 		"the shortest lease":          {Lease: time.Second},
 		"the least trust":             {Lease: time.Second, Margin: 500 * time.Millisecond},
 		"the rarest renewals":         {Lease: 20 * time.Second, Margin: 2 * time.Second, RenewEvery: 6 * time.Second},
 		"the least trust, by a clock": {Lease: 2700 * time.Millisecond, Margin: 200 * time.Millisecond, Layout: layout.DynamoDLM{}},
+		"a pause of a millisecond":    {PollMax: time.Millisecond},
+		"retention for ever":          {Retention: leasehold.Forever},
 	} {
 		cfg.Table = "locks"
 		if _, err := leasehold.New(localdynamo.New().Client(), cfg); err != nil {
@@ -84,51 +110,36 @@ func TestNewAcceptsConfigValuesAtLimits(t *testing.T) {
 }
 
 func TestDynamoDBErrorsNameTableAndAdvice(t *testing.T) {
-	for _, tc := range []struct {
-		name  string
-		fault lab.Fault
-		is    error
-		says  string
-	}{
-		{"no such table", refuse("ResourceNotFoundException"), leasehold.ErrTableNotFound, "leasehold table create"},
-		{"access denied", refuse("AccessDeniedException"), nil, "IAM policy"},
-		{"expired credentials", refuse("ExpiredTokenException"), nil, "expired"},
-		{"unknown credentials", refuse("UnrecognizedClientException"), nil, "credentials"},
-		{"a limit of the account", refuse("LimitExceededException"), nil, "ask AWS for more"},
-		{"a full index", refuse("ItemCollectionSizeLimitExceededException"), nil, "without one"},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				wire.SetFault(tc.fault)
-				began := time.Now()
-				_, err := c.Acquire(t.Context(), "job")
-				var op *leasehold.OpError
-				if !errors.As(err, &op) || op.Op != "acquire" || op.Table != "locks" || tc.is != nil && !errors.Is(err, tc.is) {
-					t.Fatalf("error %v", err)
-				}
-				if !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "table locks") {
-					t.Errorf("message %q", err)
-				}
-				if time.Since(began) > time.Second {
-					t.Errorf("after %v", time.Since(began))
-				}
-			})
-		})
+	type row struct {
+		code string
+		is   error
+		says string
 	}
+	each(t, map[string]row{
+		"no such table":          {"ResourceNotFoundException", leasehold.ErrTableNotFound, "leasehold table create"},
+		"access denied":          {"AccessDeniedException", nil, "IAM policy"},
+		"expired credentials":    {"ExpiredTokenException", nil, "expired"},
+		"unknown credentials":    {"UnrecognizedClientException", nil, "credentials"},
+		"a limit of the account": {"LimitExceededException", nil, "ask AWS for more"},
+		"a full index":           {"ItemCollectionSizeLimitExceededException", nil, "without one"},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(refuse(tc.code))
+		began := time.Now()
+		_, err := c.Acquire(t.Context(), "job")
+		if op := as[*leasehold.OpError](err); op == nil || op.Op != "acquire" || op.Table != "locks" || tc.is != nil && !errors.Is(err, tc.is) {
+			t.Fatalf("error %v", err)
+		}
+		if !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "table locks") {
+			t.Errorf("message %q", err)
+		}
+		if time.Since(began) > time.Second {
+			t.Errorf("after %v", time.Since(began))
+		}
+	})
 	t.Run("wrong key schema", func(t *testing.T) {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			_, err := w.DB.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-				TableName: aws.String("other"), BillingMode: types.BillingModePayPerRequest,
-				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			cfg := lab.Config()
-			cfg.Table = "other"
-			c, _ := w.Client(cfg)
+			c, _ := w.Work().Client(lab.ConfigOf("work", nil))
 			if _, err := c.Acquire(t.Context(), "job"); err == nil || !strings.Contains(err.Error(), "table check") {
 				t.Errorf("error %v", err)
 			}
@@ -147,124 +158,50 @@ func TestDynamoDBErrorsNameTableAndAdvice(t *testing.T) {
 	})
 }
 
-func refuse(code string) lab.Fault {
-	return func(*lab.Request) (*http.Response, error) {
-		return lab.Refusal(400, code), nil
-	}
-}
-
 func TestWaiterDoesNotFailUnderContention(t *testing.T) { // in dynamolock contention is an error
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var throttled int
-				cfg := lab.Config()
-				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-					if e.Kind == leasehold.EventThrottled {
-						throttled++
-					}
-				}
-				c, wire := w.Client(cfg)
+				c, wire, events := logged(w, lab.Config())
 				refusals := 0
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					if refusals++; refusals <= 5 {
-						return lab.Refusal(400, code), nil
+						return refuse(code)(r)
 					}
 					return r.Send()
 				})
 				w.Release(w.Acquire(c, "job"))
-				if throttled != 5 {
-					t.Errorf("%d events", throttled)
+				if n := len(events.of(leasehold.EventThrottled)); n != 5 {
+					t.Errorf("%d events", n)
 				}
 			})
 		})
-	}
-}
-
-func TestDurationWithoutUnitIsRejectedWithSuggestedUnit(t *testing.T) {
-	db := localdynamo.New().Client()
-	for _, tc := range []struct {
-		name   string
-		change func(*leasehold.Config)
-		says   []string
-	}{
-		{"renewals", func(c *leasehold.Config) { c.RenewEvery = 5 }, []string{"RenewEvery is 5ns", "5 * time.Second"}},
-		{"the longest pause", func(c *leasehold.Config) { c.PollMax = 1 }, []string{"PollMax is 1ns", "1 * time.Second"}},
-		{"the margin", func(c *leasehold.Config) { c.Margin = 2 }, []string{"Margin is 2ns", "2 * time.Second"}},
-		{"milliseconds", func(c *leasehold.Config) { c.Margin = 2000 }, []string{"Margin is 2µs", "2000 * time.Millisecond"}},
-		{"the lease", func(c *leasehold.Config) { c.Lease = 20 }, []string{"Lease is 20ns", "20 * time.Second", "at least 1s"}},
-		{"the retention", func(c *leasehold.Config) { c.Retention = 86400 }, []string{"Retention is 86.4µs"}},
-		{"the grace", func(c *leasehold.Config) { c.ReleaseGrace = 2 }, []string{"ReleaseGrace is 2ns"}},
-		{"a margin a hair below the lease", func(c *leasehold.Config) { c.Margin = 20*time.Second - 1 }, []string{"Margin is 19.999999999s", "leaves 1ns", "at least 500ms"}},
-		{"all at once", func(c *leasehold.Config) {
-			c.RenewEvery, c.PollMax, c.Margin, c.ReleaseGrace = 5, 1, 30*time.Second, -1
-		},
-			[]string{"RenewEvery is 5ns", "PollMax is 1ns", "Margin is 30s", "ReleaseGrace is -1ns"}},
-		{"two negative ones", func(c *leasehold.Config) { c.RenewEvery, c.Margin = -1, -1 }, []string{"RenewEvery is -1ns", "Margin is -1ns"}},
-	} {
-		cfg := lab.Config()
-		tc.change(&cfg)
-		_, err := leasehold.New(db, cfg)
-		for _, says := range tc.says {
-			if err == nil || !strings.Contains(err.Error(), says) {
-				t.Errorf("%s: %q is missing in: %v", tc.name, says, err)
-			}
-		}
-	}
-	for name, change := range map[string]func(*leasehold.Config){
-		"negative lease":            func(c *leasehold.Config) { c.Lease = -time.Second },
-		"negative lease and margin": func(c *leasehold.Config) { c.Lease, c.Margin = -time.Second, time.Second },
-		"negative lease and skew":   func(c *leasehold.Config) { c.Lease, c.MaxSkew = -time.Second, time.Second },
-		"no trust left":             func(c *leasehold.Config) { c.Lease, c.Margin = 2*time.Second, 1900*time.Millisecond },
-	} {
-		cfg := lab.Config()
-		change(&cfg)
-		_, err := leasehold.New(db, cfg)
-		if n := strings.Count(fmt.Sprint(err), "leasehold: config: "); n != 1 {
-			t.Errorf("%s: %d problems: %v", name, n, err)
-		}
-	}
-	for name, change := range map[string]func(*leasehold.Config){
-		"a millisecond": func(c *leasehold.Config) { c.PollMax = time.Millisecond },
-		"a short lease": func(c *leasehold.Config) { c.Lease = time.Second },
-		"for ever":      func(c *leasehold.Config) { c.Retention = leasehold.Forever },
-	} {
-		cfg := lab.Config()
-		change(&cfg)
-		if _, err := leasehold.New(db, cfg); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }
 
 func TestClientLogsIfIdleConnectionLimitIsTooLow(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		idle, locks int
 		shared      bool
 		warns       int
-	}{
+	}
+	each(t, map[string]row{
 		"ten for each":                       {10, 109, false, 0},
 		"more than ten for each":             {10, 300, false, 1},
 		"more, with a shared lease":          {10, 300, true, 0},
 		"as many as renewals may be at once": {128, 1300, false, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var book logBook
-				cfg := lab.Config()
-				cfg.SharedLease, cfg.Logger = tc.shared, slog.New(slog.NewTextHandler(&book, nil))
-				pool := &pool{w.Wire(), tc.idle}
-				c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = pool }), cfg)
-				w.AcquireMany(c, "job", tc.locks)
-				if n := strings.Count(strings.Join(book.lines(), "\n"), "MaxIdleConnsPerHost="+fmt.Sprint(tc.idle)); n != tc.warns {
-					t.Errorf("%d warnings", n)
-				}
-				if err := c.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		var log eventLog
+		cfg := lab.Config()
+		cfg.SharedLease, cfg.Logger = tc.shared, slog.New(slog.NewTextHandler(&log, nil))
+		pool := &pool{w.Wire(), tc.idle}
+		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = pool }), cfg)
+		w.AcquireMany(c, "job", tc.locks)
+		if n := strings.Count(strings.Join(log.lines(), "\n"), "MaxIdleConnsPerHost="+fmt.Sprint(tc.idle)); n != tc.warns {
+			t.Errorf("%d warnings", n)
+		}
+		closes(w, c)
+	})
 }
 
 // pool is a wire that looks like the SDK's own HTTP client.
@@ -280,9 +217,7 @@ func (p *pool) GetTransport() *http.Transport {
 func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	cfg := lab.SharedConfig()
 	cfg.Layout = layout.AWSLabs{}
-	if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("awslabs: %v", err)
-	}
+	wantErr(t, "awslabs", lab.ErrorOf(leasehold.New(lab.New(t).DB, cfg)), errors.ErrUnsupported)
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		for _, o := range []leasehold.AcquireOption{leasehold.WithLease(time.Minute), leasehold.WithoutRenewal()} {
@@ -293,9 +228,7 @@ func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 		if sent := wire.Sent(); len(sent) != 0 {
 			t.Errorf("%d requests for options that cannot be had", len(sent))
 		}
-		if _, err := w.Acquire(c, "job").Detach(); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("Detach: %v", err)
-		}
+		wantErr(t, "Detach", lab.ErrorOf(w.Acquire(c, "job").Detach()), errors.ErrUnsupported)
 		_ = c.Close(t.Context())
 	})
 }

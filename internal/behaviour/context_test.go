@@ -81,8 +81,7 @@ func TestAcquireUnderContextThatHoldsKeyReturnsDeadlockError(t *testing.T) {
 
 func TestBoundContextEndsWhenCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		lock := holds(w, "job")
 		bound, cancel := lock.Bind(t.Context())
 		derived, cancelDerived := context.WithCancel(bound)
 		defer cancelDerived()
@@ -97,9 +96,7 @@ func TestBoundContextEndsWhenCancelled(t *testing.T) {
 				t.Errorf("%s: cause %v", name, err)
 			}
 		}
-		if err := lock.Err(); err != nil {
-			t.Errorf("the lock: %v", err)
-		}
+		wantErr(t, "the lock", lock.Err(), nil)
 		w.Release(lock)
 	})
 }

@@ -52,8 +52,7 @@ var operations = []priced{
 	}},
 	{"handing over to the next goroutine of the process", func(w *lab.World, p *process) {
 		l := w.Acquire(p.Client, "job")
-		next := make(chan *leasehold.Lock)
-		go func() { next <- w.Acquire(p.Client, "job") }()
+		next := begin(func() *leasehold.Lock { return w.Acquire(p.Client, "job") })
 		p.before()
 		w.Release(l)
 		<-next

@@ -1,11 +1,12 @@
 package behaviour_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,10 +55,7 @@ func TestDetachOfSharedGrantIsRejected(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		inner, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
-		if err != nil {
-			t.Fatal(err)
-		}
+		inner := share(w, c, lock)
 		if _, err := lock.Detach(); err == nil || inner.Err() != nil {
 			t.Errorf("detach: %v, the other handle: %v", err, inner.Err())
 		}
@@ -70,17 +68,10 @@ func TestDetachOfReleasedHandleReturnsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		inner, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
-		if err != nil {
-			t.Fatal(err)
-		}
+		inner := share(w, c, lock)
 		w.Release(inner)
-		if _, err := inner.Detach(); !errors.Is(err, leasehold.ErrReleased) {
-			t.Errorf("detach of a released handle: %v", err)
-		}
-		if err := lock.Err(); err != nil {
-			t.Errorf("the other handle: %v", err)
-		}
+		wantErr(t, "detach of a released handle", lab.ErrorOf(inner.Detach()), leasehold.ErrReleased)
+		wantErr(t, "the other handle", lock.Err(), nil)
 		_ = lock.Release(t.Context())
 	})
 }
@@ -91,8 +82,7 @@ func TestDetachedGrantListsUnansweredRenewals(t *testing.T) {
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second))) // the renewal is applied, and the caller leaves before its reply
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
+		ctx := within(t, 100*time.Millisecond)
 		if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("renewal: %v", err)
 		}
@@ -104,4 +94,44 @@ func TestDetachedGrantListsUnansweredRenewals(t *testing.T) {
 		w.Release(next)
 		lab.Elapse(3 * time.Second)
 	})
+}
+
+// FuzzGrant parses grants as other processes may have written them. No lease may be
+// negative or differ from the written one. A grant that was parsed can be written and
+// parsed again.
+func FuzzGrant(f *testing.F) {
+	const grant = `{"table":"locks","key":"job","owner":"o","token":42,"grant":"g","versions":["v"],"leaseMs":20000,"trustedUntil":"2026-11-21T12:00:00.000Z"}`
+	for _, seed := range []string{
+		grant, `{}`, `null`, `[]`, `{"key":"job"}`, strings.Replace(grant, "20000", "-1", 1),
+		strings.Replace(grant, "20000", "18446744073710", 1), strings.Replace(grant, `"owner"`, `"sortKey":"s","owner"`, 1),
+		strings.Replace(grant, "2026-11-21T12:00:00.000Z", "9999-12-31T23:59:59-12:00", 1),
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var g leasehold.Grant
+		if err := json.Unmarshal(b, &g); err != nil {
+			if json.Valid(b) && !strings.HasPrefix(err.Error(), "leasehold: grant") {
+				t.Errorf("%s: %v", b, err)
+			}
+			return
+		}
+		var again leasehold.Grant
+		rereads(t, g, &again)
+		if again.TrustedUntil = g.TrustedUntil; g.Lease < 0 || !reflect.DeepEqual(g, again) {
+			t.Errorf("%s reads as %+v, and that as %+v", b, g, again)
+		}
+	})
+}
+
+// rereads writes v as JSON, and parses that JSON into its last argument.
+func rereads(t *testing.T, v, again any) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatalf("%+v: %v", v, err)
+	}
+	if err := json.Unmarshal(b, again); err != nil {
+		t.Fatalf("%+v was written as %s: %v", v, b, err)
+	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -73,41 +71,35 @@ func TestEveryErrorTypeNamesKeyAndTable(t *testing.T) {
 		other, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		seen := lock.Record()
-		second := func(_ any, err error) error { return err }
-		soon, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
+		soon := within(t, time.Second)
 		errs := map[string]error{
-			"held":      second(other.TryAcquire(t.Context(), "job")),
-			"waited":    second(other.Acquire(soon, "job")),
-			"late":      second(other.Acquire(soon, "job")),
+			"held":      lab.ErrorOf(other.TryAcquire(t.Context(), "job")),
+			"waited":    lab.ErrorOf(other.Acquire(soon, "job")),
+			"late":      lab.ErrorOf(other.Acquire(soon, "job")),
 			"not run":   other.Do(t.Context(), "job", nil),
-			"reentrant": second(c.Acquire(lock.Context(), "job")),
-			"not there": second(c.Get(t.Context(), "job/none")),
-			"if exists": second(c.Acquire(t.Context(), "job/none", leasehold.IfExists())),
-			"sort key":  second(c.Acquire(t.Context(), "job", leasehold.WithSortKey("eu"))),
-			"no lease":  second(c.Acquire(t.Context(), "job", leasehold.WithLease(time.Nanosecond))),
+			"reentrant": lab.ErrorOf(c.Acquire(lock.Context(), "job")),
+			"not there": lab.ErrorOf(c.Get(t.Context(), "job/none")),
+			"if exists": lab.ErrorOf(c.Acquire(t.Context(), "job/none", leasehold.IfExists())),
+			"sort key":  lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.WithSortKey("eu"))),
+			"no lease":  lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.WithLease(time.Nanosecond))),
 			"no data":   lock.Renew(t.Context(), leasehold.WithAttributes(map[string]types.AttributeValue{"data": nil})),
 			"commit":    lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1"))),
 		}
 		group := w.AcquireAll(c, leasehold.Keys("job/1", "job/2"))
-		errs["order"] = second(c.Acquire(group.Context(), "job/0"))
-		if err := other.Break(t.Context(), seen, leasehold.BreakOptions{}); err != nil {
-			t.Error(err)
-		}
+		errs["order"] = lab.ErrorOf(c.Acquire(group.Context(), "job/0"))
+		breaks(w, other, seen)
 		errs["changed"] = other.Break(t.Context(), seen, leasehold.BreakOptions{})
 		errs["lost"] = lock.Renew(t.Context())
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("job/odd"), "ownerName": lab.Str("x")})
-		errs["damaged"] = second(c.Acquire(t.Context(), "job/odd"))
+		errs["damaged"] = lab.ErrorOf(c.Acquire(t.Context(), "job/odd"))
 		wire.SetFault(refuse("AccessDeniedException"))
-		errs["refused"] = second(c.Acquire(t.Context(), "job/b"))
+		errs["refused"] = lab.ErrorOf(c.Acquire(t.Context(), "job/b"))
 		wire.SetFault(nil)
-		if err := other.Do(t.Context(), "job/once", func(context.Context, *leasehold.Lock) error { return nil }, leasehold.Once("mon")); err != nil {
-			t.Error(err)
-		}
-		errs["done"] = second(other.Acquire(t.Context(), "job/once", leasehold.Once("mon")))
+		w.Release(w.Acquire(other, "job/once", leasehold.Once("mon")), leasehold.MarkDone())
+		errs["done"] = lab.ErrorOf(other.Acquire(t.Context(), "job/once", leasehold.Once("mon")))
 		wire.SetFault(refuse("AccessDeniedException"))
 		errs["close"] = c.Close(t.Context())
-		errs["closed"] = second(c.Acquire(t.Context(), "job/c"))
+		errs["closed"] = lab.ErrorOf(c.Acquire(t.Context(), "job/c"))
 
 		found := map[string]bool{}
 		for name, err := range errs {
@@ -123,10 +115,10 @@ func TestEveryErrorTypeNamesKeyAndTable(t *testing.T) {
 				t.Errorf("%s names no key: %v", name, err)
 			}
 		}
-		missing := errorTypes(t)
-		maps.DeleteFunc(missing, func(name string, _ bool) bool { return found[name] })
-		if len(missing) > 0 {
-			t.Errorf("no error of %v", missing)
+		for name := range errorTypes(t) {
+			if !found[name] {
+				t.Errorf("no error of %s", name)
+			}
 		}
 	})
 }
@@ -170,8 +162,7 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 			t.Errorf("an empty key: %v", err)
 		}
 		wire.SetFault(lab.Cut)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
+		ctx := within(t, 10*time.Second)
 		if _, err := c.Acquire(ctx, "a\nb"); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), `"a\nb"`) {
 			t.Errorf("a key of two lines: %v", err)
 		}
@@ -215,19 +206,14 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 		c, _ := w.Client(cfg)
 		w.Release(w.Acquire(c, "job", leasehold.DeleteOnRelease(false)))
 		w.Update("job", own)
-		for name, show := range map[string]func() (leasehold.Record, error){
-			"Get": func() (leasehold.Record, error) { return c.Get(t.Context(), "job") },
-			"the lock": func() (leasehold.Record, error) {
-				lock := w.Acquire(c, "job")
-				defer w.Release(lock)
-				return lock.Record(), nil
-			},
-		} {
-			r, err := show()
-			if err != nil || !reflect.DeepEqual(r.Attributes, own) {
-				t.Errorf("%s: %v, %v", name, r.Attributes, err)
+		shown := get(w, c, "job")
+		lock := w.Acquire(c, "job")
+		for name, r := range map[string]leasehold.Record{"Get": shown, "the lock": lock.Record()} {
+			if !reflect.DeepEqual(r.Attributes, own) {
+				t.Errorf("%s: %v", name, r.Attributes)
 			}
 		}
+		w.Release(lock)
 		if _, err := c.TryAcquire(t.Context(), "job", leasehold.WithAttributes(own)); err == nil {
 			t.Error("the names are not reserved")
 		}
@@ -237,45 +223,38 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 // Every request of these calls is refused until the context ends. So no request is without
 // an answer when the context ends.
 func TestCallWithAllRequestsAnsweredReportsKnownOutcome(t *testing.T) {
-	throttled := lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
-	for name, call := range map[string]struct {
-		do     func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
-		shared bool
-	}{
-		"renew": {do: func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) }},
-		"close": {do: func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }, shared: true},
-		"get": {do: func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			_, err := c.Get(ctx, "job")
-			return err
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.SharedLease = call.shared
-				c, wire := w.Client(cfg)
-				lock := w.Acquire(c, "job")
-				wire.SetFault(throttled)
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
-				began := time.Now()
-				err := call.do(ctx, c, lock)
-				if took := time.Since(began); took != 5*time.Second {
-					t.Errorf("it took %v", took)
-				}
-				if errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("error %v", err)
-				}
-				for _, part := range []string{"in table locks: throttled: raise the table's capacity", name} {
-					if !strings.Contains(fmt.Sprint(err), part) && !strings.Contains(strings.Replace(fmt.Sprint(err), "release", "close", 1), part) {
-						t.Errorf("%q is missing in: %v", part, err)
-					}
-				}
-				wire.SetFault(nil)
-				_ = c.Close(t.Context())
-			})
-		})
+	type row struct {
+		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
+		cfg leasehold.Config
+		op  string // part of the error's text
 	}
+	each(t, map[string]row{
+		"renew": {func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) }, lab.Config(), "renew"},
+		"close": {func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }, lab.SharedConfig(), "release"},
+		"get": {func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
+			return lab.ErrorOf(c.Get(ctx, "job"))
+		}, lab.Config(), "get"},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire := w.Client(tc.cfg)
+		lock := w.Acquire(c, "job")
+		wire.SetFault(refuse("ThrottlingException"))
+		ctx := within(t, 5*time.Second)
+		began := time.Now()
+		err := tc.do(ctx, c, lock)
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		for _, part := range []string{"in table locks: throttled: raise the table's capacity", tc.op} {
+			if !strings.Contains(fmt.Sprint(err), part) {
+				t.Errorf("%q is missing in: %v", part, err)
+			}
+		}
+		wire.SetFault(nil)
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestLostLockErrorGivesAdviceAboutRenewals(t *testing.T) {
@@ -312,36 +291,25 @@ func TestErrorsAfterReleaseDetachAndCloseNameKeyAndTable(t *testing.T) {
 		named("bound", context.Cause(ctx), leasehold.ErrReleased)
 		named("renew", released.Renew(t.Context()), leasehold.ErrReleased)
 		named("commit", released.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), leasehold.ErrReleased)
-		_, err := released.Detach()
-		named("detach", err, leasehold.ErrReleased)
+		named("detach", lab.ErrorOf(released.Detach()), leasehold.ErrReleased)
 
 		detached := w.Acquire(c, "job")
 		g := w.Detach(detached)
 		named("detached", detached.Err(), core.ErrDetached)
 		named("released after", detached.Release(t.Context()), core.ErrDetached)
 
-		resumed, err := c.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
-		waiter := make(chan error)
-		go func() { _, err := c.Acquire(t.Context(), "job"); waiter <- err }()
+		resumed := resume(w, c, g)
+		waiter := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
 		synctest.Wait()
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		closes(w, c)
 		named("closed", resumed.Err(), leasehold.ErrClosed)
 		if err := <-waiter; !errors.Is(err, leasehold.ErrClosed) || !strings.Contains(err.Error(), "job is held by") || !strings.Contains(err.Error(), " in table locks") {
 			t.Errorf("waiter: %v", err)
 		}
-		_, err = c.Acquire(t.Context(), "job")
-		named("acquire", err, leasehold.ErrClosed)
-		_, err = c.AcquireAll(t.Context(), leasehold.Keys("job", "k"))
-		named("acquire all", err, leasehold.ErrClosed)
-		_, err = c.AcquireAny(t.Context(), leasehold.Keys("job", "k"))
-		named("acquire any", err, leasehold.ErrClosed)
-		_, err = c.Resume(t.Context(), g)
-		named("resume", err, leasehold.ErrClosed)
+		named("acquire", lab.ErrorOf(c.Acquire(t.Context(), "job")), leasehold.ErrClosed)
+		named("acquire all", lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("job", "k"))), leasehold.ErrClosed)
+		named("acquire any", lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("job", "k"))), leasehold.ErrClosed)
+		named("resume", lab.ErrorOf(c.Resume(t.Context(), g)), leasehold.ErrClosed)
 		named("break", c.Break(t.Context(), record, leasehold.BreakOptions{}), leasehold.ErrClosed)
 		for _, err := range c.Watch(t.Context(), "job") {
 			named("watch", err, leasehold.ErrClosed)

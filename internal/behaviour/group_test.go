@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -25,9 +26,7 @@ func TestGroupListsEachKeyOnceInGivenOrder(t *testing.T) {
 		if want := []string{"b", "a", "c"}; !slices.Equal(got, want) {
 			t.Errorf("locks %v, want %v", got, want)
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(g)
 	})
 }
 
@@ -52,20 +51,15 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 		_ = g.Locks()[1].Renew(t.Context())
 		<-derived.Done()
 		for name, err := range map[string]error{"Err": g.Err(), "Context": context.Cause(g.Context()), "Bind": context.Cause(bound), "derived": context.Cause(derived)} {
-			var lost *leasehold.LostError
-			if !errors.As(err, &lost) || lost.Key.Partition != "b" || lost.Reason != leasehold.LostBroken {
+			if lost := as[*leasehold.LostError](err); lost == nil || lost.Key.Partition != "b" || lost.Reason != leasehold.LostBroken {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		if g.Locks()[0].Err() != nil {
 			t.Error("the other lock has ended too")
 		}
-		if err := g.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("release: %v", err)
-		}
-		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
-			t.Errorf("left held: %v", held)
-		}
+		wantErr(t, "release", g.Release(t.Context()), leasehold.ErrLost)
+		wantFree(w, leasehold.Keys("a", "b"))
 	})
 }
 
@@ -73,33 +67,21 @@ func TestGroupDoReleasesAllLocksAndReportsLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b")
-		failed := errors.New("failed")
 		g := w.AcquireAll(c, keys)
-		if err := g.Do(t.Context(), func(ctx context.Context, _ *leasehold.Group) error { return errors.Join(ctx.Err(), failed) }); !errors.Is(err, failed) || errors.Is(err, leasehold.ErrLost) {
+		err := g.Do(t.Context(), func(ctx context.Context, _ *leasehold.Group) error { return errors.Join(ctx.Err(), errFailed) })
+		if !errors.Is(err, errFailed) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("error %v", err)
 		}
-		if !errors.Is(g.Err(), leasehold.ErrReleased) {
-			t.Errorf("after Do: %v", g.Err())
-		}
+		wantErr(t, "after Do", g.Err(), leasehold.ErrReleased)
 		g = w.AcquireAll(c, keys)
-		err := g.Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
+		err = g.Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
 			w.Delete("a")
 			_ = g.Locks()[0].Renew(t.Context())
 			<-ctx.Done()
 			return nil
 		})
-		if !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("with a lock lost on the way: %v", err)
-		}
-		g = w.AcquireAll(c, keys)
-		w.Release(g.Locks()[1])
-		err = g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil })
-		if !errors.Is(err, leasehold.ErrNotRun) {
-			t.Errorf("with a lock released before: %v", err)
-		}
-		if held := w.HeldAmong(keys); len(held) > 0 {
-			t.Errorf("left held: %v", held)
-		}
+		wantErr(t, "with a lock lost on the way", err, leasehold.ErrLost)
+		wantFree(w, keys)
 	})
 }
 
@@ -107,10 +89,8 @@ func TestCloseWaitsForFunctionOfGroup(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
-		running, done := make(chan struct{}), make(chan error)
-		go func() {
-			done <- g.Do(t.Context(), func(ctx context.Context, _ *leasehold.Group) error {
-				close(running)
+		done := begin(func() error {
+			return g.Do(t.Context(), func(ctx context.Context, _ *leasehold.Group) error {
 				<-ctx.Done()
 				lab.Elapse(time.Second)
 				if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) != 2 {
@@ -118,35 +98,37 @@ func TestCloseWaitsForFunctionOfGroup(t *testing.T) {
 				}
 				return context.Cause(ctx)
 			})
-		}()
-		<-running
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := <-done; !errors.Is(err, leasehold.ErrClosed) {
-			t.Errorf("error %v", err)
-		}
+		})
+		synctest.Wait()
+		closes(w, c)
+		wantErr(t, "Do", <-done, leasehold.ErrClosed)
 	})
 }
 
 func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	type row struct {
+		end  func(w *lab.World, lock *leasehold.Lock)
+		want error
+	}
+	each(t, map[string]row{
+		"lost": {func(w *lab.World, lock *leasehold.Lock) {
+			w.Delete("b")
+			_ = lock.Renew(w.T.Context())
+		}, leasehold.ErrLost},
+		"released": {func(w *lab.World, lock *leasehold.Lock) { w.Release(lock) }, leasehold.ErrReleased},
+	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
 		g := w.AcquireAll(c, keys)
-		w.Delete("b")
-		_ = g.Locks()[1].Renew(t.Context())
+		tc.end(w, g.Locks()[1])
 		wire.Sent()
 		err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil })
-		if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("error %v", err)
-		}
+		wantErr(t, "Do", err, leasehold.ErrNotRun)
+		wantErr(t, "Do", err, tc.want)
 		if sent := lab.Ops(wire.Sent()); !slices.Equal(sent, []string{"UpdateItem", "UpdateItem"}) {
 			t.Errorf("sent %v", sent)
 		}
-		if held := w.HeldAmong(keys); len(held) > 0 {
-			t.Errorf("left held: %v", held)
-		}
+		wantFree(w, keys)
 	})
 }
 
@@ -163,32 +145,26 @@ func TestCloseDoesNotWaitIfGroupFunctionNeverRan(t *testing.T) {
 		if err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil }); !errors.Is(err, leasehold.ErrNotRun) {
 			t.Errorf("error %v", err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		if err := c.Close(ctx); err != nil { // the outer lock is still held, but no function works under it
-			t.Error(err)
-		}
+		ctx := within(t, 10*time.Second)
+		wantErr(t, "Close", c.Close(ctx), nil) // the outer lock is still held, but no function works under it
 	})
 }
 
 func TestDoReturnsLossFoundByRelease(t *testing.T) {
-	for _, keys := range [][]leasehold.Key{leasehold.Keys("a"), leasehold.Keys("a", "b")} {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			c, _ := w.Client(lab.Config())
-			g := w.AcquireAll(c, keys)
-			steal := func() error { w.Steal("a"); return nil }
-			do := func() error {
-				return g.Do(t.Context(), func(context.Context, *leasehold.Group) error { return steal() })
-			}
-			if len(keys) == 1 {
-				do = func() error {
-					return g.Locks()[0].Do(t.Context(), func(context.Context, *leasehold.Lock) error { return steal() })
-				}
-			}
-			var lost *leasehold.LostError
-			if err := do(); !errors.As(err, &lost) || lost.Key.Partition != "a" {
-				t.Errorf("%d locks: %v", len(keys), err)
-			}
-		})
-	}
+	each(t, map[string]func(context.Context, *leasehold.Group, func()) error{
+		"of a lock": func(ctx context.Context, g *leasehold.Group, steal func()) error {
+			return g.Locks()[0].Do(ctx, func(context.Context, *leasehold.Lock) error { steal(); return nil })
+		},
+		"of a group": func(ctx context.Context, g *leasehold.Group, steal func()) error {
+			return g.Do(ctx, func(context.Context, *leasehold.Group) error { steal(); return nil })
+		},
+	}, func(t *testing.T, w *lab.World, do func(context.Context, *leasehold.Group, func()) error) {
+		c, _ := w.Client(lab.Config())
+		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		err := do(t.Context(), g, func() { w.Steal("a") })
+		if lost := as[*leasehold.LostError](err); lost == nil || lost.Key.Partition != "a" {
+			t.Error(err)
+		}
+		w.Release(g.Locks()[1])
+	})
 }

@@ -28,8 +28,7 @@ func TestGuardConditionHoldsWhileGrantIsCurrent(t *testing.T) {
 		w.Release(lock)
 		next := w.Acquire(c, "job")
 		err := w.Transact(guard, lab.Note("a", "stale"))
-		var lost *leasehold.LostError
-		if told := lock.GuardError(err, 0); !errors.As(told, &lost) || !errors.Is(told, leasehold.ErrReleased) {
+		if told := lock.GuardError(err, 0); as[*leasehold.LostError](told) == nil || !errors.Is(told, leasehold.ErrReleased) {
 			t.Errorf("guard: %v", told)
 		}
 		if err := w.Transact(lab.Note("a", "3"), next.Guards()[0]); err != nil {
@@ -47,8 +46,7 @@ func TestFailedGuardEndsLock(t *testing.T) {
 		w.Steal("job")
 		failed := w.Transact(lab.Note("a", "stale"), lock.Guards()[0])
 		err := lock.GuardError(failed, 1)
-		var lost *leasehold.LostError
-		if !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By == nil || lost.By.Version != "theirs" || !errors.Is(err, failed) {
+		if lost := as[*leasehold.LostError](err); lost == nil || lost.Reason != leasehold.LostReplaced || lost.By == nil || lost.By.Version != "theirs" || !errors.Is(err, failed) {
 			t.Fatalf("guard: %v", err)
 		}
 		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
@@ -74,9 +72,7 @@ func TestReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 			t.Errorf("used %+v", used)
 		}
 		w.Steal("job")
-		if _, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")}); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("read: %v", err)
-		}
+		wantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")})), leasehold.ErrLost)
 		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
 			t.Error("the lock's context goes on")
 		}
@@ -89,7 +85,6 @@ func TestOldGuardStillFailsAfterLateCopyOfGrantIsApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		a, wire := w.Client(lab.Config())
-		b, _ := w.Client(lab.Config())
 		var again func() (*http.Response, error)
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			again = r.Send
@@ -98,7 +93,7 @@ func TestOldGuardStillFailsAfterLateCopyOfGrantIsApplied(t *testing.T) {
 		lock := w.Acquire(a, "job")
 		guard := lock.Guards()[0]
 		w.Release(lock)
-		w.Release(w.Acquire(b, "job"))
+		w.Release(holds(w, "job"))
 		if res, err := again(); err != nil || res.StatusCode != http.StatusOK {
 			t.Fatalf("the copy did not land: %v %v", res, err)
 		}

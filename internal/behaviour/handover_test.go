@@ -26,9 +26,9 @@ func leased(lease time.Duration) leasehold.Config {
 // handed makes a holder hand the key over to another client, which has been in the queue
 // for a while. It returns that client's lock. It also returns the time of that client's
 // last read before the read that showed the hand-over.
-func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (l *lined, next *leasehold.Lock, unseen time.Time) {
+func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
-	l = inOrderBehind(t, w, holds, 1, waits)
+	l := inOrderBehind(t, w, holds, 1, waits)
 	lab.Elapse(10 * time.Second)
 	var asked []time.Time
 	l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -36,46 +36,41 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (l *lined
 		return lab.Far(100 * time.Millisecond)(r)
 	})
 	lab.Elapse(2 * time.Second)
-	if err := l.lock.Renew(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	renew(w, l.lock)
 	before := len(asked)
 	w.Release(l.lock)
 	next = <-l.got[0]
 	if next.Token() != l.lock.Token()+1 {
 		t.Fatalf("token %d after %d", next.Token(), l.lock.Token())
 	}
-	return l, next, asked[max(before-1, len(asked)-2)]
+	return next, asked[max(before-1, len(asked)-2)]
 }
 
 func TestRecordShowsHandOverLease(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
-	for name, tc := range map[string]struct {
+	type row struct {
 		cfg  leasehold.Config
 		want time.Duration
-	}{
+	}
+	each(t, map[string]row{
 		"1 s":                       {leased(time.Second), time.Second},
 		"2 s":                       {leased(2 * time.Second), 2 * time.Second},
 		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
 		"12 s":                      {leased(12 * time.Second), 6 * time.Second},
 		"1 min":                     {leased(time.Minute), 10 * time.Second},
 		"4 s of a session of locks": {shared, 3 * time.Second}, // the session's lease of 4 s counts, not the lease of an hour in the locks' records
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrderBehind(t, w, tc.cfg, 1, lab.Config())
-				l.wires[0].SetFault(lab.Cut)
-				w.Release(l.lock)
-				if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != strconv.FormatInt(tc.want.Milliseconds(), 10) {
-					t.Errorf("%s ms, want %v", ms, tc.want)
-				}
-				l.leave[0]()
-				_ = l.holder.Close(t.Context())
-				lab.Elapse(20 * time.Second)
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		l := inOrderBehind(t, w, tc.cfg, 1, lab.Config())
+		l.wires[0].SetFault(lab.Cut)
+		w.Release(l.lock)
+		if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != strconv.FormatInt(tc.want.Milliseconds(), 10) {
+			t.Errorf("%s ms, want %v", ms, tc.want)
+		}
+		l.leave[0]()
+		_ = l.holder.Close(t.Context())
+		lab.Elapse(20 * time.Second)
+	})
 }
 
 // If clients have leases of a second, a dead head blocks the key for at most a second.
@@ -94,21 +89,19 @@ func TestDeadQueueHeadBlocksKeyForAtMostReleasersLease(t *testing.T) {
 	})
 }
 
-func TestQueueHeadTrustsKeyForAtMostHandOverLease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		_, next, unseen := handed(t, w, leased(2*time.Second), lab.Config())
-		if got := next.TrustedUntil().Sub(unseen); got != 1800*time.Millisecond {
-			t.Errorf("trusted for %v after the last look that did not show it", got)
-		}
-		w.Release(next)
-	})
-}
-
-func TestQueueHeadTrustsKeyForAtMostItsOwnLease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		_, next, unseen := handed(t, w, lab.Config(), leased(5*time.Second))
-		if got := next.TrustedUntil().Sub(unseen); got != 4500*time.Millisecond {
-			t.Errorf("trusted for %v after the last look that did not show it", got)
+func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
+	type row struct {
+		holds, waits leasehold.Config
+		want         time.Duration // nine tenths of the shorter lease
+	}
+	each(t, map[string]row{
+		"for at most the lease of the hand-over":                  {lab.Config(), lab.Config(), handOverLease * 9 / 10},
+		"for at most the lease of a hand-over with a short lease": {leased(2 * time.Second), lab.Config(), 1800 * time.Millisecond},
+		"for at most its own lease":                               {lab.Config(), leased(5 * time.Second), 4500 * time.Millisecond},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		next, unseen := handed(t, w, tc.holds, tc.waits)
+		if got := next.TrustedUntil().Sub(unseen); got != tc.want {
+			t.Errorf("trusted for %v after the last look that did not show it, want %v", got, tc.want)
 		}
 		w.Release(next)
 	})
@@ -118,56 +111,49 @@ func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 	skewed := lab.Config()
 	skewed.MaxSkew = 8200 * time.Millisecond // a client with this MaxSkew trusts the key for 800 ms after a hand-over
 	short := leased(time.Second)             // a client with this lease trusts the key for 900 ms, after a hand-over and after its own grant
-	for name, tc := range map[string]struct {
+	type row struct {
 		cfg     leasehold.Config
 		silent  time.Duration // how long the head's requests are throttled before it reads the hand-over
 		replace bool
-	}{
+	}
+	each(t, map[string]row{
 		"most of it":                           {lab.Config(), 0, false},
 		"more than half of it":                 {lab.Config(), 2 * time.Second, false},
 		"less than half of it":                 {lab.Config(), 6 * time.Second, true},
 		"less than a second":                   {skewed, 0, true},
 		"less than a second, of a short lease": {short, 0, false},
 		"less than half, of a short lease":     {short, 600 * time.Millisecond, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrderBehind(t, w, tc.cfg, 1, tc.cfg)
-				l.wires[0].SetFault(lab.Throttled)
-				w.Release(l.lock)
-				time.AfterFunc(tc.silent, func() { l.wires[0].SetFault(nil) })
-				next := <-l.got[0]
-				if replaced := next.Token() == l.lock.Token()+2; replaced != tc.replace {
-					t.Errorf("token %d after %d, trusted for %v", next.Token(), l.lock.Token(), time.Until(next.TrustedUntil()))
-				}
-				w.Release(next)
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		l := inOrderBehind(t, w, tc.cfg, 1, tc.cfg)
+		l.wires[0].SetFault(lab.Throttled)
+		w.Release(l.lock)
+		time.AfterFunc(tc.silent, func() { l.wires[0].SetFault(nil) })
+		next := <-l.got[0]
+		if replaced := next.Token() == l.lock.Token()+2; replaced != tc.replace {
+			t.Errorf("token %d after %d, trusted for %v", next.Token(), l.lock.Token(), time.Until(next.TrustedUntil()))
+		}
+		w.Release(next)
+	})
 }
 
 // A waiter must read often enough to notice a hand-over in time, even if the holder's lease
 // is short.
 func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
-	for name, tc := range map[string]struct{ holds, waits leasehold.Config }{
+	type row struct{ holds, waits leasehold.Config }
+	each(t, map[string]row{
 		"of the holder": {leased(time.Second), lab.Config()},
 		"of its own":    {lab.Config(), leased(time.Second)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrderBehind(t, w, tc.holds, 2, tc.waits)
-				lab.Elapse(time.Minute)
-				l.wires[1].Sent()
-				lab.Elapse(10 * time.Second)
-				if n := lab.Count(l.wires[1].Sent(), lab.Call.Reads); n < 39 || n > 45 {
-					t.Errorf("%d reads of the second in ten seconds", n)
-				}
-				w.Release(l.lock)
-				w.Release(<-l.got[0])
-				w.Release(<-l.got[1])
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		l := inOrderBehind(t, w, tc.holds, 2, tc.waits)
+		lab.Elapse(time.Minute)
+		l.wires[1].Sent()
+		lab.Elapse(10 * time.Second)
+		if n := lab.Count(l.wires[1].Sent(), lab.Call.Reads); n < 39 || n > 45 {
+			t.Errorf("%d reads of the second in ten seconds", n)
+		}
+		w.Release(l.lock)
+		l.releaseAll()
+	})
 }
 
 func TestQueueHeadReadsFourTimesASecondDuringLongHold(t *testing.T) {
@@ -182,16 +168,14 @@ func TestQueueHeadReadsFourTimesASecondDuringLongHold(t *testing.T) {
 			t.Errorf("in ten seconds the head has read %d times, and the second %d", head, second)
 		}
 		w.Release(l.lock)
-		w.Release(<-l.got[0])
-		w.Release(<-l.got[1])
+		l.releaseAll()
 	})
 }
 
 func TestFirstRenewalOfHandOverIsSentAfterTenthOfItsLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		w.Release(l.lock)
-		next := <-l.got[0]
+		next := l.handOver(0)
 		l.wires[0].Sent()
 		lab.Elapse(handOverLease/10 - time.Millisecond)
 		if n := len(l.wires[0].Sent()); n > 0 {
@@ -218,23 +202,18 @@ func TestHandOverSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
-		if err := l.lock.Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		renew(w, l.lock)
 		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Reads() {
 				return r.Send()
 			}
 			return lab.Throttled(r)
 		})
-		w.Release(l.lock)
-		next := <-l.got[0]
+		next := l.handOver(0)
 		lab.Elapse(8 * time.Second)
 		l.wires[0].SetFault(nil)
 		lab.Elapse(time.Minute)
-		if err := next.Err(); err != nil {
-			t.Error(err)
-		}
+		wantErr(t, "Err", next.Err(), nil)
 		w.Release(next)
 	})
 }
@@ -242,8 +221,7 @@ func TestHandOverSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
 func TestDetachAfterHandOverRenewsBeforeDetaching(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		w.Release(l.lock)
-		next := <-l.got[0]
+		next := l.handOver(0)
 		l.wires[0].Sent()
 		g := w.Detach(next)
 		if n := lab.Count(l.wires[0].Sent(), lab.Call.Renews); n != 1 {
@@ -253,10 +231,7 @@ func TestDetachAfterHandOverRenewsBeforeDetaching(t *testing.T) {
 			t.Errorf("trusted for %v", left)
 		}
 		lab.Elapse(15 * time.Second)
-		again, err := l.heads[0].Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := resume(w, l.heads[0], g)
 		_ = w.Detach(again)
 	})
 }
@@ -264,34 +239,26 @@ func TestDetachAfterHandOverRenewsBeforeDetaching(t *testing.T) {
 func TestDetachSendsNothingIfHandedOverLockIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		w.Release(l.lock)
-		next := <-l.got[0]
+		next := l.handOver(0)
 		lab.Elapse(2 * time.Second)
 		l.wires[0].Sent()
 		_ = w.Detach(next)
-		if n := len(l.wires[0].Sent()); n > 0 {
-			t.Errorf("%d requests", n)
-		}
+		wantSent(t, l.wires[0], 0)
 	})
 }
 
 func TestFailedRenewalInDetachAfterHandOverKeepsHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		w.Release(l.lock)
-		next := <-l.got[0]
-		l.wires[0].SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
+		next := l.handOver(0)
+		l.wires[0].SetFault(refuse("AccessDeniedException"))
 		if _, err := next.Detach(); err == nil {
 			t.Error("detached")
 		}
 		l.wires[0].SetFault(nil)
-		if err := next.Err(); err != nil {
-			t.Error(err)
-		}
+		wantErr(t, "Err", next.Err(), nil)
 		w.Release(next)
-		if !w.IsReleased("job") {
-			t.Error("it is not released")
-		}
+		wantReleased(w, "job")
 	})
 }
 
@@ -355,9 +322,7 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 		if n := lab.Count(wire.Sent(), joins); n != 1 {
 			t.Errorf("%d joins after it", n)
 		}
-		if err := next.Renew(t.Context()); err != nil {
-			t.Error(err)
-		}
+		renew(w, next)
 		w.Release(next)
 		handed := <-got
 		if handed.Token() != next.Token()+1 || lab.Count(wire.Sent(), lab.Call.Grants) > 0 {
@@ -370,78 +335,61 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 // The holder has written the record itself, by a renewal after a hand-over or by its own
 // grant. So it was alive then, and the others in the queue may be alive as well.
 func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
-	for name, before := range map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrder(t, w, 3, lab.Config())
-				dies, rest := l.wire, l.got
-				if before > 0 {
-					w.Release(l.lock)
-					<-l.got[0]
-					lab.Elapse(before)
-					dies, rest = l.wires[0], l.got[1:]
-				}
-				dies.SetFault(lab.Cut)
-				lab.Elapse(25 * time.Second)
-				if w.Item("job")["lastTakeover"] == nil || w.Item("job")["noQueueUntil"] != nil {
-					t.Errorf("%v", w.Item("job"))
-				}
-				if n := l.waiting(); n != len(rest)-1 {
-					t.Errorf("%d stand in the queue", n)
-				}
-				for range rest {
-					select {
-					case next := <-rest[0]:
-						w.Release(next)
-					case next := <-rest[1]:
-						w.Release(next)
-					case next := <-rest[len(rest)-1]:
-						w.Release(next)
-					}
-				}
-			})
-		})
-	}
+	each(t, map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
+		l := inOrder(t, w, 3, lab.Config())
+		dies, rest := l.wire, l.got
+		if before > 0 {
+			w.Release(l.lock)
+			<-l.got[0]
+			lab.Elapse(before)
+			dies, rest = l.wires[0], l.got[1:]
+		}
+		dies.SetFault(lab.Cut)
+		lab.Elapse(25 * time.Second)
+		if w.Item("job")["lastTakeover"] == nil || w.Item("job")["noQueueUntil"] != nil {
+			t.Errorf("%v", w.Item("job"))
+		}
+		if n := l.waiting(); n != len(rest)-1 {
+			t.Errorf("%d stand in the queue", n)
+		}
+		l.got = rest
+		l.releaseAll()
+	})
 }
 
 func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		ahead time.Duration
 		joins int
-	}{
+	}
+	each(t, map[string]row{
 		"further":     {3 * time.Minute, 1},
 		"not so far":  {time.Minute, 0},
 		"in the past": {-time.Second, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				holder, wire := w.Client(lab.Config())
-				lock := w.Acquire(holder, "job")
-				w.Suspend("job", tc.ahead)
-				c, waits := w.Client(lab.Config())
-				got := w.Queue(c, "job")
-				lab.Elapse(time.Second)
-				if n := lab.Count(waits.Sent(), joins); n != tc.joins {
-					t.Errorf("%d joins", n)
-				}
-				lab.Elapse(20 * time.Second)
-				waits.Sent()
-				lab.Elapse(20 * time.Second)
-				if n := lab.Count(waits.Sent(), lab.Call.Reads); tc.joins == 0 && (n < 35 || n > 45) { // the client reads often, because PollMax is half a second
-					t.Errorf("%d reads in twenty seconds", n)
-				}
-				if err := lock.Renew(t.Context()); err != nil {
-					t.Error(err)
-				}
-				wire.Sent()
-				w.Release(lock)
-				if n := lab.Count(wire.Sent(), lab.Call.HandsOver); n != tc.joins {
-					t.Errorf("%d hand-overs", n)
-				}
-				w.Release(<-got)
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		holder, wire := w.Client(lab.Config())
+		lock := w.Acquire(holder, "job")
+		w.Suspend("job", tc.ahead)
+		c, waits := w.Client(lab.Config())
+		got := w.Queue(c, "job")
+		lab.Elapse(time.Second)
+		if n := lab.Count(waits.Sent(), joins); n != tc.joins {
+			t.Errorf("%d joins", n)
+		}
+		lab.Elapse(20 * time.Second)
+		waits.Sent()
+		lab.Elapse(20 * time.Second)
+		if n := lab.Count(waits.Sent(), lab.Call.Reads); tc.joins == 0 && (n < 35 || n > 45) { // the client reads often, because PollMax is half a second
+			t.Errorf("%d reads in twenty seconds", n)
+		}
+		renew(w, lock)
+		wire.Sent()
+		w.Release(lock)
+		if n := lab.Count(wire.Sent(), lab.Call.HandsOver); n != tc.joins {
+			t.Errorf("%d hand-overs", n)
+		}
+		w.Release(<-got)
+	})
 }
 
 // A late join may add an entry after the queue was suspended.
@@ -449,18 +397,14 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		w.Suspend("job", time.Minute)
-		if err := l.lock.Renew(t.Context()); err != nil {
-			t.Error(err)
-		}
+		renew(w, l.lock)
 		l.wire.Sent()
 		w.Release(l.lock)
 		if sent := l.wire.Sent(); lab.Count(sent, lab.Call.HandsOver) > 0 || lab.Count(sent, lab.Call.Releases) != 1 {
 			t.Error("it was handed over")
 		}
 		next := <-l.got[0]
-		if n := l.waiting(); n > 0 {
-			t.Errorf("%d stand there yet", n)
-		}
+		l.wantWaiting(0)
 		again := w.Queue(l.holder, "job") // a client that has left a queue joins it again before it sends a grant
 		if n := lab.Count(l.wire.Sent(), joins); n > 0 {
 			t.Errorf("%d joins of the releaser", n)
@@ -479,9 +423,7 @@ func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")
 		w.Suspend("job", time.Minute)
-		if err := first.Renew(t.Context()); err != nil {
-			t.Error(err)
-		}
+		renew(w, first)
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for range 4 {
@@ -520,28 +462,22 @@ func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 }
 
 func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
-	for name, fault := range map[string]lab.Fault{"answered": nil, "reply lost": lab.Once(lab.Call.HandsOver, lab.LoseReply)} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrder(t, w, 2, lab.Config())
-				l.wire.Sent()
-				l.wire.SetFault(fault)
-				if err := l.lock.Release(t.Context(), leasehold.WithData([]byte("done so far"))); err != nil {
-					t.Error(err)
-				}
-				sent := l.wire.Sent()
-				if n := lab.Count(sent, lab.Call.HandsOver); n == 0 || lab.Count(sent, lab.Call.Releases) > 0 {
-					t.Errorf("%d hand-overs: %v", n, lab.Ops(sent))
-				}
-				next := <-l.got[0]
-				if data := string(next.Record().Data); data != "done so far" || next.Token() != l.lock.Token()+1 {
-					t.Errorf("the head finds %q, token %d after %d", data, next.Token(), l.lock.Token())
-				}
-				w.Release(next)
-				w.Release(<-l.got[1])
-			})
-		})
-	}
+	each(t, map[string]lab.Fault{"answered": nil, "reply lost": lab.Once(lab.Call.HandsOver, lab.LoseReply)}, func(t *testing.T, w *lab.World, fault lab.Fault) {
+		l := inOrder(t, w, 2, lab.Config())
+		l.wire.Sent()
+		l.wire.SetFault(fault)
+		w.Release(l.lock, leasehold.WithData([]byte("done so far")))
+		sent := l.wire.Sent()
+		if n := lab.Count(sent, lab.Call.HandsOver); n == 0 || lab.Count(sent, lab.Call.Releases) > 0 {
+			t.Errorf("%d hand-overs: %v", n, lab.Ops(sent))
+		}
+		next := <-l.got[0]
+		if data := string(next.Record().Data); data != "done so far" || next.Token() != l.lock.Token()+1 {
+			t.Errorf("the head finds %q, token %d after %d", data, next.Token(), l.lock.Token())
+		}
+		w.Release(next)
+		w.Release(<-l.got[1])
+	})
 }
 
 // The hand-over is rejected because the head of the queue has changed. The record cannot be

@@ -3,7 +3,9 @@ package behaviour_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -23,29 +25,19 @@ func TestDo(t *testing.T) {
 		free := func(name string) {
 			t.Helper()
 			synctest.Wait()
-			if lab.Text(w.Item("job"), "isReleased") != "1" {
+			if !w.IsReleased("job") {
 				t.Errorf("%s: not released", name)
 			}
 		}
 		do := func(fn func(ctx context.Context, l *leasehold.Lock) error) error { return c.Do(t.Context(), "job", fn) }
 
-		if err := do(func(context.Context, *leasehold.Lock) error { return nil }); err != nil {
-			t.Errorf("success: %v", err)
+		for _, want := range []error{nil, failed} {
+			err := do(func(context.Context, *leasehold.Lock) error { return want })
+			if !errors.Is(err, want) || errors.Is(err, leasehold.ErrNotRun) {
+				t.Errorf("work that returns %v: %v", want, err)
+			}
+			free(fmt.Sprint(want))
 		}
-		free("success")
-		if err := do(func(context.Context, *leasehold.Lock) error { return failed }); !errors.Is(err, failed) || errors.Is(err, leasehold.ErrNotRun) {
-			t.Errorf("failure: %v", err)
-		}
-		free("failure")
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the panic was swallowed")
-				}
-			}()
-			_ = do(func(context.Context, *leasehold.Lock) error { panic("fn") })
-		}()
-		free("panic")
 		exited := make(chan struct{})
 		go func() {
 			defer close(exited)
@@ -63,8 +55,7 @@ func TestDo(t *testing.T) {
 			t.Errorf("lost: %v", err)
 		}
 
-		other, _ := w.Client(lab.Config())
-		lock := w.Acquire(other, "job")
+		lock := holds(w, "job")
 		ran := false
 		err = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { ran = true; return nil }, leasehold.NoWait())
 		if ran || !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrHeld) {
@@ -72,8 +63,7 @@ func TestDo(t *testing.T) {
 		}
 		w.Release(lock)
 
-		err = do(func(context.Context, *leasehold.Lock) error { wire.SetFault(lab.Cut); return nil })
-		if err != nil {
+		if err := do(func(context.Context, *leasehold.Lock) error { wire.SetFault(lab.Cut); return nil }); err != nil {
 			t.Errorf("a release that cannot reach DynamoDB: %v", err)
 		}
 		wire.SetFault(nil)
@@ -88,26 +78,20 @@ func TestLeaseIsRenewedUntilCancelledFunctionReturns(t *testing.T) {
 			cancel()
 			<-ctx.Done()
 			time.Sleep(time.Minute) // the function takes a minute to stop
-			if err := l.Err(); err != nil {
-				t.Errorf("the lease ended while the function ran: %v", err)
-			}
+			wantErr(t, "the lease ended while the function ran", l.Err(), nil)
 			return nil
 		})
-		if err != nil || lab.Text(w.Item("job"), "isReleased") != "1" {
+		if err != nil || !w.IsReleased("job") {
 			t.Errorf("error %v, record %v", err, w.Item("job"))
 		}
 	})
 }
 
 func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
-	for name, end := range map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
-		"released": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
-		"detached": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
-		"its client closed": func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) {
-			if err := c.Close(w.T.Context()); err != nil {
-				w.T.Error(err)
-			}
-		},
+	each(t, map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
+		"released":          func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
+		"detached":          func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
+		"its client closed": func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) { closes(w, c) },
 		"granted to another": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) {
 			w.Steal("job")
 			if err := lock.Commit(w.T.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
@@ -115,48 +99,41 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 			}
 		},
 		"another handle is left": func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
-			other, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
-			if err != nil {
-				w.T.Fatal(err)
-			}
+			other := share(w, c, lock)
 			w.Release(lock)
 			if left := time.Until(other.TrustedUntil()); left != 17*time.Second {
 				w.T.Errorf("the other handle is trusted for %v", left)
 			}
 			w.Release(other)
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				lab.Elapse(time.Second)
-				end(w, c, lock)
-				if left := time.Until(lock.TrustedUntil()); lock.Err() == nil || left > 0 {
-					t.Errorf("%v, and trusted for %v", lock.Err(), left)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, end func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		lab.Elapse(time.Second)
+		end(w, c, lock)
+		if left := time.Until(lock.TrustedUntil()); lock.Err() == nil || left > 0 {
+			t.Errorf("%v, and trusted for %v", lock.Err(), left)
+		}
+	})
 }
 
 func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // in python_dynamodb_lock the trusted time begins after the call
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
+		is := func(what string, sent time.Time, lock *leasehold.Lock) {
+			t.Helper()
+			if took := lock.TrustedUntil().Sub(sent); took != 18*time.Second {
+				t.Errorf("after a slow %s trusted for %v", what, took)
+			}
+		}
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
 		sent := time.Now()
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-		if want := sent.Add(18 * time.Second); !lock.TrustedUntil().Equal(want) {
-			t.Errorf("after a slow grant trusted until %v, want %v", lock.TrustedUntil(), want)
-		}
+		is("grant", sent, lock)
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second)))
 		sent = time.Now()
-		if err := lock.Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if want := sent.Add(18 * time.Second); !lock.TrustedUntil().Equal(want) {
-			t.Errorf("after a slow renewal trusted until %v, want %v", lock.TrustedUntil(), want)
-		}
+		renew(w, lock)
+		is("renewal", sent, lock)
 		w.Release(lock)
 	})
 }
@@ -164,13 +141,12 @@ func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // in python_dynam
 func TestTrustEndsBeforeAnotherClientCanAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
-		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
 		began := time.Now()
 		wire.SetFault(lab.Cut)
 		ended := make(chan time.Time, 1)
 		context.AfterFunc(lock.Context(), func() { ended <- time.Now() })
-		next := w.Acquire(b, "job")
+		next := holds(w, "job")
 		if took := (<-ended).Sub(began); took != 18*time.Second {
 			t.Errorf("trust ended after %v", took)
 		}
@@ -216,8 +192,7 @@ func TestFirstCheckAfterPauseReportsLoss(t *testing.T) {
 				case strings.HasSuffix(name, "Cause") && !errors.Is(err, leasehold.ErrLost):
 					t.Errorf("the first look is not told why: %v", err)
 				}
-				var lost *leasehold.LostError
-				if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostPaused {
+				if lost := as[*leasehold.LostError](lock.Err()); lost == nil || lost.Reason != leasehold.LostPaused {
 					t.Errorf("error %v", lock.Err())
 				}
 				_ = lock.Release(t.Context())
@@ -252,14 +227,64 @@ func TestLossIsBlamedOnPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 
 func TestLeaseOfMaximumDurationCanBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		lock, err := c.Acquire(t.Context(), "job", leasehold.WithLease(math.MaxInt64))
-		if err != nil {
-			t.Fatalf("%v: %v", err, lab.Text(w.Item("job"), "leaseDuration"))
-		}
+		lock := holds(w, "job", leasehold.WithLease(math.MaxInt64))
 		if lock.Err() != nil {
 			t.Error(lock.Err())
 		}
 		w.Release(lock)
+	})
+}
+
+func TestRenewSurvivesOneLostReply(t *testing.T) { // in dynamolock, awslabs and python_dynamodb_lock, heartbeats stop permanently after one lost reply
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
+		lab.Elapse(2 * time.Minute)
+		if err := lock.Err(); err != nil {
+			t.Fatalf("lost: %v", err)
+		}
+		if lock.Record().Version != lab.Text(w.Item("job"), "recordVersionNumber") {
+			t.Error("the client does not know its own version")
+		}
+		w.Release(lock)
+	})
+}
+
+func TestRenewalsContinueAfterFailures(t *testing.T) { // python_dynamodb_lock never heartbeats again after "in danger"
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		for range 5 {
+			wire.SetFault(lab.Cut)
+			lab.Elapse(11 * time.Second)
+			wire.SetFault(nil)
+			lab.Elapse(6 * time.Second)
+			if err := lock.Err(); err != nil {
+				t.Fatalf("lost: %v", err)
+			}
+		}
+		w.Release(lock)
+	})
+}
+
+func TestRenewalIsNotSentAfterTrustHasEnded(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		ended := make(chan struct{})
+		context.AfterFunc(lock.Context(), func() { close(ended) })
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			select {
+			case <-ended:
+				if r.Renews() {
+					t.Errorf("renewed after the end")
+				}
+			default:
+			}
+			return lab.Refusal(500, "InternalServerError"), nil
+		})
+		lab.Elapse(5 * time.Minute)
+		_ = lock.Release(t.Context())
 	})
 }

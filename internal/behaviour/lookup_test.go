@@ -14,9 +14,7 @@ import (
 func TestGet(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
-		if _, err := c.Get(t.Context(), "job"); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("none: %v", err)
-		}
+		wantErr(t, "none", lab.ErrorOf(c.Get(t.Context(), "job")), leasehold.ErrNotFound)
 		lock := w.Acquire(c, "job")
 		if r, err := c.Get(t.Context(), "job"); err != nil || r.Token != lock.Token() || r.Released {
 			t.Errorf("held: %+v, %v", r, err)

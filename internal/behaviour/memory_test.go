@@ -1,11 +1,14 @@
 package behaviour_test
 
 import (
+	"context"
+	"fmt"
 	"math"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -37,35 +40,29 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 	// quarter of all timers. Each stopped timer keeps the context of its attempt in memory.
 	// So the test measures after this time. No renewal is due before then.
 	const attemptsAreOver = attempts.Limit + time.Second
-	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
-		t.Run(kind, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				n := lab.Crowd()
-				before, _ := w.Client(lab.Config()) // this client creates the records before the measurement, because the engine's memory for them must not count
-				w.AcquireMany(before, "job", n)
-				_ = before.Close(t.Context())
-				least := math.MaxInt
-				for range 5 { // the test takes the least of five measurements, because garbage of other tests adds to some
-					c, wire := w.Client(cfg)
-					w.Release(w.Acquire(c, "first"))
-					var locks []*leasehold.Lock
-					least = min(least, heapOf(n, func() {
-						locks = w.AcquireMany(c, "job", n)
-						time.Sleep(attemptsAreOver)
-						wire.Sent()
-					}))
-					if err := locks[0].Err(); err != nil {
-						t.Error(err)
-					}
-					_ = c.Close(t.Context())
-				}
-				if least > most {
-					t.Errorf("a held lock takes %d bytes, at most %d", least, most)
-				}
-				t.Logf("a held lock takes %d bytes", least)
-			})
-		})
-	}
+	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		n := lab.Crowd()
+		before, _ := w.Client(lab.Config()) // this client creates the records before the measurement, because the engine's memory for them must not count
+		w.AcquireMany(before, "job", n)
+		_ = before.Close(t.Context())
+		least := math.MaxInt
+		for range 5 { // the test takes the least of five measurements, because garbage of other tests adds to some
+			c, wire := w.Client(cfg)
+			w.Release(w.Acquire(c, "first"))
+			var locks []*leasehold.Lock
+			least = min(least, heapOf(n, func() {
+				locks = w.AcquireMany(c, "job", n)
+				time.Sleep(attemptsAreOver)
+				wire.Sent()
+			}))
+			wantErr(t, "Err", locks[0].Err(), nil)
+			_ = c.Close(t.Context())
+		}
+		if least > most {
+			t.Errorf("a held lock takes %d bytes, at most %d", least, most)
+		}
+		t.Logf("a held lock takes %d bytes", least)
+	})
 }
 
 func TestWaiterTakesUnderTwoKilobytesBesideItsGoroutine(t *testing.T) {
@@ -98,11 +95,85 @@ func TestWaiterTakesUnderTwoKilobytesBesideItsGoroutine(t *testing.T) {
 		t.Logf("a waiter takes %d bytes", each)
 		w.Release(held)
 		for range n {
-			if err := <-granted; err != nil {
-				t.Error(err)
-			}
+			wantErr(t, "a waiter", <-granted, nil)
 		}
 		_ = c.Close(t.Context())
 		_ = holder.Close(t.Context())
 	})
+}
+
+// goroutinesOf returns how many more goroutines there are after fn than before it. It
+// counts them once all goroutines block.
+func goroutinesOf(fn func()) int {
+	synctest.Wait()
+	before := runtime.NumGoroutine()
+	fn()
+	synctest.Wait()
+	return runtime.NumGoroutine() - before
+}
+
+// strays is the number of goroutines that the runtime, or an earlier test, may start during
+// the measurement. If each of hundreds of locks had one goroutine, the count would exceed
+// strays.
+const strays = 5
+
+// Goroutines cost memory: a few kilobytes each, for as long as a lock is held.
+func TestHeldLockNeedsNoGoroutine(t *testing.T) {
+	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, _ := w.Client(cfg)
+		w.Acquire(c, "first")
+		if n := goroutinesOf(func() {
+			for _, l := range w.AcquireMany(c, "job", lab.Crowd()) {
+				_ = l.Context() // this context ends with the lock, and must not need a goroutine for that
+			}
+		}); n > strays {
+			t.Errorf("%d goroutines for %d locks", n, lab.Crowd())
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestAwaitedKeyNeedsOneGoroutineForAllWaiters(t *testing.T) {
+	const keys, behind = 50, 20
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.Config())
+		w.AcquireMany(holder, "job", keys)
+		c, _ := w.Client(lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		n := goroutinesOf(func() {
+			for i := range keys {
+				for range 1 + behind {
+					go func() { _, _ = c.Acquire(ctx, fmt.Sprint("job/", i)) }()
+				}
+			}
+			lab.Elapse(3 * time.Second)
+		})
+		if own := n - keys*(1+behind); own > keys+strays {
+			t.Errorf("%d goroutines for %d keys, beside those of the callers", own, keys)
+		}
+		cancel()
+		_ = c.Close(t.Context())
+		_ = holder.Close(t.Context())
+	})
+}
+
+func TestReleasedLockIsGarbageCollected(t *testing.T) {
+	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		c, _ := w.Client(cfg)
+		gone := releasedLock(w, c)
+		_ = releasedLock(w, c) // a second lock is released, because the last released lock may still be referenced
+		synctest.Wait()        // goroutines of the releases refer to their locks until they end
+		runtime.GC()
+		if gone.Value() != nil {
+			t.Error("the client keeps it")
+		}
+		closes(w, c)
+	})
+}
+
+//go:noinline
+func releasedLock(w *lab.World, c *leasehold.Client) weak.Pointer[leasehold.Lock] {
+	lock := w.Acquire(c, "job")
+	w.Release(lock)
+	return weak.Make(lock)
 }

@@ -3,7 +3,6 @@ package behaviour_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -25,6 +24,15 @@ func (n *runs) do(context.Context, *leasehold.Lock) error { *n++; return nil }
 
 var errFailed = errors.New("failed")
 
+// works does the work once.
+func works(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption) {
+	w.T.Helper()
+	var n runs
+	if err := c.Do(w.T.Context(), "job", n.do, opts...); err != nil || n != 1 {
+		w.T.Fatalf("%v, ran %d times", err, n)
+	}
+}
+
 func fails(context.Context, *leasehold.Lock) error { return errFailed }
 
 // isDone fails the test unless err is a DoneError of label.
@@ -39,28 +47,22 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 
 func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
+		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
+		works(w, a, leasehold.Once("mon"))
 		var n runs
-		if err := a.Do(t.Context(), "job", n.do, leasehold.Once("mon")); err != nil {
-			t.Fatal(err)
-		}
-		wire.Sent()
 		err := b.Do(t.Context(), "job", n.do, leasehold.Once("mon"))
 		done := isDone(t, err, "mon")
-		if !errors.Is(err, leasehold.ErrNotRun) || done.Done.Token == 0 || !strings.HasPrefix(done.Done.Owner, "test/") || done.Done.At.IsZero() {
-			t.Errorf("%+v, %v", done.Done, err)
+		if !errors.Is(err, leasehold.ErrNotRun) || n != 0 || done.Done.Token == 0 || !strings.HasPrefix(done.Done.Owner, "test/") || done.Done.At.IsZero() {
+			t.Errorf("ran %d times: %+v, %v", n, done.Done, err)
 		}
-		if err := b.Do(t.Context(), "job", n.do, leasehold.Once("tue")); err != nil || n != 2 {
-			t.Errorf("the next label: %v, ran %d times", err, n)
-		}
+		works(w, b, leasehold.Once("tue"))
 	})
 }
 
 func TestOnceFailedWorkIsRepeatedByNextCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
-		var n runs
 		if err := c.Do(t.Context(), "job", fails, leasehold.Once("mon")); !errors.Is(err, errFailed) {
 			t.Fatal(err)
 		}
@@ -69,70 +71,43 @@ func TestOnceFailedWorkIsRepeatedByNextCall(t *testing.T) {
 			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { panic("fn") }, leasehold.Once("mon"))
 		}()
 		synctest.Wait()
-		l, err := c.Acquire(t.Context(), "job", leasehold.Once("mon"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Do(t.Context(), "job", n.do, leasehold.Once("mon")); err != nil || n != 1 {
-			t.Errorf("after a failure, a panic and a plain release: %v, ran %d times", err, n)
-		}
+		w.Release(w.Acquire(c, "job", leasehold.Once("mon")))
+		works(w, c, leasehold.Once("mon")) // after a failure, a panic and a plain release
 	})
 }
 
 func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
-	for name, cfg := range map[string]leasehold.Config{"own leases": lab.Config(), "shared": lab.SharedConfig()} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				a, _ := w.Client(cfg)
-				b, wire := w.Client(cfg)
-				lock, err := a.Acquire(t.Context(), "job", leasehold.Once("mon"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				ended := make(chan error, 3)
-				var n runs
-				for _, c := range []*leasehold.Client{a, a, b} {
-					go func() { ended <- c.Do(t.Context(), "job", n.do, leasehold.Once("mon")) }()
-				}
-				lab.Elapse(time.Minute)
-				wire.Sent()
-				if err := lock.Release(t.Context(), leasehold.MarkDone()); err != nil {
-					t.Fatal(err)
-				}
-				for range 3 {
-					isDone(t, <-ended, "mon")
-				}
-				if n != 0 {
-					t.Errorf("ran %d times", n)
-				}
-				calls := wire.Sent()
-				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // up to two requests are allowed, which the waiter needs to leave the queue
-					t.Errorf("who waited elsewhere has sent %v since", lab.Ops(calls))
-				}
-			})
-		})
-	}
+	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		a, _ := w.Client(cfg)
+		b, wire := w.Client(cfg)
+		lock := w.Acquire(a, "job", leasehold.Once("mon"))
+		var ended []<-chan error
+		for _, c := range []*leasehold.Client{a, a, b} {
+			ended = append(ended, begin(func() error { return c.Do(t.Context(), "job", fails, leasehold.Once("mon")) }))
+		}
+		lab.Elapse(time.Minute)
+		wire.Sent()
+		w.Release(lock, leasehold.MarkDone())
+		for _, ended := range ended {
+			isDone(t, <-ended, "mon")
+		}
+		calls := wire.Sent()
+		if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // up to two requests are allowed, which the waiter needs to leave the queue
+			t.Errorf("who waited elsewhere has sent %v since", lab.Ops(calls))
+		}
+	})
 }
 
 func TestOnceNeedsNoExtraRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		var n runs
 		for _, label := range []string{"mon", "tue"} {
-			wire.Sent()
-			if err := c.Do(t.Context(), "job", n.do, leasehold.Once(label)); err != nil {
-				t.Fatal(err)
-			}
+			works(w, c, leasehold.Once(label))
 			if ops := strings.Join(lab.Ops(wire.Sent()), " "); ops != "UpdateItem UpdateItem" {
 				t.Errorf("%s: %s", label, ops)
 			}
 		}
-		if _, err := c.Acquire(t.Context(), "job", leasehold.Once("tue")); !errors.Is(err, leasehold.ErrDone) {
-			t.Fatal(err)
-		}
+		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("tue"))), "tue")
 		if ops := strings.Join(lab.Ops(wire.Sent()), " "); ops != "UpdateItem" {
 			t.Errorf("done already: %s", ops)
 		}
@@ -142,20 +117,14 @@ func TestOnceNeedsNoExtraRequest(t *testing.T) {
 func TestEveryRunsWorkOncePerPeriod(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) { // a bubble begins at midnight UTC
 		c, _ := w.Client(lab.Config())
-		var n runs
-		do := func() error { return c.Do(t.Context(), "job", n.do, leasehold.Every(24*time.Hour)) }
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
+		works(w, c, leasehold.Every(24*time.Hour))
 		lab.Elapse(24*time.Hour - time.Second)
-		var done *leasehold.DoneError
-		if err := do(); !errors.As(err, &done) || done.Done.Period != time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) {
+		err := c.Do(t.Context(), "job", fails, leasehold.Every(24*time.Hour))
+		if done := as[*leasehold.DoneError](err); done == nil || done.Done.Period != time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) {
 			t.Fatalf("before the day is over: %v", err)
 		}
 		lab.Elapse(time.Second)
-		if err := do(); err != nil || n != 2 {
-			t.Errorf("the next day: %v, ran %d times", err, n)
-		}
+		works(w, c, leasehold.Every(24*time.Hour))
 	})
 }
 
@@ -164,12 +133,9 @@ func TestEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 		lab.Elapse(48 * time.Hour)
 		c, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config(), lab.Wall(func() time.Time { return time.Now().Add(-30 * time.Hour) }))
-		var n runs
-		if err := c.Do(t.Context(), "job", n.do, leasehold.Every(24*time.Hour)); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Do(t.Context(), "job", n.do, leasehold.Every(24*time.Hour)); !errors.Is(err, leasehold.ErrDone) || n != 1 {
-			t.Errorf("%v, ran %d times", err, n)
+		works(w, c, leasehold.Every(24*time.Hour))
+		if err := b.Do(t.Context(), "job", fails, leasehold.Every(24*time.Hour)); !errors.Is(err, leasehold.ErrDone) || errors.Is(err, errFailed) {
+			t.Error(err)
 		}
 	})
 }
@@ -178,37 +144,24 @@ func TestEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 // period, it does not do the work of the next period instead.
 func TestEveryUsesPeriodInWhichCallBegan(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
 		lab.Elapse(24*time.Hour - time.Second)
-		lock, err := a.Acquire(t.Context(), "job", leasehold.Every(24*time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := holds(w, "job", leasehold.Every(24*time.Hour))
 		var n runs
-		ended := make(chan error, 1)
-		go func() { ended <- b.Do(t.Context(), "job", n.do, leasehold.Every(24*time.Hour)) }()
+		ended := begin(func() error { return b.Do(t.Context(), "job", n.do, leasehold.Every(24*time.Hour)) })
 		lab.Elapse(time.Minute)
-		if err := lock.Release(t.Context(), leasehold.MarkDone()); err != nil {
-			t.Fatal(err)
-		}
+		w.Release(lock, leasehold.MarkDone())
 		if err := <-ended; !errors.Is(err, leasehold.ErrDone) || n != 0 {
 			t.Errorf("%v, ran %d times", err, n)
 		}
-		if err := b.Do(t.Context(), "job", n.do, leasehold.Every(24*time.Hour)); err != nil || n != 1 {
-			t.Errorf("the new day: %v, ran %d times", err, n)
-		}
+		works(w, b, leasehold.Every(24*time.Hour)) // the work of the new day
 	})
 }
 
 func TestCommitAndReleaseMarksWorkInSameTransaction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		w.Work()
-		c, wire := w.Client(lab.Config())
-		l, err := c.Acquire(t.Context(), "job", leasehold.Once("mon"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, wire := w.Work().Client(lab.Config())
+		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.Sent()
 		if err := l.CommitAndRelease(t.Context(), lab.Writes(lab.Note("work", "mon"))); err != nil {
 			t.Fatal(err)
@@ -216,91 +169,70 @@ func TestCommitAndReleaseMarksWorkInSameTransaction(t *testing.T) {
 		if ops := lab.Ops(wire.Sent()); len(ops) != 1 {
 			t.Errorf("sent %v", ops)
 		}
-		_, err = c.Acquire(t.Context(), "job", leasehold.Once("mon"))
-		isDone(t, err, "mon")
+		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
 	})
 }
 
 func TestFailedCommitStoresNoMark(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		w.Work()
-		c, _ := w.Client(lab.Config())
-		for name, commit := range map[string]func(l *leasehold.Lock) error{
-			"cancelled": func(l *leasehold.Lock) error {
-				return l.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("work", "never")))
-			},
-			"not sent": func(l *leasehold.Lock) error {
-				ctx, cancel := context.WithCancel(t.Context())
-				cancel()
-				return l.CommitAndRelease(ctx, lab.Writes(lab.Note("work", "mon")))
-			},
-			"shared": func(l *leasehold.Lock) error {
-				other, err := c.Acquire(l.Context(), "job", leasehold.Reentrant())
-				if err != nil {
-					t.Fatal(err)
-				}
-				err = l.CommitAndRelease(t.Context(), lab.Writes(lab.Note("work", "mon")))
-				_ = other.Release(t.Context())
-				return err
-			},
-		} {
-			l, err := c.Acquire(t.Context(), "job", leasehold.Once("mon"))
-			if err != nil {
-				t.Fatalf("before %s: %v", name, err)
-			}
-			if err := commit(l); err == nil {
-				t.Errorf("%s: committed", name)
-			}
-			synctest.Wait()
-			if r, err := c.Get(t.Context(), "job"); err != nil || r.Done != nil || !r.Released {
-				t.Errorf("%s: %+v, %v", name, r, err)
-			}
+	writes := lab.Writes(lab.Note("work", "mon"))
+	each(t, map[string]func(w *lab.World, c *leasehold.Client, l *leasehold.Lock) error{
+		"cancelled": func(w *lab.World, _ *leasehold.Client, l *leasehold.Lock) error {
+			return l.CommitAndRelease(w.T.Context(), lab.Writes(lab.NoteIf("work", "never")))
+		},
+		"not sent": func(w *lab.World, _ *leasehold.Client, l *leasehold.Lock) error {
+			ctx, cancel := context.WithCancel(w.T.Context())
+			cancel()
+			return l.CommitAndRelease(ctx, writes)
+		},
+		"shared": func(w *lab.World, c *leasehold.Client, l *leasehold.Lock) error {
+			other := share(w, c, l)
+			defer w.Release(other)
+			return l.CommitAndRelease(w.T.Context(), writes)
+		},
+	}, func(t *testing.T, w *lab.World, commit func(w *lab.World, c *leasehold.Client, l *leasehold.Lock) error) {
+		c, _ := w.Work().Client(lab.Config())
+		if err := commit(w, c, w.Acquire(c, "job", leasehold.Once("mon"))); err == nil {
+			t.Error("committed")
 		}
-		w.WantLog()
+		synctest.Wait()
+		if r := get(w, c, "job"); r.Done != nil || !r.Released || w.WorkItem("work") != nil {
+			t.Errorf("%+v, %v", r, w.WorkItem("work"))
+		}
 	})
 }
 
 func TestMarkIsNeverDeletedByTTL(t *testing.T) {
-	for _, retention := range []time.Duration{0, time.Hour} {
-		t.Run(fmt.Sprint("retention ", retention), func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.Retention = retention
-				c, wire := w.Client(cfg)
-				w.Release(w.Acquire(c, "other"))
-				if w.Item("other")["expiresAt"] == nil {
-					t.Error("no retention")
+	each(t, map[string]time.Duration{"usual retention": 0, "retention of an hour": time.Hour}, func(t *testing.T, w *lab.World, retention time.Duration) {
+		cfg := lab.Config()
+		cfg.Retention = retention
+		c, wire := w.Client(cfg)
+		w.Release(w.Acquire(c, "other"))
+		if w.Item("other")["expiresAt"] == nil {
+			t.Error("no retention")
+		}
+		works(w, c, leasehold.Once("mon"))
+		for name, do := range map[string]func(){
+			"the release that marks": func() {},
+			"a release after it":     func() { works(w, c) },
+			"a break":                func() { breaks(w, c, w.Acquire(c, "job").Record()) },
+			"a grant that nobody wants any more": func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				wire.SetFault(lab.Once(func(lab.Call) bool { return true }, func(r *lab.Request) (*http.Response, error) {
+					defer cancel()
+					return lab.LoseReply(r)
+				}))
+				if _, err := c.Acquire(ctx, "job"); err == nil {
+					t.Error("granted")
 				}
-				var n runs
-				for name, do := range map[string]func() error{
-					"the release that marks": func() error { return c.Do(t.Context(), "job", n.do, leasehold.Once("mon")) },
-					"a release after it":     func() error { return c.Do(t.Context(), "job", n.do) },
-					"a break":                func() error { return c.Break(t.Context(), w.Acquire(c, "job").Record(), leasehold.BreakOptions{}) },
-					"a grant that nobody wants any more": func() error {
-						ctx, cancel := context.WithCancel(t.Context())
-						wire.SetFault(lab.Once(func(lab.Call) bool { return true }, func(r *lab.Request) (*http.Response, error) {
-							defer cancel()
-							return lab.LoseReply(r)
-						}))
-						if _, err := c.Acquire(ctx, "job"); err == nil {
-							t.Error("granted")
-						}
-						lab.Elapse(time.Minute)
-						return nil
-					},
-				} {
-					_ = c.Do(t.Context(), "job", n.do, leasehold.Once("mon"))
-					if err := do(); err != nil && !errors.Is(err, leasehold.ErrDone) {
-						t.Fatal(err)
-					}
-					r, err := c.Get(t.Context(), "job")
-					if err != nil || !r.Released || !r.ExpiresAt.IsZero() || r.Done == nil || r.Done.Once != "mon" {
-						t.Errorf("after %s: %+v, %v", name, r, err)
-					}
-				}
-			})
-		})
-	}
+				lab.Elapse(time.Minute)
+			},
+		} {
+			do()
+			if r := get(w, c, "job"); !r.Released || !r.ExpiresAt.IsZero() || r.Done == nil || r.Done.Once != "mon" {
+				t.Errorf("after %s: %+v", name, r)
+			}
+		}
+	})
 }
 
 func TestDeleteOnReleaseKeepsRecordsWithMarks(t *testing.T) {
@@ -308,53 +240,33 @@ func TestDeleteOnReleaseKeepsRecordsWithMarks(t *testing.T) {
 		cfg := lab.Config()
 		cfg.DeleteOnRelease = true
 		c, _ := w.Client(cfg)
-		var n runs
-		if err := c.Do(t.Context(), "job", n.do, leasehold.Once("mon")); err != nil {
-			t.Fatal(err)
-		}
-		_, err := c.Acquire(t.Context(), "job", leasehold.Once("mon"))
-		isDone(t, err, "mon")
+		works(w, c, leasehold.Once("mon"))
+		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
 	})
 }
 
 func TestForgottenMarkAllowsWorkAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		var n runs
-		do := func() error { return c.Do(t.Context(), "job", n.do, leasehold.Once("mon")) }
-		if err := do(); err != nil {
-			t.Fatal(err)
-		}
-		marked, err := c.Get(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		works(w, c, leasehold.Once("mon"))
+		marked := get(w, c, "job")
 		wire.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "UpdateItem" }, lab.LoseReply))
-		if err := c.ForgetDone(t.Context(), marked); err != nil {
-			t.Fatalf("with a reply lost: %v", err)
+		for range 2 { // the first reply is lost
+			if err := c.ForgetDone(t.Context(), marked); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := c.ForgetDone(t.Context(), marked); err != nil {
-			t.Errorf("again: %v", err)
-		}
-		if err := do(); err != nil || n != 2 {
-			t.Errorf("%v, ran %d times", err, n)
-		}
-		if err := c.ForgetDone(t.Context(), marked); !errors.Is(err, leasehold.ErrChanged) {
-			t.Errorf("an earlier mark: %v", err)
-		}
-		_, err = c.Acquire(t.Context(), "job", leasehold.Once("mon"))
-		isDone(t, err, "mon")
+		works(w, c, leasehold.Once("mon"))
+		wantErr(t, "an earlier mark", c.ForgetDone(t.Context(), marked), leasehold.ErrChanged)
+		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
 		unmarked := marked
 		unmarked.Done = nil
 		if err := c.ForgetDone(t.Context(), unmarked); err == nil {
 			t.Error("a record without a mark")
 		}
-		wire.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := c.ForgetDone(ctx, marked); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("without an answer: %v", err)
-		}
+		wire.SetFault(reset)
+		ctx := within(t, time.Minute)
+		wantErr(t, "without an answer", c.ForgetDone(ctx, marked), leasehold.ErrUnknownOutcome)
 	})
 }
 
@@ -363,12 +275,8 @@ func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {
-			if err := c.Do(ctx, "job", n.do, leasehold.Reentrant()); err != nil {
-				t.Errorf("without a label: %v", err)
-			}
-			if err := c.Do(ctx, "job", n.do, leasehold.Reentrant(), leasehold.Once("mon")); err != nil {
-				t.Errorf("with the same label: %v", err)
-			}
+			wantErr(t, "without a label", c.Do(ctx, "job", n.do, leasehold.Reentrant()), nil)
+			wantErr(t, "with the same label", c.Do(ctx, "job", n.do, leasehold.Reentrant(), leasehold.Once("mon")), nil)
 			if err := c.Do(ctx, "job", n.do, leasehold.Reentrant(), leasehold.Once("tue")); err == nil {
 				t.Error("shared for another label")
 			}
@@ -392,9 +300,7 @@ func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = l.Release(ctx)
-			if err := last.Do(t.Context(), n.do); err != nil {
-				t.Errorf("the last handle: %v", err)
-			}
+			wantErr(t, "the last handle", last.Do(t.Context(), n.do), nil)
 			return errFailed
 		}
 		if err := c.Do(t.Context(), "job", outer, leasehold.Once("mon")); !errors.Is(err, errFailed) || n != 3 {
@@ -410,8 +316,7 @@ func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		acquire := func(opts ...leasehold.AcquireOption) error {
-			_, err := c.Acquire(t.Context(), "job", opts...)
-			return err
+			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))
 		}
 		for name, err := range map[string]error{
 			"both":     acquire(leasehold.Once("mon"), leasehold.Every(time.Hour)),
@@ -422,14 +327,8 @@ func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
 			"uneven":   acquire(leasehold.Every(time.Second + 1)),
 			"negative": acquire(leasehold.Every(-time.Hour)),
 			"deleted":  acquire(leasehold.Once("mon"), leasehold.DeleteOnRelease(true)),
-			"several": func() error {
-				_, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))
-				return err
-			}(),
-			"all": func() error {
-				_, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))
-				return err
-			}(),
+			"several":  lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))),
+			"all":      lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))),
 		} {
 			if err == nil {
 				t.Errorf("%s: no error", name)
@@ -438,20 +337,12 @@ func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
 		if calls := wire.Sent(); len(calls) > 0 {
 			t.Errorf("sent %v", lab.Ops(calls))
 		}
-		l, err := c.Acquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := w.Acquire(c, "job")
 		if err := l.Release(t.Context(), leasehold.MarkDone()); err == nil || l.Err() != nil {
 			t.Errorf("a mark without Once: %v, %v", err, l.Err())
 		}
-		if err := l.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		l, err = c.Acquire(t.Context(), "job", leasehold.Once("mon"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		w.Release(l)
+		l = w.Acquire(c, "job", leasehold.Once("mon"))
 		if err := l.Release(t.Context(), leasehold.DeleteOnRelease(true)); err == nil || l.Err() != nil {
 			t.Errorf("what is done is deleted: %v", err)
 		}
@@ -475,50 +366,43 @@ func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
 func TestUnreadableMarkIsIgnored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
-		var n runs
 		for name, tc := range map[string]struct {
-			mark types.AttributeValue
+			mark map[string]types.AttributeValue
+			opt  leasehold.AcquireOption
 			done bool
 		}{
-			"no map":         {lab.Str("mon"), false},
-			"empty":          {&types.AttributeValueMemberM{}, false},
-			"another type":   {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"once": lab.Num("1"), "period": lab.Str("1")}}, false},
-			"nothing but it": {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"once": lab.Str("mon")}}, true},
-			"both":           {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"once": lab.Str("mon"), "period": lab.Num("1e30")}}, true},
-			"damaged":        {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"once": lab.Str("mon"), "at": lab.Str("x"), "fencingToken": lab.Num("-1")}}, true},
+			"empty":          {nil, leasehold.Once("mon"), false},
+			"another type":   {map[string]types.AttributeValue{"once": lab.Num("1"), "period": lab.Str("1")}, leasehold.Once("mon"), false},
+			"nothing but it": {map[string]types.AttributeValue{"once": lab.Str("mon")}, leasehold.Once("mon"), true},
+			"both":           {map[string]types.AttributeValue{"once": lab.Str("mon"), "period": lab.Num("1e30")}, leasehold.Once("mon"), true},
+			"damaged": {
+				map[string]types.AttributeValue{"once": lab.Str("mon"), "at": lab.Str("x"), "fencingToken": lab.Num("-1")}, leasehold.Once("mon"), true,
+			},
+			"a period out of range": {map[string]types.AttributeValue{"period": lab.Num("1e30")}, leasehold.Every(time.Hour), true},
 		} {
-			if err := c.Do(t.Context(), "job", n.do); err != nil {
-				t.Fatal(err)
-			}
-			w.Update("job", map[string]types.AttributeValue{"lastDone": tc.mark})
-			err := c.Do(t.Context(), "job", fails, leasehold.Once("mon"))
-			if errors.Is(err, leasehold.ErrDone) != tc.done {
+			works(w, c)
+			w.Update("job", map[string]types.AttributeValue{"lastDone": &types.AttributeValueMemberM{Value: tc.mark}})
+			if err := c.Do(t.Context(), "job", fails, tc.opt); errors.Is(err, leasehold.ErrDone) != tc.done {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		w.Update("job", map[string]types.AttributeValue{"lastDone": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"period": lab.Num("1e30")}}})
-		if err := c.Do(t.Context(), "job", n.do, leasehold.Every(time.Hour)); !errors.Is(err, leasehold.ErrDone) {
-			t.Errorf("a period out of range: %v", err)
+		w.Update("job", map[string]types.AttributeValue{"lastDone": lab.Str("mon")}) // no map
+		if err := c.Do(t.Context(), "job", fails, leasehold.Once("mon")); errors.Is(err, leasehold.ErrDone) {
+			t.Error(err)
 		}
 	})
 }
 
 func TestCallForFinishedWorkEmitsEventDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		var kinds []leasehold.EventKind
-		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-			if kinds = append(kinds, e.Kind); e.Kind == leasehold.EventDone && (e.Requests != 1 || !errors.Is(e.Err, leasehold.ErrDone)) {
-				t.Errorf("%+v", e)
-			}
+		c, _, events := logged(w, lab.Config())
+		works(w, c, leasehold.Once("mon"))
+		isDone(t, c.Do(t.Context(), "job", fails, leasehold.Once("mon")), "mon")
+		if got := events.kinds(); len(got) != 3 || got[2] != leasehold.EventDone {
+			t.Errorf("%v", got)
 		}
-		c, _ := w.Client(cfg)
-		var n runs
-		for range 2 {
-			_ = c.Do(t.Context(), "job", n.do, leasehold.Once("mon"))
-		}
-		if got := len(kinds); got != 3 || kinds[2] != leasehold.EventDone {
-			t.Errorf("%v", kinds)
+		if e := events.of(leasehold.EventDone)[0]; e.Requests != 1 || !errors.Is(e.Err, leasehold.ErrDone) {
+			t.Errorf("%+v", e)
 		}
 	})
 }
@@ -528,74 +412,45 @@ func TestCallForFinishedWorkEmitsEventDone(t *testing.T) {
 func TestKeyIsNotHandedToGoroutineWhoseWorkIsDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
-		var n runs
-		if err := c.Do(t.Context(), "job", n.do, leasehold.Once("mon")); err != nil {
-			t.Fatal(err)
-		}
-		lock, err := c.Acquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- c.Do(t.Context(), "job", n.do, leasehold.Once("mon")) }()
+		works(w, c, leasehold.Once("mon"))
+		lock := w.Acquire(c, "job")
+		ended := begin(func() error { return c.Do(t.Context(), "job", fails, leasehold.Once("mon")) })
 		lab.Elapse(time.Minute)
-		if err := lock.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		w.Release(lock)
 		isDone(t, <-ended, "mon")
 	})
 }
 
 func TestMarkIsStoredEvenIfKeyHasNextHolder(t *testing.T) {
-	for name, other := range map[string]bool{"another goroutine": false, "the head of the queue": true} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(lab.Config())
-				next := c
-				if other {
-					next, _ = w.Client(lab.Config())
-				}
-				lock, err := c.Acquire(t.Context(), "job", leasehold.Once("mon"))
-				if err != nil {
-					t.Fatal(err)
-				}
-				var n runs
-				ended := make(chan error, 1)
-				go func() { ended <- next.Do(t.Context(), "job", n.do) }()
-				lab.Elapse(2 * time.Minute)
-				if err := lock.Renew(t.Context()); err != nil { // the reply to the renewal shows the queue to the holder
-					t.Fatal(err)
-				}
-				if err := lock.Release(t.Context(), leasehold.MarkDone()); err != nil {
-					t.Fatal(err)
-				}
-				if err := <-ended; err != nil || n != 1 {
-					t.Errorf("next: %v, ran %d times", err, n)
-				}
-				_, err = c.Acquire(t.Context(), "job", leasehold.Once("mon"))
-				isDone(t, err, "mon")
-			})
-		})
-	}
+	each(t, map[string]bool{"another goroutine": false, "the head of the queue": true}, func(t *testing.T, w *lab.World, other bool) {
+		c, _ := w.Client(lab.Config())
+		next := c
+		if other {
+			next, _ = w.Client(lab.Config())
+		}
+		lock := w.Acquire(c, "job", leasehold.Once("mon"))
+		got := w.Queue(next, "job")
+		lab.Elapse(2 * time.Minute)
+		renew(w, lock) // the reply to the renewal shows the queue to the holder
+		w.Release(lock, leasehold.MarkDone())
+		w.Release(<-got)
+		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
+	})
 }
 
 func TestLostLockStoresNoMarkForFinishedWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
-		var n runs
-		err := a.Do(t.Context(), "job", func(ctx context.Context, l *leasehold.Lock) error {
-			if err := b.Break(ctx, l.Record(), leasehold.BreakOptions{}); err != nil {
-				return err
-			}
-			return b.Do(t.Context(), "job", n.do)
+		err := a.Do(t.Context(), "job", func(_ context.Context, l *leasehold.Lock) error {
+			breaks(w, b, l.Record())
+			works(w, b)
+			return nil
 		}, leasehold.Once("mon"))
 		if !errors.Is(err, leasehold.ErrLost) {
 			t.Fatal(err)
 		}
-		if err := b.Do(t.Context(), "job", n.do, leasehold.Once("mon")); err != nil || n != 2 {
-			t.Errorf("%v, ran %d times", err, n)
-		}
+		works(w, b, leasehold.Once("mon"))
 	})
 }
 
@@ -615,15 +470,12 @@ func TestOnceWaiterJoinsQueue(t *testing.T) {
 		}
 		lab.Elapse(time.Minute)
 		c, _ := w.Client(lab.Config())
-		var n runs
 		began := time.Now()
-		wait, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		if err := c.Do(wait, "job", n.do, leasehold.Once("mon")); err != nil {
-			t.Errorf("with Once: %v", err)
-		}
-		if waited := time.Since(began); waited > 20*time.Second || n != 1 {
-			t.Errorf("with Once: after %v, ran %d times", waited, n)
+		wait := within(t, 10*time.Minute)
+		var n runs
+		err := c.Do(wait, "job", n.do, leasehold.Once("mon"))
+		if waited := time.Since(began); err != nil || waited > 20*time.Second || n != 1 {
+			t.Errorf("with Once: %v after %v, ran %d times", err, waited, n)
 		}
 		isDone(t, c.Do(wait, "job", n.do, leasehold.Once("mon")), "mon")
 		stop()
@@ -633,46 +485,32 @@ func TestOnceWaiterJoinsQueue(t *testing.T) {
 
 // The write that hands the key to the head of the queue does not read the mark.
 func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
-	for name, handed := range map[string]bool{"it is handed the key": true, "it still stands in the queue": false} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				holder, _ := w.Client(lab.Config())
-				lock := w.Acquire(holder, "job")
-				var n runs
-				ended := make(chan error, 1)
-				head, _ := w.Client(lab.Config())
-				go func() { ended <- head.Do(t.Context(), "job", n.do, leasehold.Once("mon")) }()
-				lab.Elapse(time.Second)
-				behind, _ := w.Client(lab.Config())
-				got := w.Queue(behind, "job")
-				lab.Elapse(10 * time.Second)
-				w.Update("job", map[string]types.AttributeValue{ // a client of an older version might write this mark
-					"lastDone": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
-						"once": &types.AttributeValueMemberS{Value: "mon"},
-						"by":   &types.AttributeValueMemberS{Value: lock.Record().Owner},
-					}},
-				})
-				if err := lock.Renew(t.Context()); err != nil { // the reply to the renewal shows the queue to the holder
-					t.Fatal(err)
-				}
-				if handed {
-					w.Release(lock)
-				}
-				began := time.Now()
-				isDone(t, <-ended, "mon")
-				if !handed {
-					w.Release(lock)
-				}
-				w.Release(<-got)
-				if waited := time.Since(began); waited > 2500*time.Millisecond || n != 0 {
-					t.Errorf("the next was granted the key after %v; what is done ran %d times", waited, n)
-				}
-				if waiters := w.Item("job")["waiters"]; waiters != nil && len(waiters.(*types.AttributeValueMemberL).Value) > 0 {
-					t.Errorf("in the queue: %v", waiters)
-				}
-			})
-		})
-	}
+	each(t, map[string]bool{"it is handed the key": true, "it still stands in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
+		holder, _ := w.Client(lab.Config())
+		lock := w.Acquire(holder, "job")
+		head, _ := w.Client(lab.Config())
+		ended := begin(func() error { return head.Do(t.Context(), "job", fails, leasehold.Once("mon")) })
+		lab.Elapse(time.Second)
+		behind, _ := w.Client(lab.Config())
+		got := w.Queue(behind, "job")
+		lab.Elapse(10 * time.Second)
+		mark := map[string]types.AttributeValue{"once": lab.Str("mon"), "by": lab.Str(lock.Record().Owner)} // a client of an older version might write it
+		w.Update("job", map[string]types.AttributeValue{"lastDone": &types.AttributeValueMemberM{Value: mark}})
+		renew(w, lock) // the reply to the renewal shows the queue to the holder
+		if handed {
+			w.Release(lock)
+		}
+		began := time.Now()
+		isDone(t, <-ended, "mon")
+		if !handed {
+			w.Release(lock)
+		}
+		w.Release(<-got)
+		if waited := time.Since(began); waited > 2500*time.Millisecond {
+			t.Errorf("the next was granted the key after %v", waited)
+		}
+		(&lined{World: w}).wantWaiting(0)
+	})
 }
 
 // The key is handed over while a grant of the head is in flight. The reply to that grant
@@ -681,57 +519,36 @@ func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // without renewals the holder does not see the waiter, so its release frees the key
-		var n runs
-		ended := make(chan error, 1)
 		head, wire := w.Client(lab.Config())
-		go func() { ended <- head.Do(t.Context(), "job", n.do, leasehold.Once("mon")) }()
+		ended := begin(func() error { return head.Do(t.Context(), "job", fails, leasehold.Once("mon")) })
 		lab.Elapse(10 * time.Second)
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-			next := w.Acquire(holder, "job", leasehold.Once("mon"))
-			if err := next.Release(context.Background(), leasehold.MarkDone()); err != nil {
-				t.Error(err)
-			}
-			w.Release(w.Acquire(holder, "job"))
+			works(w, holder, leasehold.Once("mon"))
+			works(w, holder)
 			return r.Send()
 		}))
 		w.Release(lock)
 		isDone(t, <-ended, "mon")
-		if n != 0 {
-			t.Errorf("ran %d times", n)
-		}
 		lab.Elapse(time.Second)
-		if !w.IsReleased("job") {
-			t.Error("the key is held")
-		}
+		wantReleased(w, "job")
 	})
 }
 
 func TestDoWithEarlierHandleReportsThatMarkIsNotStored(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	each(t, map[string]bool{"another works on": false, "and it has released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
-		var n runs
-		for name, work := range map[string]func(ctx context.Context, l *leasehold.Lock) (*leasehold.Lock, error){
-			"another works on": func(ctx context.Context, _ *leasehold.Lock) (*leasehold.Lock, error) {
-				return c.Acquire(ctx, "job", leasehold.Reentrant())
-			},
-			"and it has released": func(ctx context.Context, l *leasehold.Lock) (*leasehold.Lock, error) {
-				other, err := c.Acquire(ctx, "job", leasehold.Reentrant())
-				return other, errors.Join(err, l.Release(ctx))
-			},
-		} {
-			var other *leasehold.Lock
-			err := c.Do(t.Context(), "job", func(ctx context.Context, l *leasehold.Lock) (err error) {
-				other, err = work(ctx, l)
-				return err
-			}, leasehold.Once("mon"))
-			if err == nil {
-				t.Errorf("%s: Do says that it is done", name)
+		var other *leasehold.Lock
+		err := c.Do(t.Context(), "job", func(_ context.Context, l *leasehold.Lock) error {
+			if other = share(w, c, l); released {
+				w.Release(l)
 			}
-			w.Release(other)
+			return nil
+		}, leasehold.Once("mon"))
+		if err == nil {
+			t.Error("Do says that it is done")
 		}
-		if err := c.Do(t.Context(), "job", n.do, leasehold.Once("mon")); err != nil || n != 1 {
-			t.Errorf("the next: %v, ran %d times", err, n)
-		}
+		w.Release(other)
+		works(w, c, leasehold.Once("mon"))
 	})
 }
 
@@ -745,11 +562,8 @@ func TestLargestAllowedDataLeavesRoomForMark(t *testing.T) {
 				break
 			}
 		}
-		var n runs
 		label := strings.Repeat("x", 256)
-		if err := c.Do(t.Context(), "job", n.do, leasehold.Once(label)); err != nil {
-			t.Error(err)
-		}
-		isDone(t, c.Do(t.Context(), "job", n.do, leasehold.Once(label)), label)
+		works(w, c, leasehold.Once(label))
+		isDone(t, c.Do(t.Context(), "job", fails, leasehold.Once(label)), label)
 	})
 }

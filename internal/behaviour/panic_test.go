@@ -2,7 +2,6 @@ package behaviour_test
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,64 +18,52 @@ func panicOf(fn func()) (value any) {
 }
 
 func TestPanicInOnEventReleasesLock(t *testing.T) {
-	for name, acquire := range map[string]func(context.Context, *leasehold.Client) error{
-		"Acquire": func(ctx context.Context, c *leasehold.Client) error { _, err := c.Acquire(ctx, "job"); return err },
-		"AcquireAll": func(ctx context.Context, c *leasehold.Client) error {
-			_, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"))
-			return err
-		},
-		"AcquireAny": func(ctx context.Context, c *leasehold.Client) error {
-			_, err := c.AcquireAny(ctx, leasehold.Keys("job", "other"))
-			return err
-		},
-	} {
-		for _, kind := range []leasehold.EventKind{leasehold.EventGranted, leasehold.EventWaiting} {
-			if kind == leasehold.EventWaiting && name != "Acquire" {
-				continue // here OnEvent is called on another goroutine, where a panic would end the process
-			}
-			t.Run(fmt.Sprint(name, ", ", kind), func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					var on atomic.Value
-					on.Store(leasehold.EventKind(""))
-					cfg := lab.Config()
-					cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-						if e.Kind == on.Load() {
-							panic("on event")
-						}
-					}
-					c, _ := w.Client(cfg)
-					var held *leasehold.Lock
-					if kind == leasehold.EventWaiting {
-						held = w.Acquire(c, "job")
-					}
-					on.Store(kind)
-					if p := panicOf(func() { _ = acquire(t.Context(), c) }); p != "on event" {
-						t.Errorf("panic %v", p)
-					}
-					on.Store(leasehold.EventKind(""))
-					if held != nil {
-						w.Release(held)
-					}
-					lab.Elapse(time.Second)
-					if n := len(c.Held()); n != 0 {
-						t.Errorf("%d locks held that nobody has", n)
-					}
-					lock, err := c.TryAcquire(t.Context(), "job")
-					if err != nil {
-						t.Fatal(err)
-					}
-					w.Release(lock)
-					if err := c.Close(t.Context()); err != nil {
-						t.Error(err)
-					}
-				})
-			})
-		}
+	type row struct {
+		kind    leasehold.EventKind
+		acquire func(context.Context, *leasehold.Client) error
 	}
+	acquire := func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "job")) }
+	each(t, map[string]row{ // no wait of several keys: there OnEvent is called on another goroutine, where a panic would end the process
+		"Acquire":            {leasehold.EventGranted, acquire},
+		"Acquire that waits": {leasehold.EventWaiting, acquire},
+		"AcquireAll": {leasehold.EventGranted, func(ctx context.Context, c *leasehold.Client) error {
+			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("job", "other")))
+		}},
+		"AcquireAny": {leasehold.EventGranted, func(ctx context.Context, c *leasehold.Client) error {
+			return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("job", "other")))
+		}},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		var panics atomic.Bool
+		cfg := lab.Config()
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Kind == tc.kind && panics.Load() {
+				panic("on event")
+			}
+		}
+		c, _ := w.Client(cfg)
+		var held *leasehold.Lock
+		if tc.kind == leasehold.EventWaiting {
+			held = w.Acquire(c, "job")
+		}
+		panics.Store(true)
+		if p := panicOf(func() { _ = tc.acquire(t.Context(), c) }); p != "on event" {
+			t.Errorf("panic %v", p)
+		}
+		panics.Store(false)
+		if held != nil {
+			w.Release(held)
+		}
+		lab.Elapse(time.Second)
+		if n := len(c.Held()); n != 0 {
+			t.Errorf("%d locks held that nobody has", n)
+		}
+		w.Release(w.Acquire(c, "job", leasehold.NoWait()))
+		closes(w, c)
+	})
 }
 
 func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
-	for name, do := range map[string]func(context.Context, *leasehold.Client, func()) error{
+	each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
 		"a lock": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })
 		},
@@ -87,25 +74,21 @@ func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
 			}
 			return g.Do(ctx, func(context.Context, *leasehold.Group) error { work(); return nil })
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				var panicked time.Time
-				p := panicOf(func() {
-					_ = do(t.Context(), c, func() {
-						wire.SetFault(lab.Cut)
-						panicked = time.Now()
-						panic("work")
-					})
-				})
-				if took := time.Since(panicked); p != "work" || took > 2*time.Second { // the release delays the panic for Config.ReleaseGrace at most
-					t.Errorf("panic %v after %v", p, took)
-				}
-				lab.Elapse(5 * time.Second)
+	}, func(t *testing.T, w *lab.World, do func(context.Context, *leasehold.Client, func()) error) {
+		c, wire := w.Client(lab.Config())
+		var panicked time.Time
+		p := panicOf(func() {
+			_ = do(t.Context(), c, func() {
+				wire.SetFault(lab.Cut)
+				panicked = time.Now()
+				panic("work")
 			})
 		})
-	}
+		if took := time.Since(panicked); p != "work" || took > 2*time.Second { // the release delays the panic for Config.ReleaseGrace at most
+			t.Errorf("panic %v after %v", p, took)
+		}
+		lab.Elapse(5 * time.Second)
+	})
 }
 
 func TestPanicInDoReleasesLock(t *testing.T) {

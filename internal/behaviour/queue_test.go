@@ -2,11 +2,11 @@ package behaviour_test
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -130,24 +130,31 @@ func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold
 		synctest.Wait()
 		l.wires, l.heads, l.got, l.leave = append(l.wires, wire), append(l.heads, c), append(l.got, got), append(l.leave, leave)
 	}
-	if err := l.lock.Renew(t.Context()); err != nil { // the reply to the renewal shows the queue to the holder
-		t.Fatal(err)
-	}
+	renew(w, l.lock) // the reply to the renewal shows the queue to the holder
 	return l
 }
 
-// releaseAll releases the key for each of three waiters, in the order in which they are
-// granted it.
+// handOver releases the holder's lock. It returns the lock of the given waiter.
+func (l *lined) handOver(to int) *leasehold.Lock {
+	l.T.Helper()
+	l.Release(l.lock)
+	return <-l.got[to]
+}
+
+// releaseAll releases each waiter's lock as soon as the waiter is granted it.
 func (l *lined) releaseAll() {
-	for range l.got {
-		select {
-		case next := <-l.got[0]:
-			l.Release(next)
-		case next := <-l.got[1]:
-			l.Release(next)
-		case next := <-l.got[2]:
-			l.Release(next)
-		}
+	var all sync.WaitGroup
+	for _, got := range l.got {
+		all.Go(func() { l.Release(<-got) })
+	}
+	all.Wait()
+}
+
+// wantWaiting fails the test unless n clients stand in the queue.
+func (l *lined) wantWaiting(n int) {
+	l.T.Helper()
+	if got := l.waiting(); got != n {
+		l.T.Errorf("%d stand in the queue, want %d", got, n)
 	}
 }
 
@@ -189,33 +196,6 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, lab.Config())
-		lab.Elapse(10 * time.Second) // the head now reads every quarter of a second
-		var asked []time.Time
-		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
-			asked = append(asked, time.Now())
-			return lab.Far(100 * time.Millisecond)(r)
-		})
-		lab.Elapse(2 * time.Second)
-		if err := l.lock.Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		w.Release(l.lock)
-		next := <-l.got[0]
-		unseen := asked[len(asked)-2]
-		if want := unseen.Add(handOverLease * 9 / 10); !next.TrustedUntil().Equal(want) {
-			t.Errorf("trusted until %v after the last look that did not show it, want %v", next.TrustedUntil().Sub(unseen), want.Sub(unseen))
-		}
-		lab.Elapse(2 * time.Second)
-		if left := time.Until(next.TrustedUntil()); left < 15*time.Second {
-			t.Errorf("renewed, it is trusted for %v", left)
-		}
-		w.Release(next)
-	})
-}
-
 func TestQueuePollsAfterDeadHeadHasBlockedForShortLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 6, lab.Config())
@@ -228,9 +208,7 @@ func TestQueuePollsAfterDeadHeadHasBlockedForShortLease(t *testing.T) {
 		if took := time.Since(began); took > handOverLease+2*time.Second {
 			t.Errorf("behind five that are dead it waited for %v", took)
 		}
-		if n := l.waiting(); n > 0 {
-			t.Errorf("%d of the dead still stand in the queue", n)
-		}
+		l.wantWaiting(0)
 		w.Release(next)
 		for _, leave := range l.leave {
 			leave()
@@ -247,9 +225,7 @@ func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
 			<-l.got[i]
 			lab.Elapse(time.Second)
 		}
-		if n := l.waiting(); n != 1 {
-			t.Errorf("%d stand in the queue", n)
-		}
+		l.wantWaiting(1)
 		w.Release(l.lock) // the client that the holder saw at the head of the queue has left the queue
 		w.Release(<-l.got[2])
 	})
@@ -265,39 +241,28 @@ func TestManyWaitersThatGiveUpTogetherLeaveQueue(t *testing.T) {
 			leave()
 		}
 		lab.Elapse(time.Second)
-		if n := l.waiting(); n != 0 {
-			t.Errorf("%d stand in the queue whom nobody waits for", n)
-		}
+		l.wantWaiting(0)
 		w.Release(l.lock)
-		if !w.IsReleased("job") {
-			t.Errorf("it was released to %v", w.Item("job"))
-		}
+		wantReleased(w, "job")
 	})
 }
 
 func TestWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
-	for name, fault := range map[string]lab.Fault{
+	each(t, map[string]lab.Fault{
 		"throttled":  lab.Throttled,
 		"reply lost": lab.LoseReply,
-		"lost":       func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset },
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrder(t, w, 2, lab.Config())
-				l.wires[0].SetFault(fault)
-				l.leave[0]()
-				<-l.got[0]
-				lab.Elapse(100 * time.Millisecond)
-				l.wires[0].SetFault(nil)
-				lab.Elapse(time.Second)
-				if n := l.waiting(); n != 1 {
-					t.Errorf("%d stand in the queue", n)
-				}
-				w.Release(l.lock)
-				w.Release(<-l.got[1])
-			})
-		})
-	}
+		"lost":       reset,
+	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
+		l := inOrder(t, w, 2, lab.Config())
+		l.wires[0].SetFault(fault)
+		l.leave[0]()
+		<-l.got[0]
+		lab.Elapse(100 * time.Millisecond)
+		l.wires[0].SetFault(nil)
+		lab.Elapse(time.Second)
+		l.wantWaiting(1)
+		w.Release(l.handOver(1))
+	})
 }
 
 func TestWaiterCanLeaveQueueBeforeItSeesItsEntry(t *testing.T) {
@@ -309,43 +274,27 @@ func TestWaiterCanLeaveQueueBeforeItSeesItsEntry(t *testing.T) {
 			defer leave()
 			return lab.LoseReply(r)
 		}))
-		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.Canceled)
 		lab.Elapse(time.Second)
-		if n := l.waiting(); n != 2 {
-			t.Errorf("%d stand in the queue", n)
-		}
-		for _, next := range l.got {
-			w.Release(l.lock)
-			l.lock = <-next
-		}
+		l.wantWaiting(2)
 		w.Release(l.lock)
+		l.releaseAll()
 	})
 }
 
 func TestCloseWaitsOnlyBrieflyIfLeavingQueueIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
+		lock := holds(w, "job")
 		c, wire := w.Client(lab.Config())
-		ended := make(chan error, 1)
-		go func() {
-			_, err := c.Acquire(t.Context(), "job")
-			ended <- err
-		}()
+		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
 		lab.Elapse(time.Second)
 		wire.SetFault(lab.Throttled)
 		began := time.Now()
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		closes(w, c)
 		if took := time.Since(began); took > handOverLease+2*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
-			t.Error(err)
-		}
+		wantErr(t, "Acquire", <-ended, leasehold.ErrClosed)
 		w.Release(lock)
 	})
 }
@@ -354,16 +303,12 @@ func TestQueueHeadThatHasGivenUpFreesKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
-		if err := l.lock.Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		renew(w, l.lock)
 		w.Release(l.lock)
 		l.leave[0]() // the waiter leaves before it has read the hand-over
 		<-l.got[0]
 		lab.Elapse(time.Second)
-		if !w.IsReleased("job") {
-			t.Errorf("the record is %v", w.Item("job"))
-		}
+		wantReleased(w, "job")
 	})
 }
 
@@ -390,47 +335,35 @@ func TestWaitersJoinAgainInOrderAfterQueueIsErased(t *testing.T) {
 		l := inOrder(t, w, 3, lab.Config())
 		w.Update("job", map[string]types.AttributeValue{"waiters": nil})
 		lab.Elapse(2 * time.Second)
-		if n := l.waiting(); n != 3 {
-			t.Errorf("%d stand in the queue", n)
-		}
+		l.wantWaiting(3)
 		w.Release(l.lock)
 		l.releaseAll()
 	})
 }
 
 func TestWaitersJoinAgainAfterBreakOrTakeoverErasesQueue(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, l *lined){
-		"break": func(t *testing.T, l *lined) {
+	each(t, map[string]func(l *lined){
+		"break": func(l *lined) {
 			op, _ := l.Client(lab.Config())
-			if err := op.Break(context.Background(), l.lock.Record(), leasehold.BreakOptions{}); err != nil {
-				t.Error(err)
-			}
+			breaks(l.World, op, l.lock.Record())
 		},
-		"takeover": func(_ *testing.T, l *lined) {
+		"takeover": func(l *lined) {
 			l.wire.SetFault(lab.Cut)
 			lab.Elapse(25 * time.Second)
 		},
-		"release with a mark": func(t *testing.T, l *lined) {
-			if err := l.lock.Release(context.Background(), leasehold.MarkDone()); err != nil {
-				t.Error(err)
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrderOf(t, w, 3, leasehold.Once("mon"))
-				if n := l.joins(); n != 3 {
-					t.Fatalf("%d joins", n)
-				}
-				end(t, l)
-				lab.Elapse(2 * time.Second)
-				if n, stand := l.joins(), l.waiting(); n != 2 || stand != 2 {
-					t.Errorf("%d have joined again, %d stand there", n, stand)
-				}
-				l.releaseAll()
-			})
-		})
-	}
+		"release with a mark": func(l *lined) { l.Release(l.lock, leasehold.MarkDone()) },
+	}, func(t *testing.T, w *lab.World, end func(l *lined)) {
+		l := inOrderOf(t, w, 3, leasehold.Once("mon"))
+		if n := l.joins(); n != 3 {
+			t.Fatalf("%d joins", n)
+		}
+		end(l)
+		lab.Elapse(2 * time.Second)
+		if n, stand := l.joins(), l.waiting(); n != 2 || stand != 2 {
+			t.Errorf("%d have joined again, %d stand there", n, stand)
+		}
+		l.releaseAll()
+	})
 }
 
 func TestUnreadableQueueIsIgnored(t *testing.T) {
@@ -439,12 +372,9 @@ func TestUnreadableQueueIsIgnored(t *testing.T) {
 			lab.Str("odd"), &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("odd")}},
 			&types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberB{Value: []byte("short")}}},
 		} {
-			holder, _ := w.Client(lab.Config())
-			lock := w.Acquire(holder, "job")
+			lock := holds(w, "job")
 			w.Update("job", map[string]types.AttributeValue{"waiters": odd})
-			if err := lock.Renew(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			renew(w, lock)
 			c, wire := w.Client(lab.Config())
 			got := w.Queue(c, "job")
 			lab.Elapse(time.Minute)
@@ -475,8 +405,7 @@ func TestQueueHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				l := inOrder(t, w, 1, tc.cfg, tc.opts...)
-				w.Release(l.lock)
-				next := <-l.got[0]
+				next := l.handOver(0)
 				if left := time.Until(next.TrustedUntil()); left < 17*time.Second || next.Token() != l.lock.Token()+2 {
 					t.Errorf("trusted for %v, token %d after %d", left, next.Token(), l.lock.Token())
 				}
@@ -507,9 +436,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 		for range protocol.MostWaiters - protocol.LastPlaces {
 			c, _ := w.Client(cfg)
 			go func() {
-				if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.Canceled) {
-					t.Error(err)
-				}
+				wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.Canceled)
 			}()
 			lab.Elapse(time.Second)
 		}
@@ -522,9 +449,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 			list = append(list, &types.AttributeValueMemberB{Value: another})
 		}
 		w.Update("job", map[string]types.AttributeValue{"waiters": &types.AttributeValueMemberL{Value: list}})
-		if n := (&lined{World: w}).waiting(); n != protocol.MostWaiters {
-			t.Errorf("%d stand in the queue", n)
-		}
+		(&lined{World: w}).wantWaiting(protocol.MostWaiters)
 		cancel()
 		lab.Elapse(time.Second)
 		w.Release(lock)
@@ -538,16 +463,11 @@ func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wire.SetFault(lab.Once(lab.Call.HandsOver, lab.LoseReply))
-		done := make(chan error, 1)
-		go func() { done <- l.lock.Release(t.Context()) }()
+		done := begin(func() error { return l.lock.Release(t.Context()) })
 		next := <-l.got[0]
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		wantErr(t, "Release", <-done, nil)
 		lab.Elapse(time.Minute)
-		if err := next.Err(); err != nil {
-			t.Error(err)
-		}
+		wantErr(t, "Err", next.Err(), nil)
 		w.Release(next)
 	})
 }
@@ -558,11 +478,8 @@ func TestUnansweredHandOverIsNotMistakenForOwnGrant(t *testing.T) {
 		cfg.ReleaseGrace = 100 * time.Millisecond
 		l := inOrderBehind(t, w, cfg, 1, lab.Config())
 		l.wire.SetFault(lab.LoseReply)
-		limit, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		defer cancel()
-		if err := l.lock.Release(limit); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Error(err)
-		}
+		limit := within(t, 200*time.Millisecond)
+		wantErr(t, "Release", l.lock.Release(limit), leasehold.ErrUnknownOutcome)
 		next := <-l.got[0]
 		l.wires[0].SetFault(lab.Cut) // the head cannot renew, so the record still shows the hand-over itself
 		l.wire.SetFault(nil)
@@ -573,9 +490,7 @@ func TestUnansweredHandOverIsNotMistakenForOwnGrant(t *testing.T) {
 			lab.Elapse(500 * time.Millisecond)
 		}
 		l.wires[0].SetFault(nil)
-		if err := next.Renew(t.Context()); err != nil {
-			t.Error(err)
-		}
+		renew(w, next)
 		w.Release(next)
 		lab.Elapse(10 * time.Second)
 	})
@@ -583,18 +498,13 @@ func TestUnansweredHandOverIsNotMistakenForOwnGrant(t *testing.T) {
 
 func TestWaiterFindsItsUnansweredQueueJoinInRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
+		lock := holds(w, "job")
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(joins, lab.LoseReply))
 		got := w.Queue(c, "job")
 		lab.Elapse(10 * time.Second)
-		if n := (&lined{World: w}).waiting(); n != 1 {
-			t.Errorf("%d entries", n)
-		}
-		if err := lock.Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		(&lined{World: w}).wantWaiting(1)
+		renew(w, lock)
 		w.Release(lock)
 		next := <-got
 		if next.Token() != lock.Token()+1 {
@@ -659,7 +569,6 @@ func TestWaiterJoinsAgainEachTimeQueueIsErased(t *testing.T) {
 				t.Fatalf("%d stand there", n)
 			}
 		}
-		w.Release(l.lock)
-		w.Release(<-l.got[0])
+		w.Release(l.handOver(0))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,18 +123,13 @@ func TestRecordShowsTimeOfLastWrite(t *testing.T) {
 			}
 		}
 		get := func() leasehold.Record {
-			r, err := c.Get(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := get(w, c, "job")
 			return r
 		}
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 		is("granted", get(), false, false)
 		lab.Elapse(3 * time.Second)
-		if err := lock.Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		renew(w, lock)
 		is("renewed", get(), true, false)
 		lab.Elapse(3 * time.Second)
 		w.Release(lock)
@@ -156,10 +152,7 @@ func TestRecordJSONShowsHowLongLockIsHeld(t *testing.T) {
 			}
 		}
 		get := func() leasehold.Record {
-			r, err := c.Get(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := get(w, c, "job")
 			return r
 		}
 		lock := w.Acquire(c, "job")
@@ -170,5 +163,45 @@ func TestRecordJSONShowsHowLongLockIsHeld(t *testing.T) {
 		held("by a clock that is ahead", r, nil)
 		w.Release(lock)
 		held("released", get(), nil)
+	})
+}
+
+func TestRecordFieldFormerShowsHowPreviousGrantEnded(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		shown := func(what string, want *leasehold.End) leasehold.Record {
+			t.Helper()
+			r := get(w, b, "job")
+			got := r.Former
+			if (got == nil) != (want == nil) || got != nil && (got.Owner != want.Owner || got.Token != want.Token || got.How != want.How || got.At.IsZero()) {
+				t.Errorf("%s: %+v", what, got)
+			}
+			text, err := json.Marshal(r)
+			if err != nil || strings.Contains(string(text), `"former":{`) != (want != nil) {
+				t.Errorf("%s: %s, %v", what, text, err)
+			}
+			return r
+		}
+		lock := w.Acquire(a, "job")
+		shown("the first grant", nil)
+		w.Release(lock)
+		shown("released", &leasehold.End{Owner: lock.Record().Owner, Token: lock.Token(), How: "released"})
+		lock = w.Acquire(a, "job")
+		r := shown("granted after a release", nil)
+		breaks(w, b, r)
+		shown("broken", &leasehold.End{Owner: lock.Record().Owner, Token: lock.Token(), How: "broken"})
+		broken := lock.Token()
+		lock = w.Acquire(a, "job", leasehold.WithoutRenewal())
+		shown("granted after a break", &leasehold.End{Token: broken, How: "broken"})
+		owner, token := lock.Record().Owner, lock.Token()
+		w.Detach(lock)
+		next := w.Acquire(b, "job")
+		shown("taken over", &leasehold.End{Owner: owner, Token: token, How: "taken over"})
+		w.Release(next)
+		shown("released after a takeover", &leasehold.End{Owner: next.Record().Owner, Token: next.Token(), How: "released"})
+		next = w.Acquire(b, "job")
+		shown("granted after all that", nil)
+		w.Release(next)
 	})
 }

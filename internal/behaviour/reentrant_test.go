@@ -2,7 +2,6 @@ package behaviour_test
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -20,10 +19,11 @@ func TestReentrantAcquireAppliesOrRejectsEachOption(t *testing.T) {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}
 	none := leasehold.WithAttributes(map[string]types.AttributeValue{"none": nil})
-	for name, tc := range map[string]struct {
+	type row struct {
 		opt  leasehold.AcquireOption
 		want string // part of the expected error's text; empty if no error is expected
-	}{
+	}
+	each(t, map[string]row{
 		"nothing else":            {leasehold.Reentrant(), ""},
 		"no wait":                 {leasehold.NoWait(), ""},
 		"a record that is there":  {leasehold.IfExists(), ""},
@@ -42,30 +42,26 @@ func TestReentrantAcquireAppliesOrRejectsEachOption(t *testing.T) {
 		"a longer lease":          {leasehold.WithLease(time.Minute), "its lease is 30s, not 1m0s: change it with Renew"},
 		"the lease of its client": {leasehold.WithLease(20 * time.Second), "its lease is 30s, not 20s"},
 		"deletion":                {leasehold.DeleteOnRelease(true), "its release policy is settled"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				lock := w.Acquire(c, "job", leasehold.WithLease(30*time.Second), leasehold.WithData([]byte("data")), attributes("color", "red"))
-				ctx := lock.Context()
-				wire.Sent()
-				opts := []leasehold.AcquireOption{leasehold.Reentrant(), tc.opt}
-				_, one := c.Acquire(ctx, "job", opts...)
-				_, all := c.AcquireAll(ctx, leasehold.Keys("job"), opts...)
-				_, anyOf := c.AcquireAny(ctx, leasehold.Keys("job"), opts...)
-				do := c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { return nil }, opts...)
-				for call, err := range map[string]error{"Acquire": one, "AcquireAll": all, "AcquireAny": anyOf, "Do": do} {
-					if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
-						t.Errorf("%s: error %v, want %q", call, err, tc.want)
-					}
-				}
-				if n := len(wire.Sent()); n > 0 || lock.Err() != nil {
-					t.Errorf("%d requests, the lock: %v", n, lock.Err())
-				}
-				_ = c.Close(t.Context())
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job", leasehold.WithLease(30*time.Second), leasehold.WithData([]byte("data")), attributes("color", "red"))
+		ctx := lock.Context()
+		wire.Sent()
+		opts := []leasehold.AcquireOption{leasehold.Reentrant(), tc.opt}
+		_, one := c.Acquire(ctx, "job", opts...)
+		_, all := c.AcquireAll(ctx, leasehold.Keys("job"), opts...)
+		_, anyOf := c.AcquireAny(ctx, leasehold.Keys("job"), opts...)
+		do := c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { return nil }, opts...)
+		for call, err := range map[string]error{"Acquire": one, "AcquireAll": all, "AcquireAny": anyOf, "Do": do} {
+			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("%s: error %v, want %q", call, err, tc.want)
+			}
+		}
+		if n := len(wire.Sent()); n > 0 || lock.Err() != nil {
+			t.Errorf("%d requests, the lock: %v", n, lock.Err())
+		}
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
@@ -110,9 +106,7 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 		}
 		mu.Unlock()
 		lab.Elapse(5 * time.Second)
-		if err := inner.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("cut off: %v", err)
-		}
+		wantErr(t, "cut off", inner.Err(), leasehold.ErrLost)
 		mu.Lock()
 		defer mu.Unlock()
 		for name, locks := range warned {
@@ -150,29 +144,20 @@ func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
 					w.Work()
 					c, _ := w.Client(lab.Config())
 					outer := w.Acquire(c, "job", leasehold.WithData([]byte("data")), leasehold.WithAttributes(map[string]types.AttributeValue{"color": lab.Str("red")}))
-					inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant())
-					if err != nil {
-						t.Fatal(err)
-					}
+					inner := share(w, c, outer)
 					switch err := release(t.Context(), inner); {
 					case tc.stored && err != nil:
 						t.Error(err)
 					case !tc.stored && (err == nil || !strings.Contains(err.Error(), "store them with Renew")):
 						t.Errorf("error %v", err)
 					}
-					if err := inner.Err(); !errors.Is(err, leasehold.ErrReleased) {
-						t.Errorf("the handle: %v", err)
-					}
+					wantErr(t, "the handle", inner.Err(), leasehold.ErrReleased)
 					if landed := w.WorkItem("a") != nil; landed != (tc.stored && how == "commit and release") {
 						t.Errorf("committed: %t", landed)
 					}
-					if err := inner.Release(t.Context(), tc.opt); err != nil {
-						t.Errorf("again: %v", err)
-					}
+					wantErr(t, "again", inner.Release(t.Context(), tc.opt), nil)
 					w.Release(outer)
-					if !w.IsReleased("job") {
-						t.Error("not free after its last handle")
-					}
+					wantReleased(w, "job")
 				})
 			})
 		}
@@ -184,9 +169,7 @@ func TestReentrantAcquireSharesGrantOfContext(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		wire.Sent()
-		if _, err := c.Acquire(lock.Context(), "job"); !errors.Is(err, leasehold.ErrDeadlock) {
-			t.Errorf("without Reentrant: %v", err)
-		}
+		wantErr(t, "without Reentrant", lab.ErrorOf(c.Acquire(lock.Context(), "job")), leasehold.ErrDeadlock)
 		bound, cancel := lock.Bind(t.Context())
 		defer cancel()
 		inner, err := c.Acquire(bound, "job", leasehold.Reentrant())
@@ -199,9 +182,7 @@ func TestReentrantAcquireSharesGrantOfContext(t *testing.T) {
 		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests for a shared grant", n)
 		}
-		if err := inner.Release(t.Context()); err != nil {
-			t.Errorf("again: %v", err)
-		}
+		wantErr(t, "again", inner.Release(t.Context()), nil)
 		w.Release(lock)
 		if n := len(wire.Sent()); n != 1 {
 			t.Errorf("%d requests for the release", n)

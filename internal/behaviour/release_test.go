@@ -2,7 +2,6 @@ package behaviour_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -22,23 +21,16 @@ func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Cut)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		ctx := endedContext(t)
 		began := time.Now()
-		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("error %v", err)
-		}
+		wantErr(t, "Release", lock.Release(ctx), leasehold.ErrUnknownOutcome)
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("took %v with an ended context", took)
 		}
 		wire.SetFault(nil)
 		lab.Elapse(5 * time.Second)
-		if err := lock.Release(t.Context()); err != nil {
-			t.Errorf("repeated: %v", err)
-		}
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
-			t.Errorf("record %v", w.Item("job"))
-		}
+		wantErr(t, "repeated", lock.Release(t.Context()), nil)
+		wantReleased(w, "job")
 	})
 }
 
@@ -50,10 +42,8 @@ func TestReleaseFreesExpiredLock(t *testing.T) {
 		lab.Elapse(time.Hour)
 		wire.SetFault(nil)
 		wire.Sent()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("error %v", err)
-		}
-		if n := len(wire.Sent()); n != 1 || lab.Text(w.Item("job"), "isReleased") != "1" {
+		wantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
+		if n := len(wire.Sent()); n != 1 || !w.IsReleased("job") {
 			t.Errorf("%d requests, record %v", n, w.Item("job"))
 		}
 	})
@@ -67,16 +57,10 @@ func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and a
 		lab.Elapse(30 * time.Second)
 		wire.SetFault(nil)
 		lock := w.Acquire(c, "job")
-		if err := stale.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("stale release: %v", err)
-		}
-		if err := stale.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("stale renewal: %v", err)
-		}
+		wantErr(t, "stale release", stale.Release(t.Context()), leasehold.ErrLost)
+		wantErr(t, "stale renewal", stale.Renew(t.Context()), leasehold.ErrLost)
 		lab.Elapse(2 * time.Minute)
-		if err := lock.Err(); err != nil {
-			t.Errorf("the later grant: %v", err)
-		}
+		wantErr(t, "the later grant", lock.Err(), nil)
 		w.Release(lock)
 	})
 }
@@ -87,9 +71,7 @@ func TestReleaseIsNotRepeatedAfterLease(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Cut)
 		began := time.Now()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("error %v", err)
-		}
+		wantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 		if took := time.Since(began); took < 18*time.Second || took > 25*time.Second {
 			t.Errorf("took %v", took)
 		}
@@ -110,12 +92,8 @@ func TestExpiredLockIsReleasedOnce(t *testing.T) {
 		k.Boot.Store(int64(time.Hour)) // the test calls no method of the lock between its grant and the release
 		wire.SetFault(lab.Cut)
 		wire.Sent()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("error %v", err)
-		}
-		if n := len(wire.Sent()); n != 1 {
-			t.Errorf("%d requests", n)
-		}
+		wantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
+		wantSent(t, wire, 1)
 	})
 }
 
@@ -134,8 +112,7 @@ func TestReleaseThatFindsAnotherGrantReportsLoss(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, somebody waits %v", name, waits), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					c, _ := w.Client(lab.Config())
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					defer cancel()
+					ctx := within(t, time.Second)
 					err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
 						if waits {
 							go func() {
@@ -148,9 +125,7 @@ func TestReleaseThatFindsAnotherGrantReportsLoss(t *testing.T) {
 						happens(w)
 						return nil
 					})
-					if !errors.Is(err, leasehold.ErrLost) {
-						t.Errorf("error %v", err)
-					}
+					wantErr(t, "Do", err, leasehold.ErrLost)
 					lab.Elapse(10 * time.Second)
 				})
 			})

@@ -37,31 +37,20 @@ func TestGrantCanBeResumedOnceByAnotherProcess(t *testing.T) {
 		if !errors.Is(lock.Err(), leasehold.ErrReleased) || len(wire.Sent()) != 0 {
 			t.Errorf("error %v", lock.Err())
 		}
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrReleased) {
-			t.Errorf("release of a detached lock: %v", err)
-		}
+		wantErr(t, "release of a detached lock", lock.Release(t.Context()), leasehold.ErrReleased)
 		lab.Elapse(5 * time.Minute)
 		g = overJSON(t, g)
 		b, _ := w.Client(lab.Config())
-		resumed, err := b.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resumed := resume(w, b, g)
 		if resumed.Token() != lock.Token() || string(resumed.Record().Data) != "x" || resumed.Record().Owner != lock.Record().Owner {
 			t.Errorf("resumed %+v", resumed.Record())
 		}
 		lab.Elapse(time.Hour) // the resumed lock is renewed during this time
-		if err := resumed.Err(); err != nil {
-			t.Errorf("resumed: %v", err)
-		}
+		wantErr(t, "resumed", resumed.Err(), nil)
 		d, _ := w.Client(lab.Config())
-		if _, err := d.Resume(t.Context(), g); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("resumed twice: %v", err)
-		}
+		wantErr(t, "resumed twice", lab.ErrorOf(d.Resume(t.Context(), g)), leasehold.ErrLost)
 		w.Release(resumed)
-		if _, err := d.Resume(t.Context(), g); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("resumed after the release: %v", err)
-		}
+		wantErr(t, "resumed after the release", lab.ErrorOf(d.Resume(t.Context(), g)), leasehold.ErrLost)
 	})
 }
 
@@ -75,15 +64,10 @@ func TestExpiredGrantCanBeResumedUnlessTakenOver(t *testing.T) {
 		if err != nil {
 			t.Fatalf("nobody took it: %v", err)
 		}
-		g, err = lock.Detach()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, _ := w.Client(lab.Config())
-		taken := w.Acquire(b, "deploy")
+		g = w.Detach(lock)
+		taken := holds(w, "deploy")
 		_, err = a.Resume(t.Context(), g)
-		var lost *leasehold.LostError
-		if !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By.Token != taken.Token() {
+		if lost := as[*leasehold.LostError](err); lost == nil || lost.Reason != leasehold.LostReplaced || lost.By.Token != taken.Token() {
 			t.Errorf("taken: %v", err)
 		}
 		w.Release(taken)

@@ -4,63 +4,29 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// of returns the events of the given kind.
-func (l *eventLog) of(kind leasehold.EventKind) []leasehold.Event {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var out []leasehold.Event
-	for _, e := range l.events {
-		if e.Kind == kind {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// logBook is a log that a test reads.
-type logBook struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logBook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logBook) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Split(strings.TrimSuffix(l.buf.String(), "\n"), "\n")
-}
-
 // waits are the calls that wait for DynamoDB.
 var waits = map[string]func(ctx context.Context, c *leasehold.Client) error{
-	"acquire": func(ctx context.Context, c *leasehold.Client) error {
-		_, err := c.Acquire(ctx, "job")
-		return err
-	},
+	"acquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "job")) },
 	"all": func(ctx context.Context, c *leasehold.Client) error {
-		_, err := c.AcquireAll(ctx, leasehold.Keys("job", "z"))
-		return err
+		return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("job", "z")))
 	},
 	"any": func(ctx context.Context, c *leasehold.Client) error {
-		_, err := c.AcquireAny(ctx, leasehold.Keys("job", "z"))
-		return err
+		return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("job", "z")))
 	},
 }
 
@@ -68,18 +34,10 @@ func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var events eventLog
-				var book logBook
-				cfg := lab.Config()
-				cfg.OnEvent, cfg.Logger = events.onEvent, slog.New(slog.NewTextHandler(&book, nil))
-				c, wire := w.Client(cfg)
-				wire.SetFault(func(*lab.Request) (*http.Response, error) {
-					return nil, lab.ErrReset
-				})
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Second)
-				defer cancel()
-				over := make(chan error, 1)
-				go func() { over <- wait(ctx, c) }()
+				c, wire, events := logged(w, lab.Config())
+				wire.SetFault(reset)
+				ctx := within(t, 10*time.Minute+time.Second)
+				over := begin(func() error { return wait(ctx, c) })
 				lab.Elapse(5 * time.Second)
 				if told := events.of(leasehold.EventWaitError); len(told) != 1 || !errors.Is(told[0].Err, lab.ErrReset) || told[0].Key.Partition != "job" {
 					t.Errorf("told after five seconds: %v", told)
@@ -90,7 +48,7 @@ func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
 				if n := len(events.of(leasehold.EventWaitError)); n < 9 || n > 11 {
 					t.Errorf("told %d times in ten minutes", n)
 				}
-				lines := book.lines()
+				lines := events.lines()
 				if len(lines) < 9 || len(lines) > 11 {
 					t.Errorf("%d lines in ten minutes", len(lines))
 				}
@@ -103,9 +61,7 @@ func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
 				if len(gone) != 1 || gone[0].Took < 10*time.Minute || gone[0].Err.Error() != err.Error() || gone[0].Key.Partition != "job" {
 					t.Errorf("gave up: %+v, returned %v", gone, err)
 				}
-				if err := c.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				closes(w, c)
 			})
 		})
 	}
@@ -115,49 +71,38 @@ func TestEventGaveUpIsReportedForWaitButNotForTry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "job")
-		var events eventLog
-		cfg := lab.Config()
-		cfg.OnEvent = events.onEvent
-		c, _ := w.Client(cfg)
+		c, _, events := logged(w, lab.Config())
 		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
 		}
 		if gone := events.of(leasehold.EventGaveUp); len(gone) != 0 {
 			t.Errorf("a try: %+v", gone)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
+		ctx := within(t, 10*time.Second)
 		_, err := c.Acquire(ctx, "job")
 		if gone := events.of(leasehold.EventGaveUp); len(gone) != 1 || gone[0].Took != 10*time.Second || !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("a wait: %+v, %v", gone, err)
 		}
 		for _, c := range []*leasehold.Client{c, other} {
-			if err := c.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			closes(w, c)
 		}
 	})
 }
 
 func TestFailingWaitsLogOneLineAMinuteTogether(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		var events eventLog
-		var book logBook
-		cfg := lab.Config()
-		cfg.OnEvent, cfg.Logger = events.onEvent, slog.New(slog.NewTextHandler(&book, nil))
-		c, wire := w.Client(cfg)
+		c, wire, events := logged(w, lab.Config())
 		wire.SetFault(lab.Cut)
-		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-		defer cancel()
+		ctx := within(t, 90*time.Second)
 		var waiting sync.WaitGroup
 		for i := range 100 {
 			waiting.Go(func() { _, _ = c.Acquire(ctx, string(rune('a'+i%26))+string(rune('a'+i/26))) })
 		}
 		waiting.Wait()
-		if n := len(book.lines()); n != 2 {
+		if n := len(events.lines()); n != 2 {
 			t.Errorf("%d lines, want 2", n)
 		}
-		if last := book.lines()[1]; !strings.Contains(last, "waiting=100") {
+		if last := events.lines()[1]; !strings.Contains(last, "waiting=100") {
 			t.Errorf("line %s", last)
 		}
 		if told, gone := len(events.of(leasehold.EventWaitError)), len(events.of(leasehold.EventGaveUp)); told != 200 || gone != 100 {
@@ -169,15 +114,8 @@ func TestFailingWaitsLogOneLineAMinuteTogether(t *testing.T) {
 
 func TestObserverReportsFailingRequests(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		var events eventLog
-		var book logBook
-		cfg := lab.Config()
-		cfg.OnEvent, cfg.Logger = events.onEvent, slog.New(slog.NewTextHandler(&book, nil))
-		c, wire := w.Client(cfg)
-		e, err := election.New(c, "scheduler")
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, wire, events := logged(w, lab.Config())
+		e := electionOf(c, "scheduler")
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
@@ -193,12 +131,72 @@ func TestObserverReportsFailingRequests(t *testing.T) {
 		if n := len(events.of(leasehold.EventWaitError)); n < 2 || n > 3 {
 			t.Errorf("told %d times in two minutes", n)
 		}
-		if lines := book.lines(); !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "key=scheduler") {
+		if lines := events.lines(); !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "key=scheduler") {
 			t.Errorf("log %v", lines)
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
+		wantErr(t, "Observe", <-ended, nil)
+	})
+}
+
+func TestLogLinesOfLossAndFailedReleaseContainTable(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		var said bytes.Buffer
+		cfg := lab.Config()
+		cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		c, wire := w.Client(cfg)
+		lost, kept := w.Acquire(c, "lost"), w.Acquire(c, "kept")
+		breaks(w, c, lost.Record())
+		_ = lost.Renew(t.Context())
+		wire.SetFault(refuse("AccessDeniedException"))
+		_ = kept.Release(t.Context())
+		cfg.SharedLease = true
+		sharing, itsWire := w.Client(cfg)
+		w.Acquire(sharing, "shared")
+		itsWire.SetFault(refuse("AccessDeniedException"))
+		_ = sharing.Close(t.Context())
+		for _, what := range []string{"lock lost", "release failed", "the session could not be ended"} {
+			named := false
+			for line := range strings.Lines(said.String()) {
+				named = named || strings.Contains(line, what) && strings.Contains(line, "table=locks")
+			}
+			if !named {
+				t.Errorf("%q does not name the table:\n%s", what, said.String())
+			}
+		}
+	})
+}
+
+func TestLogsShowLocksAndRecordsWithoutData(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		lock := holds(w, "job", leasehold.WithData([]byte("secret")),
+			leasehold.WithAttributes(map[string]types.AttributeValue{"mine": lab.Str("secret")}))
+		record := lock.Record()
+		token := fmt.Sprint(lock.Token())
+		if got, want := fmt.Sprint(lock), "job in table locks (token "+token+")"; got != want {
+			t.Errorf("a lock reads %q, want %q", got, want)
+		}
+		if got := fmt.Sprint((*leasehold.Lock)(nil), &leasehold.Lock{}); got != "no lock no lock" {
+			t.Errorf("locks that are none read %q", got)
+		}
+		for name, handler := range map[string]func(io.Writer) slog.Handler{
+			"text": func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) },
+			"JSON": func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) },
+		} {
+			for what, value := range map[string]any{"lock": lock, "record": record} {
+				var said bytes.Buffer
+				slog.New(handler(&said)).Info("", "it", value)
+				for _, part := range []string{"job", token} {
+					if !strings.Contains(said.String(), part) {
+						t.Errorf("a %s as %s, without %q: %s", what, name, part, &said)
+					}
+				}
+				for _, part := range []string{"secret", "c2VjcmV0", "115 101", "0xc"} { // the data as text, as base64 and as bytes, and the beginning of a memory address
+					if strings.Contains(said.String(), part) {
+						t.Errorf("a %s as %s, with %q: %s", what, name, part, &said)
+					}
+				}
+			}
 		}
 	})
 }

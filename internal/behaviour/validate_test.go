@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -27,7 +26,7 @@ func TestInvalidInputIsRejectedBeforeAnyRequest(t *testing.T) {
 			return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str("x")})
 		}
 		acquire := func(key string, opts ...leasehold.AcquireOption) func() error {
-			return func() error { _, err := c.Acquire(t.Context(), key, opts...); return err }
+			return func() error { return lab.ErrorOf(c.Acquire(t.Context(), key, opts...)) }
 		}
 		list := func(opts leasehold.ListOptions) func() error {
 			return func() error {
@@ -58,7 +57,7 @@ func TestInvalidInputIsRejectedBeforeAnyRequest(t *testing.T) {
 			"a warning of nothing":    acquire("job", leasehold.WithExpiryWarning(time.Second, nil)),
 			"a warning too late":      acquire("job", leasehold.WithExpiryWarning(-time.Second, func(*leasehold.Lock) {})),
 			"no function":             func() error { return c.Do(t.Context(), "job", nil) },
-			"an empty key, getting":   func() error { _, err := c.Get(t.Context(), ""); return err },
+			"an empty key, getting":   func() error { return lab.ErrorOf(c.Get(t.Context(), "")) },
 			"an empty record to break": func() error {
 				return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}, leasehold.BreakOptions{})
 			},
@@ -103,62 +102,51 @@ func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leaseho
 	t.Helper()
 	_, err := c.Acquire(t.Context(), key, opts...)
 	_, after, _ := strings.Cut(fmt.Sprint(err), "the record would have about ")
-	if _, err := fmt.Sscanf(after, "%d bytes", &n); err != nil {
-		t.Errorf("no size in: %v", err)
-	}
+	wantErr(t, "no size in", lab.ErrorOf(fmt.Sscanf(after, "%d bytes", &n)), nil)
 	return n
 }
 
 func TestNilOptionIsRejectedBeforeAnyRequest(t *testing.T) {
 	ctx := context.Background()
-	work := func(context.Context, *leasehold.Lock) error { panic("called") }
-	one := func(_ any, err error) error { return err }
-	for name, call := range map[string]func(t *testing.T, c *leasehold.Client, lock *leasehold.Lock) error{
-		"Acquire": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return one(c.Acquire(ctx, "k", nil)) },
-		"TryAcquire": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
-			return one(c.TryAcquire(ctx, "k", nil))
+	type call = func(c *leasehold.Client, lock *leasehold.Lock) error
+	each(t, map[string]call{
+		"Acquire":    func(c *leasehold.Client, _ *leasehold.Lock) error { return lab.ErrorOf(c.Acquire(ctx, "k", nil)) },
+		"TryAcquire": func(c *leasehold.Client, _ *leasehold.Lock) error { return lab.ErrorOf(c.TryAcquire(ctx, "k", nil)) },
+		"Do": func(c *leasehold.Client, _ *leasehold.Lock) error {
+			return c.Do(ctx, "k", func(context.Context, *leasehold.Lock) error { panic("called") }, nil)
 		},
-		"Do": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return c.Do(ctx, "k", work, nil) },
-		"AcquireAll": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
-			return one(c.AcquireAll(ctx, leasehold.Keys("k"), leasehold.NoWait(), nil))
+		"AcquireAll": func(c *leasehold.Client, _ *leasehold.Lock) error {
+			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("k"), leasehold.NoWait(), nil))
 		},
-		"AcquireAny": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
-			return one(c.AcquireAny(ctx, leasehold.Keys("k"), nil))
+		"AcquireAny": func(c *leasehold.Client, _ *leasehold.Lock) error {
+			return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("k"), nil))
 		},
-		"Get":   func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return one(c.Get(ctx, "k", nil)) },
-		"Renew": func(_ *testing.T, _ *leasehold.Client, l *leasehold.Lock) error { return l.Renew(ctx, nil) },
-		"Resume": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
-			return one(c.Resume(ctx, leasehold.Grant{}, nil))
+		"Get":   func(c *leasehold.Client, _ *leasehold.Lock) error { return lab.ErrorOf(c.Get(ctx, "k", nil)) },
+		"Renew": func(_ *leasehold.Client, l *leasehold.Lock) error { return l.Renew(ctx, nil) },
+		"Resume": func(c *leasehold.Client, _ *leasehold.Lock) error {
+			return lab.ErrorOf(c.Resume(ctx, leasehold.Grant{}, nil))
 		},
-		"Watch": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) (err error) {
+		"Watch": func(c *leasehold.Client, _ *leasehold.Lock) (err error) {
 			for _, e := range c.Watch(ctx, "k", nil) {
 				err = errors.Join(err, e)
 			}
 			return err
 		},
-		"a candidate": func(t *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
-			e, err := election.New(c, "e")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return one(e.Campaign(ctx, "v", nil))
+		"a candidate": func(c *leasehold.Client, _ *leasehold.Lock) error {
+			return lab.ErrorOf(electionOf(c, "e").Campaign(ctx, "v", nil))
 		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				lock := w.Acquire(c, "job")
-				wire.Sent()
-				if err := call(t, c, lock); err == nil || !strings.Contains(err.Error(), "nil: leave it out") {
-					t.Errorf("error %v", err)
-				}
-				if sent := wire.Sent(); len(sent) != 0 || lock.Err() != nil {
-					t.Errorf("sent %v, the lock: %v", lab.Ops(sent), lock.Err())
-				}
-				w.Release(lock)
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, call call) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.Sent()
+		if err := call(c, lock); err == nil || !strings.Contains(err.Error(), "nil: leave it out") {
+			t.Errorf("error %v", err)
+		}
+		if sent := wire.Sent(); len(sent) != 0 || lock.Err() != nil {
+			t.Errorf("sent %v, the lock: %v", lab.Ops(sent), lock.Err())
+		}
+		w.Release(lock)
+	})
 }
 
 func TestNilReleaseOptionIsRejected(t *testing.T) {
@@ -178,12 +166,13 @@ func TestNilReleaseOptionIsRejected(t *testing.T) {
 func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 	data := leasehold.WithData([]byte("d"))
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("b")})
-	for name, tc := range map[string]struct {
+	type row struct {
 		deletes bool // value of Config.DeleteOnRelease
 		acquire []leasehold.AcquireOption
 		release []leasehold.ReleaseOption
 		refused bool
-	}{
+	}
+	each(t, map[string]row{
 		"with data":                      {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(true), data}, true},
 		"with attributes":                {false, nil, []leasehold.ReleaseOption{attributes, leasehold.DeleteOnRelease(true)}, true},
 		"as its Config says":             {true, nil, []leasehold.ReleaseOption{data}, true},
@@ -191,27 +180,23 @@ func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 		"without any":                    {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(true)}, false},
 		"kept, whatever its Config says": {true, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(false), data}, false},
 		"data while it is held":          {true, []leasehold.AcquireOption{data}, nil, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.DeleteOnRelease = tc.deletes
-				c, wire := w.Work().Client(cfg)
-				lock := w.Acquire(c, "job", tc.acquire...)
-				wire.Sent()
-				err := lock.Release(t.Context(), tc.release...)
-				if refused := err != nil; refused != tc.refused || refused && (len(wire.Sent()) > 0 || lock.Err() != nil) {
-					t.Errorf("error %v, the lock: %v", err, lock.Err())
-				}
-				if tc.refused {
-					if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.release...); err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) {
-						t.Errorf("commit: %v", err)
-					}
-					w.WantLog()
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, tc row) {
+		cfg := lab.Config()
+		cfg.DeleteOnRelease = tc.deletes
+		c, wire := w.Work().Client(cfg)
+		lock := w.Acquire(c, "job", tc.acquire...)
+		wire.Sent()
+		err := lock.Release(t.Context(), tc.release...)
+		if refused := err != nil; refused != tc.refused || refused && (len(wire.Sent()) > 0 || lock.Err() != nil) {
+			t.Errorf("error %v, the lock: %v", err, lock.Err())
+		}
+		if tc.refused {
+			if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.release...); err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) {
+				t.Errorf("commit: %v", err)
+			}
+			w.WantLog()
+		}
+	})
 }
 
 func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
@@ -255,4 +240,78 @@ func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
+	list := func(v ...types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: v} }
+	object := func(name string, v types.AttributeValue) types.AttributeValue {
+		return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{name: v}}
+	}
+	for where, v := range map[string]types.AttributeValue{
+		`"note" itself`:          (*types.AttributeValueMemberS)(nil),
+		`"note" itself is`:       (*types.AttributeValueMemberL)(nil),
+		`"note" itself is a`:     (*types.AttributeValueMemberM)(nil),
+		`"note" itself is a nil`: (*types.AttributeValueMemberNULL)(nil),
+		`"note"[1]`:              list(lab.Str("a"), nil),
+		`"note".in[0].deep`:      object("in", list(object("deep", (*types.AttributeValueMemberN)(nil)))),
+	} {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			c, wire := w.Client(lab.Config())
+			lock := w.Acquire(c, "job")
+			wire.Sent()
+			opt := leasehold.WithAttributes(map[string]types.AttributeValue{"note": v})
+			_, acquired := c.Acquire(t.Context(), "other", opt)
+			for name, err := range map[string]error{
+				"acquire": acquired, "renew": lock.Renew(t.Context(), opt), "release": lock.Release(t.Context(), opt),
+			} {
+				if err == nil || !strings.Contains(err.Error(), where) || !strings.Contains(err.Error(), "nil value") {
+					t.Errorf("%s, %s: %v", name, where, err)
+				}
+			}
+			if n := len(wire.Sent()); n != 0 {
+				t.Errorf("%s: %d requests", where, n)
+			}
+			if err := lock.Err(); err != nil {
+				t.Errorf("%s: %v", where, err)
+			}
+			remove := leasehold.WithAttributes(map[string]types.AttributeValue{"note": nil})
+			wantErr(t, "a nil value removes one", lock.Renew(t.Context(), remove), nil)
+			// CommitAndRelease releases the lock even if the writes fail.
+			if err := lock.CommitAndRelease(t.Context(), nil, opt); err == nil || !strings.Contains(err.Error(), where) {
+				t.Errorf("commit, %s: %v", where, err)
+			}
+		})
+	}
+}
+
+func TestItemSizeLimitCountsEveryTypeOfValue(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		bytes := func(v types.AttributeValue) int {
+			return refusedBytes(t, c, "job", leasehold.WithData(make([]byte, 400<<10)),
+				leasehold.WithAttributes(map[string]types.AttributeValue{"note": v}))
+		}
+		list := &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("abc"), lab.Num("12")}}
+		without := bytes(lab.Str(""))
+		for name, tc := range map[string]struct {
+			v    types.AttributeValue
+			want int
+		}{
+			"a string":            {lab.Str("abc"), 3},
+			"a number":            {lab.Num("1234"), 4},
+			"bytes":               {&types.AttributeValueMemberB{Value: []byte("abcd")}, 4},
+			"true":                {&types.AttributeValueMemberBOOL{Value: true}, 1},
+			"null":                {&types.AttributeValueMemberNULL{Value: true}, 1},
+			"a set of strings":    {&types.AttributeValueMemberSS{Value: []string{"a", "bcd"}}, 3 + 1 + 3},
+			"a set of numbers":    {&types.AttributeValueMemberNS{Value: []string{"1", "1234"}}, 3 + 2 + 4},
+			"a set of bytes":      {&types.AttributeValueMemberBS{Value: [][]byte{[]byte("a"), []byte("bcd")}}, 3 + 1 + 3},
+			"a list":              {list, 3 + 1 + 3 + 1 + 3},
+			"a map":               {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"name": lab.Str("abc")}}, 3 + 1 + 4 + 3},
+			"a list inside a map": {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"name": list}}, 3 + 1 + 4 + 11},
+		} {
+			if got := bytes(tc.v) - without; got != tc.want {
+				t.Errorf("%s: %d bytes, want %d", name, got, tc.want)
+			}
+		}
+	})
 }

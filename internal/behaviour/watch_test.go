@@ -116,47 +116,41 @@ func TestWatchObservesOnlyRequestedSortKey(t *testing.T) {
 }
 
 func TestWatchReportsEachThrottledRead(t *testing.T) {
-	for name, tc := range map[string]struct {
+	type row struct {
 		fault              lab.Fault
 		throttled, failing int // number of reports of each of these kinds
-	}{
-		"throttled":  {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 3, 0},
-		"unanswered": {func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }, 0, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				var events eventLog
-				cfg := lab.Config()
-				cfg.OnEvent = events.onEvent
-				c, wire := w.Client(cfg)
-				failed := 0
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if failed++; failed <= 3 {
-						return tc.fault(r)
-					}
-					return r.Send()
-				})
-				s := startWatch(w, c, "job")
-				lab.Elapse(time.Minute)
-				if seen, err := s.end(); len(seen) != 1 || err != nil {
-					t.Errorf("%+v, %v", seen, err)
-				}
-				failing := events.of(leasehold.EventWaitError)
-				for _, e := range failing {
-					if op := (*leasehold.OpError)(nil); !errors.As(e.Err, &op) || op.Op != "watch" {
-						t.Errorf("told of %v", e.Err)
-					}
-				}
-				told := events.of(leasehold.EventThrottled)
-				if len(told) != tc.throttled || len(failing) != tc.failing {
-					t.Errorf("told %d times of throttling, want %d, and %d times of failing, want %d", len(told), tc.throttled, len(failing), tc.failing)
-				}
-				for _, e := range told {
-					if e.Key.Partition != "job" || e.Requests != 1 || e.Err == nil {
-						t.Errorf("told %+v", e)
-					}
-				}
-			})
-		})
 	}
+	each(t, map[string]row{
+		"throttled":  {refuse("ThrottlingException"), 3, 0},
+		"unanswered": {reset, 0, 1},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire, events := logged(w, lab.Config())
+		failed := 0
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if failed++; failed <= 3 {
+				return tc.fault(r)
+			}
+			return r.Send()
+		})
+		s := startWatch(w, c, "job")
+		lab.Elapse(time.Minute)
+		if seen, err := s.end(); len(seen) != 1 || err != nil {
+			t.Errorf("%+v, %v", seen, err)
+		}
+		failing := events.of(leasehold.EventWaitError)
+		for _, e := range failing {
+			if op := (*leasehold.OpError)(nil); !errors.As(e.Err, &op) || op.Op != "watch" {
+				t.Errorf("told of %v", e.Err)
+			}
+		}
+		told := events.of(leasehold.EventThrottled)
+		if len(told) != tc.throttled || len(failing) != tc.failing {
+			t.Errorf("told %d times of throttling, want %d, and %d times of failing, want %d", len(told), tc.throttled, len(failing), tc.failing)
+		}
+		for _, e := range told {
+			if e.Key.Partition != "job" || e.Requests != 1 || e.Err == nil {
+				t.Errorf("told %+v", e)
+			}
+		}
+	})
 }

@@ -32,15 +32,11 @@ var mishaps = []mishap{
 		return r.Send()
 	}},
 	{"reply lost", lab.LoseReply},
-	{"request lost", func(*lab.Request) (*http.Response, error) {
-		return nil, lab.ErrReset
-	}},
+	{"request lost", reset},
 	{"server error", func(*lab.Request) (*http.Response, error) {
 		return lab.Refusal(500, "InternalServerError"), nil
 	}},
-	{"throttled", func(*lab.Request) (*http.Response, error) {
-		return lab.Refusal(400, "ProvisionedThroughputExceededException"), nil
-	}},
+	{"throttled", lab.Throttled},
 	{"conflict", func(r *lab.Request) (*http.Response, error) {
 		return lab.Conflict(r.Call), nil
 	}},

@@ -168,12 +168,17 @@ func (w *World) AcquireAll(c *leasehold.Client, keys []leasehold.Key, opts ...le
 	return g
 }
 
-// Release releases a lock for the test.
-func (w *World) Release(lock *leasehold.Lock, opts ...leasehold.ReleaseOption) {
+// Release releases a lock or a group for the test.
+func (w *World) Release(held releaser, opts ...leasehold.ReleaseOption) {
 	w.T.Helper()
-	if err := lock.Release(w.T.Context(), opts...); err != nil {
+	if err := held.Release(w.T.Context(), opts...); err != nil {
 		w.T.Fatal(err)
 	}
+}
+
+// releaser is a *leasehold.Lock or a *leasehold.Group.
+type releaser interface {
+	Release(ctx context.Context, opts ...leasehold.ReleaseOption) error
 }
 
 // Queue starts a goroutine of the client that waits for a key held by another goroutine of

@@ -1,0 +1,233 @@
+package behaviour_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// each runs test for every case, in a subtest and a bubble of its own.
+func each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *lab.World, c C)) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) { test(t, w, c) })
+		})
+	}
+}
+
+// ownAndShared returns the configurations of a client with a lease for each lock, and of a client with one lease
+// for all locks.
+func ownAndShared() map[string]leasehold.Config {
+	return map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()}
+}
+
+// begin calls f in a goroutine. It returns a channel that receives the result.
+func begin[R any](f func() R) <-chan R {
+	result := make(chan R, 1)
+	go func() { result <- f() }()
+	return result
+}
+
+// eventLog collects the events of a client, and what the client logs.
+type eventLog struct {
+	mu     sync.Mutex
+	events []leasehold.Event
+	text   bytes.Buffer
+}
+
+// logged returns a client and its wire, and a log of the client's events.
+func logged(w *lab.World, cfg leasehold.Config) (*leasehold.Client, *lab.Wire, *eventLog) {
+	l := &eventLog{}
+	cfg.OnEvent, cfg.Logger = l.onEvent, slog.New(slog.NewTextHandler(l, nil))
+	c, wire := w.Client(cfg)
+	return c, wire, l
+}
+
+func (l *eventLog) onEvent(_ context.Context, e leasehold.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+}
+
+// Write writes to the text of the log.
+func (l *eventLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// of returns the events of the given kind.
+func (l *eventLog) of(kind leasehold.EventKind) (found []leasehold.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		if e.Kind == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// kinds returns the kind of each event.
+func (l *eventLog) kinds() (kinds []leasehold.EventKind) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		kinds = append(kinds, e.Kind)
+	}
+	return kinds
+}
+
+// lines returns the lines that the client has logged.
+func (l *eventLog) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Split(strings.TrimSuffix(l.text.String(), "\n"), "\n")
+}
+
+// reset breaks the connection before the request arrives.
+func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
+
+// refuse returns a fault that refuses every request with the given code.
+func refuse(code string) lab.Fault {
+	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
+}
+
+// as returns the first error of type E that err wraps, or nil.
+func as[E error](err error) (found E) {
+	errors.As(err, &found)
+	return found
+}
+
+// within returns a context that ends after d, or with the test.
+func within(t *testing.T, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// endedContext returns a context that has ended.
+func endedContext(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+// wantErr fails the test unless err matches want. A want of nil stands for no error.
+func wantErr(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+// wantSent fails the test unless n requests were sent since the last look.
+func wantSent(t *testing.T, wire *lab.Wire, n int) {
+	t.Helper()
+	if sent := wire.Sent(); len(sent) != n {
+		t.Errorf("%d requests, want %d: %v", len(sent), n, lab.Ops(sent))
+	}
+}
+
+// wantFree fails the test if the record of a key shows a holder.
+func wantFree(w *lab.World, keys []leasehold.Key) {
+	w.T.Helper()
+	for _, key := range w.HeldAmong(keys) {
+		w.T.Errorf("held: %v", w.Item(key))
+	}
+}
+
+// wantReleased fails the test unless the record of a key is marked released.
+func wantReleased(w *lab.World, key string) {
+	w.T.Helper()
+	if !w.IsReleased(key) {
+		w.T.Errorf("not released: %v", w.Item(key))
+	}
+}
+
+// electionOf returns an election. Its error is ignored, as the key is valid.
+func electionOf(c *leasehold.Client, key string) *election.Election {
+	e, _ := election.New(c, key)
+	return e
+}
+
+// The functions below end the test if the call fails.
+
+func acquireAny(ctx context.Context, w *lab.World, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) *leasehold.Lock {
+	w.T.Helper()
+	lock, err := c.AcquireAny(ctx, keys, opts...)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return lock
+}
+
+// holds acquires a key for a client of its own.
+func holds(w *lab.World, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
+	w.T.Helper()
+	c, _ := w.Client(lab.Config())
+	return w.Acquire(c, key, opts...)
+}
+
+// share returns another handle of the lock's grant.
+func share(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) *leasehold.Lock {
+	w.T.Helper()
+	again, err := c.Acquire(lock.Context(), lock.Key().Partition, leasehold.Reentrant())
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return again
+}
+
+func renew(w *lab.World, lock *leasehold.Lock, opts ...leasehold.RenewOption) {
+	w.T.Helper()
+	if err := lock.Renew(w.T.Context(), opts...); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+func resume(w *lab.World, c *leasehold.Client, g leasehold.Grant) *leasehold.Lock {
+	w.T.Helper()
+	lock, err := c.Resume(w.T.Context(), g)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return lock
+}
+
+func get(w *lab.World, c *leasehold.Client, key string) leasehold.Record {
+	w.T.Helper()
+	r, err := c.Get(w.T.Context(), key)
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return r
+}
+
+// breaks breaks the grant that a record shows.
+func breaks(w *lab.World, c *leasehold.Client, r leasehold.Record) {
+	w.T.Helper()
+	if err := c.Break(w.T.Context(), r, leasehold.BreakOptions{}); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+func closes(w *lab.World, clients ...*leasehold.Client) {
+	w.T.Helper()
+	for _, c := range clients {
+		if err := c.Close(w.T.Context()); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+}

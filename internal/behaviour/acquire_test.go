@@ -105,8 +105,7 @@ func TestTryAcquireTakesOverDeadHolderInFreshProcess(t *testing.T) {
 }
 
 func TestCallWithEndedContextSendsNothing(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		lock := w.Acquire(c, "held", leasehold.WithoutRenewal())
 		defer w.Release(lock)
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -131,8 +130,7 @@ func TestCallWithEndedContextSendsNothing(t *testing.T) {
 }
 
 func TestAcquireIfExistsReturnsErrorWithoutRecord(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
 		w.Release(w.Acquire(c, "job", leasehold.IfExists()))
@@ -140,8 +138,7 @@ func TestAcquireIfExistsReturnsErrorWithoutRecord(t *testing.T) {
 }
 
 func TestDataAndAttributesAreKeptUnlessReplaced(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		w.Release(w.Acquire(c, "job", leasehold.WithInitialData([]byte("one")),
 			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("1"), "b": lab.Str("2")})))
 		lock := w.Acquire(c, "job", leasehold.WithInitialData([]byte("two")))
@@ -168,8 +165,7 @@ func TestDataAndAttributesAreKeptUnlessReplaced(t *testing.T) {
 }
 
 func TestDamagedRecordIsNeverTreatedAsFree(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, change := range map[string]map[string]types.AttributeValue{
 			"isReleased of a caller": {"isReleased": lab.Str("no")},
 			"no owner":               {"ownerName": nil},
@@ -199,8 +195,7 @@ func TestDamagedRecordIsNeverTreatedAsFree(t *testing.T) {
 }
 
 func TestDamagedRecordOfReleasedLockCanBeAcquired(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, change := range map[string]map[string]types.AttributeValue{
 			"no owner":              {"ownerName": nil},
 			"no version":            {"recordVersionNumber": nil},
@@ -307,8 +302,7 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a"
 }
 
 func TestTryAcquiresKeyFreedAfterRejectedGrant(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b, wire := w.Client(lab.Config())
+	oneClient(t, func(_ *testing.T, w *lab.World, b *leasehold.Client, wire *lab.Wire) {
 		other := holds(w, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.ShowNothing(r)
@@ -320,8 +314,7 @@ func TestTryAcquiresKeyFreedAfterRejectedGrant(t *testing.T) {
 }
 
 func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
 		next := w.Queue(b, "job")
@@ -344,15 +337,12 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 }
 
 func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lock := holds(w, "job")
 		ctx := within(t, 3*time.Second)
 		began := time.Now()
 		_, err := b.Acquire(ctx, "job")
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("error %v", err)
-		}
+		wantErr(t, "Acquire", err, context.DeadlineExceeded, leasehold.ErrHeld)
 		if late := time.Since(began) - 3*time.Second; late > 10*time.Millisecond {
 			t.Errorf("returned %v late", late)
 		}
@@ -370,17 +360,13 @@ func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
 }
 
 func TestTakeoverHappensOneLeaseAfterLastRenewalWasRead(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
-		dead := w.Acquire(a, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, dead *leasehold.Lock) {
 		last := dead.Record()
 		wire.SetFault(lab.Cut)
 		began := time.Now()
 		lock := holds(w, "job")
 		defer w.Release(lock)
-		if took := time.Since(began); took < 20*time.Second || took > 20*time.Second+50*time.Millisecond {
-			t.Errorf("taken over after %v", took)
-		}
+		wantTook(t, "taken over after", began, 20*time.Second, 20*time.Second+50*time.Millisecond)
 		if r, ok := lock.TookOver(); !ok || r.Owner != last.Owner || r.Token != last.Token {
 			t.Errorf("took over %+v, %v", r, ok)
 		}

@@ -17,8 +17,7 @@ import (
 
 func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 103} { // DynamoDB allows at most 100 writes in one transaction
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			c, wire := w.Client(lab.Config())
+		oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			for round := range 2 { // in the first round the records are new; in the second they are the records that the release kept
 				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // one key is named twice
 				if held := w.HeldAmong(lab.ManyKeys(n)); len(held) != n || g.Err() != nil {
@@ -37,8 +36,7 @@ func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 }
 
 func TestInvalidKeyListIsRejectedBeforeAnyRequest(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		ended := endedContext(t)
 		for name, tc := range map[string]struct {
 			ctx  context.Context
@@ -61,8 +59,7 @@ func TestInvalidKeyListIsRejectedBeforeAnyRequest(t *testing.T) {
 }
 
 func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		held := w.AcquireAll(a, leasehold.Keys("b", "c"))
 		_, err := b.AcquireAll(t.Context(), leasehold.Keys("d", "c", "b", "a"), leasehold.NoWait())
@@ -80,16 +77,13 @@ func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 }
 
 func TestDeadHoldersKeysAreTakenOverTogether(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		dead := w.AcquireAll(a, leasehold.Keys("a", "b", "c"))
 		wire.SetFault(lab.Cut)
 		b, _ := w.Client(lab.Config())
 		began := time.Now()
 		g := w.AcquireAll(b, leasehold.Keys("c", "a", "d"))
-		if took := time.Since(began); took < 20*time.Second || took > 21*time.Second {
-			t.Errorf("granted after %v, a lease is 20s", took)
-		}
+		wantTook(t, "granted after", began, 20*time.Second, 21*time.Second)
 		for i, l := range g.Locks() {
 			if _, took := l.TookOver(); took != (i < 2) {
 				t.Errorf("%v: taken over: %v", l.Key(), took)
@@ -134,8 +128,7 @@ func TestAcquireAllRenewsKeysUntilLastIsFree(t *testing.T) {
 }
 
 func TestCancelledAcquireAllLeavesNoKeyHeld(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		other := w.Acquire(a, "c")
 		ctx := within(t, 5*time.Second)
@@ -153,8 +146,7 @@ func TestCancelledAcquireAllLeavesNoKeyHeld(t *testing.T) {
 }
 
 func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
 		ctx := g.Context()
 		wire.Sent()
@@ -165,9 +157,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 			"any of what it has": lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("b", "d"))),
 			"below, and shared":  lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "c"), leasehold.Reentrant())),
 		} {
-			if !errors.Is(err, leasehold.ErrDeadlock) {
-				t.Errorf("%s: %v", name, err)
-			}
+			wantErr(t, name, err, leasehold.ErrDeadlock)
 		}
 		wantSent(t, wire, 0)
 		above, err := c.AcquireAll(ctx, leasehold.Keys("b", "e", "d"), leasehold.Reentrant())
@@ -191,8 +181,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 }
 
 func TestKeyOrderIsNotRestrictedByReleasedGroup(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
 		inner, err := c.Acquire(g.Context(), "e")
 		if err != nil {
@@ -209,8 +198,7 @@ func TestKeyOrderIsNotRestrictedByReleasedGroup(t *testing.T) {
 }
 
 func TestAcquireAllHoldsNoKeyAfterReentrantGrantEnds(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			res, err := r.Send()
@@ -227,8 +215,7 @@ func TestAcquireAllHoldsNoKeyAfterReentrantGrantEnds(t *testing.T) {
 }
 
 func TestAcquireAllAppliesOptionsToEveryKey(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b")
 		wantErr(t, "IfExists", lab.ErrorOf(c.AcquireAll(t.Context(), keys, leasehold.IfExists())), leasehold.ErrNotFound)
 		g := w.AcquireAll(c, keys, leasehold.WithData([]byte("x")), leasehold.WithLease(10*time.Second),

@@ -14,8 +14,7 @@ import (
 )
 
 func TestBreakFreesOnlySpecifiedGrant(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		op, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
 		r := get(w, op, "job")
@@ -91,8 +90,7 @@ func TestLostErrorOfBrokenGrantNamesOperatorAndReason(t *testing.T) {
 }
 
 func TestBreakNotifiesOnlyHolderOfSpecifiedGrant(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		op, _ := w.Client(lab.Config())
 		first := w.Acquire(a, "job", leasehold.WithoutRenewal())
 		breaks(w, op, first.Record())
@@ -105,9 +103,7 @@ func TestBreakNotifiesOnlyHolderOfSpecifiedGrant(t *testing.T) {
 }
 
 func TestBreakRejectsReasonThatIsNotShortText(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.Sent()
 		for _, reason := range []string{strings.Repeat("x", 1001), "\xff"} {
 			if err := c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: reason}); err == nil || len(wire.Sent()) != 0 {

@@ -98,8 +98,7 @@ func TestWaitErrorMatchesContextCauseAndKind(t *testing.T) {
 			}
 			for when, after := range ends {
 				t.Run(name+", "+kind.Error()+", "+when, func(t *testing.T) {
-					lab.InBubble(t, func(t *testing.T, w *lab.World) {
-						other, _ := w.Client(lab.Config())
+					oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 						w.Acquire(other, "held")
 						c, wire := w.Client(lab.Config())
 						lock := w.Acquire(c, "job")

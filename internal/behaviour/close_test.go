@@ -67,8 +67,7 @@ func TestCloseUnderSharedLeaseNeedsTwoRequestsIfFunctionRuns(t *testing.T) {
 }
 
 func TestCloseEndsWaitsLocksAndContexts(t *testing.T) { // in dynamolock, Close waits for a waiting Acquire to return
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		foreign := holds(w, "foreign")
 		lock := w.Acquire(c, "job")
 		waiters := []<-chan error{
@@ -112,8 +111,7 @@ func TestCloseEndsWaitsLocksAndContexts(t *testing.T) { // in dynamolock, Close 
 }
 
 func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // dynamolock and older awslabs clients stop at the first failure
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		w.AcquireMany(c, "job", 5)
 		wire.SetFault(lab.Once(lab.Call.Releases, refuse("AccessDeniedException")))
 		var op *leasehold.OpError
@@ -133,8 +131,7 @@ func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // dynamol
 }
 
 func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		stop := make(chan struct{})
 		running := begin(func() error {
 			return c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
@@ -153,8 +150,7 @@ func TestCloseDuringGrantDoesNotLeaveLockHeld(t *testing.T) {
 	// For each key, the scheduler decides whether the grant or Close comes first. So the
 	// test makes many attempts, to see both orders.
 	for range 2 {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			c, wire := w.Client(lab.Config())
+		oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			wire.SetFault(lab.Slow(time.Second))
 			const n = 200
 			got := make(chan *leasehold.Lock, n)
@@ -179,9 +175,7 @@ func TestCloseDuringGrantDoesNotLeaveLockHeld(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		r := lock.Record()
 		g := w.Detach(lock)
 		wire.SetFault(refuse("ThrottlingException"))
@@ -190,22 +184,17 @@ func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
 		lab.Elapse(time.Minute)
 		began := time.Now()
 		closes(w, c)
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("close took %v", took)
-		}
+		wantTook(t, "close took", began, 0, 5*time.Second)
 		for name, err := range map[string]error{
 			"resume": <-resumed, "break": <-broken, "break after Close": c.Break(t.Context(), r, leasehold.BreakOptions{}),
 		} {
-			if !errors.Is(err, leasehold.ErrClosed) {
-				t.Errorf("%s: %v", name, err)
-			}
+			wantErr(t, name, err, leasehold.ErrClosed)
 		}
 	})
 }
 
 func TestCloseWaitsForCleanupOfCancelledAcquire(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Slow(time.Second))
 		ctx := within(t, 100*time.Millisecond)
 		wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.DeadlineExceeded)
@@ -215,8 +204,7 @@ func TestCloseWaitsForCleanupOfCancelledAcquire(t *testing.T) {
 }
 
 func TestReentrantAcquireDuringCloseReturnsErrClosed(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		closed := make(chan error, 1)
 		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
 			go func() { closed <- c.Close(context.Background()) }()
@@ -227,9 +215,7 @@ func TestReentrantAcquireDuringCloseReturnsErrClosed(t *testing.T) {
 				"AcquireAll": lab.ErrorOf(c.AcquireAll(values, leasehold.Keys("job"), leasehold.Reentrant())),
 				"AcquireAny": lab.ErrorOf(c.AcquireAny(values, leasehold.Keys("job", "other"), leasehold.Reentrant())),
 			} {
-				if !errors.Is(err, leasehold.ErrClosed) {
-					t.Errorf("%s: %v", call, err)
-				}
+				wantErr(t, call, err, leasehold.ErrClosed)
 			}
 			if held := c.Held(); len(held) != 1 || held[0] != lock {
 				t.Errorf("held: %v", held)

@@ -141,9 +141,7 @@ func TestCommitWithFailedWriteLeavesLockHeld(t *testing.T) {
 		if errors.Is(err, leasehold.ErrLost) || errors.Is(err, leasehold.ErrUnknownOutcome) || lock.Err() != nil {
 			t.Errorf("commit: %v, lock: %v", err, lock.Err())
 		}
-		if sent := wire.Sent(); len(sent) != 1 {
-			t.Errorf("sent %v", sent)
-		}
+		wantSent(t, wire, 1)
 		w.WantLog()
 		w.Release(lock)
 	})
@@ -197,9 +195,7 @@ func TestCommitOfEndedLockSendsNothing(t *testing.T) {
 		wire.Sent()
 		wantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), over.want)
 		wantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), nil)), over.want)
-		if sent := wire.Sent(); len(sent) != 0 {
-			t.Errorf("sent %v", sent)
-		}
+		wantSent(t, wire, 0)
 	})
 }
 
@@ -240,9 +236,7 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 		}
 		w.Release(lock) // again
 		wantErr(t, "committed again", lock.CommitAndRelease(t.Context(), nil), leasehold.ErrReleased)
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests after that", n)
-		}
+		wantSent(t, wire, 0)
 	})
 }
 

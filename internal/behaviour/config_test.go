@@ -225,9 +225,7 @@ func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 				t.Errorf("%T: %v", o, err)
 			}
 		}
-		if sent := wire.Sent(); len(sent) != 0 {
-			t.Errorf("%d requests for options that cannot be had", len(sent))
-		}
+		wantSent(t, wire, 0)
 		wantErr(t, "Detach", lab.ErrorOf(w.Acquire(c, "job").Detach()), errors.ErrUnsupported)
 		_ = c.Close(t.Context())
 	})

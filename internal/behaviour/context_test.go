@@ -10,8 +10,7 @@ import (
 )
 
 func TestContextsEndAsDocumented(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
 		lock, err := c.Acquire(ctx, "job")
@@ -43,8 +42,7 @@ func TestContextsEndAsDocumented(t *testing.T) {
 }
 
 func TestAcquireUnderContextThatHoldsKeyReturnsDeadlockError(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		outer := w.Acquire(a, "outer")
 		inner, err := a.Acquire(outer.Context(), "inner")
@@ -65,9 +63,7 @@ func TestAcquireUnderContextThatHoldsKeyReturnsDeadlockError(t *testing.T) {
 			"of none":           {a, t.Context(), leasehold.ErrHeld},
 			"of another client": {b, inner.Context(), leasehold.ErrHeld},
 		} {
-			if _, err := tc.c.TryAcquire(tc.ctx, "outer"); !errors.Is(err, tc.want) {
-				t.Errorf("%s: %v", name, err)
-			}
+			wantErr(t, name, lab.ErrorOf(tc.c.TryAcquire(tc.ctx, "outer")), tc.want)
 		}
 		w.Release(outer)
 		again, err := a.Acquire(inner.Context(), "outer")

@@ -52,9 +52,7 @@ func TestGrantJSONRejectsTimeOutsideYears0To9999(t *testing.T) {
 }
 
 func TestDetachOfSharedGrantIsRejected(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire, lock *leasehold.Lock) {
 		inner := share(w, c, lock)
 		if _, err := lock.Detach(); err == nil || inner.Err() != nil {
 			t.Errorf("detach: %v, the other handle: %v", err, inner.Err())
@@ -65,9 +63,7 @@ func TestDetachOfSharedGrantIsRejected(t *testing.T) {
 }
 
 func TestDetachOfReleasedHandleReturnsError(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire, lock *leasehold.Lock) {
 		inner := share(w, c, lock)
 		w.Release(inner)
 		wantErr(t, "detach of a released handle", lab.ErrorOf(inner.Detach()), leasehold.ErrReleased)
@@ -77,8 +73,7 @@ func TestDetachOfReleasedHandleReturnsError(t *testing.T) {
 }
 
 func TestDetachedGrantListsUnansweredRenewals(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second))) // the renewal is applied, and the caller leaves before its reply

@@ -149,9 +149,7 @@ func TestOnEventCommittedMayUseLockOfEvent(t *testing.T) {
 		go func() { _ = lock.Commit(t.Context(), nil) }()
 		select {
 		case err := <-used:
-			if err != nil {
-				t.Error(err)
-			}
+			wantErr(t, "the call in OnEvent", err, nil)
 		case <-time.After(12 * time.Second): // 12 s is less than the 18 s for which the lock is trusted
 			t.Error("it waits for the event that it was called from")
 		}
@@ -176,8 +174,7 @@ func TestEventContextHasValuesButNoCancellationOfCaller(t *testing.T) {
 }
 
 func TestStatsShowLockCountAndShortestTrust(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		acquire := func(key string, lease time.Duration) *leasehold.Lock {
 			return w.Acquire(c, key, leasehold.WithLease(lease), leasehold.WithoutRenewal())
 		}

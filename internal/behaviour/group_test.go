@@ -13,8 +13,7 @@ import (
 )
 
 func TestGroupListsEachKeyOnceInGivenOrder(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("b", "a", "b", "c", "a"))
 		var got []string
 		for _, l := range g.Locks() {
@@ -31,8 +30,7 @@ func TestGroupListsEachKeyOnceInGivenOrder(t *testing.T) {
 }
 
 func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		type value struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), value{}, "kept"))
 		g, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"))
@@ -64,8 +62,7 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 }
 
 func TestGroupDoReleasesAllLocksAndReportsLoss(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b")
 		g := w.AcquireAll(c, keys)
 		err := g.Do(t.Context(), func(ctx context.Context, _ *leasehold.Group) error { return errors.Join(ctx.Err(), errFailed) })
@@ -86,8 +83,7 @@ func TestGroupDoReleasesAllLocksAndReportsLoss(t *testing.T) {
 }
 
 func TestCloseWaitsForFunctionOfGroup(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		done := begin(func() error {
 			return g.Do(t.Context(), func(ctx context.Context, _ *leasehold.Group) error {
@@ -133,8 +129,7 @@ func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitIfGroupFunctionNeverRan(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant())
 		if err != nil {

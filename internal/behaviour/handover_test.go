@@ -81,9 +81,7 @@ func TestDeadQueueHeadBlocksKeyForAtMostReleasersLease(t *testing.T) {
 		w.Release(l.lock)
 		began := time.Now()
 		w.Release(<-l.got[1])
-		if took := time.Since(began); took > 1500*time.Millisecond {
-			t.Errorf("%v", took)
-		}
+		wantTook(t, "it took", began, 0, 1500*time.Millisecond)
 		l.leave[0]()
 		lab.Elapse(10 * time.Second)
 	})
@@ -178,13 +176,9 @@ func TestFirstRenewalOfHandOverIsSentAfterTenthOfItsLease(t *testing.T) {
 		next := l.handOver(0)
 		l.wires[0].Sent()
 		lab.Elapse(handOverLease/10 - time.Millisecond)
-		if n := len(l.wires[0].Sent()); n > 0 {
-			t.Errorf("%d requests before", n)
-		}
+		wantSent(t, l.wires[0], 0)
 		lab.Elapse(2 * time.Millisecond)
-		if n := lab.Count(l.wires[0].Sent(), lab.Call.Renews); n != 1 {
-			t.Errorf("%d renewals", n)
-		}
+		wantCount(t, "renewals", l.wires[0].Sent(), lab.Call.Renews, 1)
 		if left := time.Until(next.TrustedUntil()); left < 17*time.Second {
 			t.Errorf("renewed, it is trusted for %v", left)
 		}
@@ -224,9 +218,7 @@ func TestDetachAfterHandOverRenewsBeforeDetaching(t *testing.T) {
 		next := l.handOver(0)
 		l.wires[0].Sent()
 		g := w.Detach(next)
-		if n := lab.Count(l.wires[0].Sent(), lab.Call.Renews); n != 1 {
-			t.Errorf("%d renewals", n)
-		}
+		wantCount(t, "renewals", l.wires[0].Sent(), lab.Call.Renews, 1)
 		if left := time.Until(g.TrustedUntil); left < 17*time.Second {
 			t.Errorf("trusted for %v", left)
 		}
@@ -315,13 +307,9 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 		behind, wire := w.Client(lab.Config())
 		got := w.Queue(behind, "job")
 		lab.Elapse(30 * time.Second)
-		if n := lab.Count(wire.Sent(), joins); n > 0 {
-			t.Errorf("%d joins of one that came later", n)
-		}
+		wantCount(t, "joins of one that came later", wire.Sent(), joins, 0)
 		lab.Elapse(40 * time.Second) // the suspension ends during this time
-		if n := lab.Count(wire.Sent(), joins); n != 1 {
-			t.Errorf("%d joins after it", n)
-		}
+		wantCount(t, "joins after it", wire.Sent(), joins, 1)
 		renew(w, next)
 		w.Release(next)
 		handed := <-got
@@ -373,9 +361,7 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 		c, waits := w.Client(lab.Config())
 		got := w.Queue(c, "job")
 		lab.Elapse(time.Second)
-		if n := lab.Count(waits.Sent(), joins); n != tc.joins {
-			t.Errorf("%d joins", n)
-		}
+		wantCount(t, "joins", waits.Sent(), joins, tc.joins)
 		lab.Elapse(20 * time.Second)
 		waits.Sent()
 		lab.Elapse(20 * time.Second)
@@ -385,9 +371,7 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 		renew(w, lock)
 		wire.Sent()
 		w.Release(lock)
-		if n := lab.Count(wire.Sent(), lab.Call.HandsOver); n != tc.joins {
-			t.Errorf("%d hand-overs", n)
-		}
+		wantCount(t, "hand-overs", wire.Sent(), lab.Call.HandsOver, tc.joins)
 		w.Release(<-got)
 	})
 }
@@ -406,9 +390,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 		next := <-l.got[0]
 		l.wantWaiting(0)
 		again := w.Queue(l.holder, "job") // a client that has left a queue joins it again before it sends a grant
-		if n := lab.Count(l.wire.Sent(), joins); n > 0 {
-			t.Errorf("%d joins of the releaser", n)
-		}
+		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)
 		w.Release(<-again)
 	})
@@ -418,8 +400,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 // So goroutines of one client leave the key to other processes after sixteen hand-overs
 // among themselves, as in a layout without a queue.
 func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")
 		w.Suspend("job", time.Minute)

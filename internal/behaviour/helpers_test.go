@@ -26,6 +26,23 @@ func each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *la
 	}
 }
 
+// oneClient runs test in a bubble, with a client.
+func oneClient(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire)) {
+	t.Helper()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		test(t, w, c, wire)
+	})
+}
+
+// oneLock runs test in a bubble, with a client that holds the key "job".
+func oneLock(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock)) {
+	t.Helper()
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+		test(t, w, c, wire, w.Acquire(c, "job"))
+	})
+}
+
 // ownAndShared returns the configurations of a client with a lease for each lock, and of a client with one lease
 // for all locks.
 func ownAndShared() map[string]leasehold.Config {
@@ -124,11 +141,29 @@ func endedContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// wantErr fails the test unless err matches want. A want of nil stands for no error.
-func wantErr(t *testing.T, what string, err, want error) {
+// wantErr fails the test unless err matches every want. A want of nil stands for no error.
+func wantErr(t *testing.T, what string, err error, wants ...error) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: %v, want %v", what, err, want)
+	for _, want := range wants {
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
+	}
+}
+
+// wantTook fails the test unless the time since began is at least least and at most most.
+func wantTook(t *testing.T, what string, began time.Time, least, most time.Duration) {
+	t.Helper()
+	if took := time.Since(began); took < least || took > most {
+		t.Errorf("%s %v, want %v to %v", what, took, least, most)
+	}
+}
+
+// wantCount fails the test unless n calls satisfy is.
+func wantCount(t *testing.T, what string, calls []lab.Call, is func(lab.Call) bool, n int) {
+	t.Helper()
+	if got := lab.Count(calls, is); got != n {
+		t.Errorf("%d %s, want %d", got, what, n)
 	}
 }
 

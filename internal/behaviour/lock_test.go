@@ -20,8 +20,7 @@ import (
 
 func TestDo(t *testing.T) {
 	failed := errors.New("failed")
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		free := func(name string) {
 			t.Helper()
 			synctest.Wait()
@@ -51,9 +50,7 @@ func TestDo(t *testing.T) {
 			<-ctx.Done()
 			return failed
 		})
-		if !errors.Is(err, failed) || !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("lost: %v", err)
-		}
+		wantErr(t, "lost", err, failed, leasehold.ErrLost)
 
 		lock := holds(w, "job")
 		ran := false
@@ -71,8 +68,7 @@ func TestDo(t *testing.T) {
 }
 
 func TestLeaseIsRenewedUntilCancelledFunctionReturns(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error {
 			cancel()
@@ -118,8 +114,7 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 }
 
 func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // in python_dynamodb_lock the trusted time begins after the call
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		is := func(what string, sent time.Time, lock *leasehold.Lock) {
 			t.Helper()
 			if took := lock.TrustedUntil().Sub(sent); took != 18*time.Second {
@@ -139,9 +134,7 @@ func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // in python_dynam
 }
 
 func TestTrustEndsBeforeAnotherClientCanAcquire(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
-		lock := w.Acquire(a, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		began := time.Now()
 		wire.SetFault(lab.Cut)
 		ended := make(chan time.Time, 1)
@@ -236,9 +229,7 @@ func TestLeaseOfMaximumDurationCanBeAcquired(t *testing.T) {
 }
 
 func TestRenewSurvivesOneLostReply(t *testing.T) { // in dynamolock, awslabs and python_dynamodb_lock, heartbeats stop permanently after one lost reply
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
 		lab.Elapse(2 * time.Minute)
 		if err := lock.Err(); err != nil {
@@ -252,9 +243,7 @@ func TestRenewSurvivesOneLostReply(t *testing.T) { // in dynamolock, awslabs and
 }
 
 func TestRenewalsContinueAfterFailures(t *testing.T) { // python_dynamodb_lock never heartbeats again after "in danger"
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		for range 5 {
 			wire.SetFault(lab.Cut)
 			lab.Elapse(11 * time.Second)
@@ -269,9 +258,7 @@ func TestRenewalsContinueAfterFailures(t *testing.T) { // python_dynamodb_lock n
 }
 
 func TestRenewalIsNotSentAfterTrustHasEnded(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, _ *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		ended := make(chan struct{})
 		context.AfterFunc(lock.Context(), func() { close(ended) })
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

@@ -12,8 +12,7 @@ import (
 )
 
 func TestGet(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		wantErr(t, "none", lab.ErrorOf(c.Get(t.Context(), "job")), leasehold.ErrNotFound)
 		lock := w.Acquire(c, "job")
 		if r, err := c.Get(t.Context(), "job"); err != nil || r.Token != lock.Token() || r.Released {
@@ -31,8 +30,7 @@ func TestGet(t *testing.T) {
 }
 
 func TestListReportsDamagedRecordAndContinues(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for _, key := range []string{"a/1", "a/2", "b/1"} {
 			w.Release(w.Acquire(c, key))
 		}

@@ -42,9 +42,7 @@ func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
 						t.Errorf("%v", err)
 					}
 				}
-				if sent := wire.Sent(); len(sent) > 0 {
-					t.Errorf("what is known is asked again: %v", sent)
-				}
+				wantSent(t, wire, 0)
 				if item := w.Item("job"); item["lastDone"] != nil {
 					t.Errorf("%v", item)
 				}
@@ -54,8 +52,7 @@ func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
 }
 
 func TestMarkDoneOfEndedHandleReturnsError(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		other := share(w, c, l)
 		w.Release(l)
@@ -109,9 +106,7 @@ func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
 		works(w, b, since)
 		wire.SetFault(nil)
 		for _, err := range []error{<-released, l.Release(t.Context(), leasehold.MarkDone())} {
-			if !errors.Is(err, leasehold.ErrUnknownOutcome) {
-				t.Error(err)
-			}
+			wantErr(t, "Release", err, leasehold.ErrUnknownOutcome)
 		}
 	})
 }
@@ -169,8 +164,7 @@ func TestReleaseOfLostLockStoresNoMark(t *testing.T) {
 
 // A repeated release stores the mark, too.
 func TestRepeatedReleaseStoresMark(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.SetFault(lab.Out)
 		ended := endedContext(t)
@@ -184,8 +178,7 @@ func TestRepeatedReleaseStoresMark(t *testing.T) {
 }
 
 func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		lock := resume(w, c, w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))
 		err := lock.Release(t.Context(), leasehold.MarkDone())
 		if err == nil || !strings.Contains(err.Error(), "a resumed lock has forgotten Once") || strings.Contains(err.Error(), "was not acquired") {
@@ -228,9 +221,7 @@ func TestReleaseFindsMarkStoredByUnansweredCommit(t *testing.T) {
 						wantErr(t, "the mark was stored, and is gone", err, leasehold.ErrUnknownOutcome)
 						return
 					}
-					if err != nil {
-						t.Errorf("the mark is stored: %v", err)
-					}
+					wantErr(t, "the mark is stored", err, nil)
 					isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
 				})
 			})

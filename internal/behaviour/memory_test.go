@@ -135,8 +135,7 @@ func TestHeldLockNeedsNoGoroutine(t *testing.T) {
 
 func TestAwaitedKeyNeedsOneGoroutineForAllWaiters(t *testing.T) {
 	const keys, behind = 50, 20
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		w.AcquireMany(holder, "job", keys)
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())

@@ -46,8 +46,7 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 }
 
 func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		works(w, a, leasehold.Once("mon"))
 		var n runs
@@ -61,8 +60,7 @@ func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
 }
 
 func TestOnceFailedWorkIsRepeatedByNextCall(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		if err := c.Do(t.Context(), "job", fails, leasehold.Once("mon")); !errors.Is(err, errFailed) {
 			t.Fatal(err)
 		}
@@ -99,8 +97,7 @@ func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 }
 
 func TestOnceNeedsNoExtraRequest(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		for _, label := range []string{"mon", "tue"} {
 			works(w, c, leasehold.Once(label))
 			if ops := strings.Join(lab.Ops(wire.Sent()), " "); ops != "UpdateItem UpdateItem" {
@@ -143,8 +140,7 @@ func TestEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 // The period is the one in which the call began. If the call waits beyond the end of that
 // period, it does not do the work of the next period instead.
 func TestEveryUsesPeriodInWhichCallBegan(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		b, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
 		var n runs
@@ -246,8 +242,7 @@ func TestDeleteOnReleaseKeepsRecordsWithMarks(t *testing.T) {
 }
 
 func TestForgottenMarkAllowsWorkAgain(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
 		marked := get(w, c, "job")
 		wire.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "UpdateItem" }, lab.LoseReply))
@@ -271,8 +266,7 @@ func TestForgottenMarkAllowsWorkAgain(t *testing.T) {
 }
 
 func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {
 			wantErr(t, "without a label", c.Do(ctx, "job", n.do, leasehold.Reentrant()), nil)
@@ -313,8 +307,7 @@ func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
 }
 
 func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))
 		}
@@ -364,8 +357,7 @@ func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
 }
 
 func TestUnreadableMarkIsIgnored(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, tc := range map[string]struct {
 			mark map[string]types.AttributeValue
 			opt  leasehold.AcquireOption
@@ -410,8 +402,7 @@ func TestCallForFinishedWorkEmitsEventDone(t *testing.T) {
 // A client hands the key to its next goroutine without a check of the mark. So it does not
 // hand the key to a goroutine whose work may be done.
 func TestKeyIsNotHandedToGoroutineWhoseWorkIsDone(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
 		lock := w.Acquire(c, "job")
 		ended := begin(func() error { return c.Do(t.Context(), "job", fails, leasehold.Once("mon")) })
@@ -439,8 +430,7 @@ func TestMarkIsStoredEvenIfKeyHasNextHolder(t *testing.T) {
 }
 
 func TestLostLockStoresNoMarkForFinishedWork(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		err := a.Do(t.Context(), "job", func(_ context.Context, l *leasehold.Lock) error {
 			breaks(w, b, l.Record())
@@ -516,8 +506,7 @@ func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 // The key is handed over while a grant of the head is in flight. The reply to that grant
 // shows the hand-over.
 func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // without renewals the holder does not see the waiter, so its release frees the key
 		head, wire := w.Client(lab.Config())
 		ended := begin(func() error { return head.Do(t.Context(), "job", fails, leasehold.Once("mon")) })
@@ -553,8 +542,7 @@ func TestDoWithEarlierHandleReportsThatMarkIsNotStored(t *testing.T) {
 }
 
 func TestLargestAllowedDataLeavesRoomForMark(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for size := 400 * 1024; ; size -= 8 {
 			l, err := c.Acquire(t.Context(), "job", leasehold.WithData(make([]byte, size)))
 			if err == nil {

@@ -92,8 +92,7 @@ func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
 }
 
 func TestPanicInDoReleasesLock(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		p := panicOf(func() {
 			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { panic("work") })
 		})

@@ -110,8 +110,7 @@ func TestReturnedRecordIsCopyThatCallersMayChange(t *testing.T) {
 }
 
 func TestRecordShowsTimeOfLastWrite(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		is := func(what string, r leasehold.Record, renewed, released bool) {
 			t.Helper()
 			if at := r.WrittenAt; !at.Equal(time.Now().Truncate(time.Millisecond)) {
@@ -142,8 +141,7 @@ func TestRecordShowsTimeOfLastWrite(t *testing.T) {
 }
 
 func TestRecordJSONShowsHowLongLockIsHeld(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		held := func(what string, r leasehold.Record, want any) {
 			t.Helper()
 			var got map[string]any
@@ -167,8 +165,7 @@ func TestRecordJSONShowsHowLongLockIsHeld(t *testing.T) {
 }
 
 func TestRecordFieldFormerShowsHowPreviousGrantEnded(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		shown := func(what string, want *leasehold.End) leasehold.Record {
 			t.Helper()

@@ -65,8 +65,7 @@ func TestReentrantAcquireAppliesOrRejectsEachOption(t *testing.T) {
 }
 
 func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		var mu sync.Mutex
 		warned := map[string][]*leasehold.Lock{}
 		warning := func(name string) leasehold.AcquireOption {
@@ -165,9 +164,7 @@ func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
 }
 
 func TestReentrantAcquireSharesGrantOfContext(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.Sent()
 		wantErr(t, "without Reentrant", lab.ErrorOf(c.Acquire(lock.Context(), "job")), leasehold.ErrDeadlock)
 		bound, cancel := lock.Bind(t.Context())
@@ -179,13 +176,9 @@ func TestReentrantAcquireSharesGrantOfContext(t *testing.T) {
 		if err := inner.Release(t.Context()); err != nil || inner.Err() == nil || lock.Err() != nil {
 			t.Errorf("after the inner release: %v, inner %v, outer %v", err, inner.Err(), lock.Err())
 		}
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests for a shared grant", n)
-		}
+		wantSent(t, wire, 0)
 		wantErr(t, "again", inner.Release(t.Context()), nil)
 		w.Release(lock)
-		if n := len(wire.Sent()); n != 1 {
-			t.Errorf("%d requests for the release", n)
-		}
+		wantSent(t, wire, 1)
 	})
 }

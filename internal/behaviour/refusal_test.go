@@ -127,8 +127,7 @@ func TestWaitThatEndsDuringRefusalReportsRefusal(t *testing.T) {
 }
 
 func TestWaitErrorAfterTemporaryRefusalNamesOnlyHolder(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		defer blockJob(w, holder)()
 		c, wire := w.Client(lab.Config())
 		ctx := within(t, 20*time.Second)
@@ -172,9 +171,7 @@ func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
 }
 
 func TestAcquireInLocalQueueContinuesAfterDenial(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) }) // this call requests the key itself
 		lab.Elapse(time.Second)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

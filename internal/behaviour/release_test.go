@@ -17,16 +17,12 @@ import (
 )
 
 func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		ctx := endedContext(t)
 		began := time.Now()
 		wantErr(t, "Release", lock.Release(ctx), leasehold.ErrUnknownOutcome)
-		if took := time.Since(began); took != 2*time.Second {
-			t.Errorf("took %v with an ended context", took)
-		}
+		wantTook(t, "took", began, 2*time.Second, 2*time.Second)
 		wire.SetFault(nil)
 		lab.Elapse(5 * time.Second)
 		wantErr(t, "repeated", lock.Release(t.Context()), nil)
@@ -35,9 +31,7 @@ func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
 }
 
 func TestReleaseFreesExpiredLock(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
 		wire.SetFault(nil)
@@ -50,9 +44,7 @@ func TestReleaseFreesExpiredLock(t *testing.T) {
 }
 
 func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and awslabs the old handle stops the newer grant's heartbeats
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		stale := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, stale *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(30 * time.Second)
 		wire.SetFault(nil)
@@ -66,15 +58,11 @@ func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and a
 }
 
 func TestReleaseIsNotRepeatedAfterLease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		began := time.Now()
 		wantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
-		if took := time.Since(began); took < 18*time.Second || took > 25*time.Second {
-			t.Errorf("took %v", took)
-		}
+		wantTook(t, "took", began, 18*time.Second, 25*time.Second)
 		wire.SetFault(nil)
 		if next, err := c.TryAcquire(t.Context(), "job"); err != nil {
 			t.Errorf("a grant of its own that nobody believes in: %v", err)
@@ -110,8 +98,7 @@ func TestReleaseThatFindsAnotherGrantReportsLoss(t *testing.T) {
 	} {
 		for _, waits := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, somebody waits %v", name, waits), func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					c, _ := w.Client(lab.Config())
+				oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 					ctx := within(t, time.Second)
 					err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
 						if waits {
@@ -134,9 +121,7 @@ func TestReleaseThatFindsAnotherGrantReportsLoss(t *testing.T) {
 }
 
 func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		var mu sync.Mutex
 		var order []int
 		var tokens []int64
@@ -175,9 +160,7 @@ func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 }
 
 func TestTrustEndsBeforeReleaseIsSent(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Releases() && lock.Err() == nil {
 				t.Error("the release was sent while the lock was believed in")

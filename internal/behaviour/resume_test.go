@@ -11,8 +11,7 @@ import (
 )
 
 func TestResumeErrorNamesMissingFieldOfGrant(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		whole := w.Detach(w.Acquire(c, "deploy"))
 		wire.Sent()
 		for missing, g := range map[string]leasehold.Grant{
@@ -29,8 +28,7 @@ func TestResumeErrorNamesMissingFieldOfGrant(t *testing.T) {
 }
 
 func TestGrantCanBeResumedOnceByAnotherProcess(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
 		wire.Sent()
 		g := w.Detach(lock)
@@ -55,8 +53,7 @@ func TestGrantCanBeResumedOnceByAnotherProcess(t *testing.T) {
 }
 
 func TestExpiredGrantCanBeResumedUnlessTakenOver(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
 		g := w.Detach(lock)
 		lab.Elapse(time.Hour)
@@ -75,8 +72,7 @@ func TestExpiredGrantCanBeResumedUnlessTakenOver(t *testing.T) {
 }
 
 func TestInvalidGrantIsRejectedBeforeAnyRequest(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		lock := w.Acquire(c, "deploy")
 		g := w.Detach(lock)
 		wire.Sent()

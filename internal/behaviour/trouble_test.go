@@ -68,8 +68,7 @@ func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
 }
 
 func TestEventGaveUpIsReportedForWaitButNotForTry(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		other, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "job")
 		c, _, events := logged(w, lab.Config())
 		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {

@@ -17,8 +17,7 @@ import (
 )
 
 func TestInvalidInputIsRejectedBeforeAnyRequest(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		lock := w.Acquire(c, "held")
 		defer w.Release(lock)
 		wire.Sent()
@@ -234,9 +233,7 @@ func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
 				if !errors.As(err, &unsupported) || !errors.Is(err, leasehold.ErrNotRun) {
 					t.Errorf("do: %v", err)
 				}
-				if sent := wire.Sent(); len(sent) != 0 {
-					t.Errorf("%d requests were sent", len(sent))
-				}
+				wantSent(t, wire, 0)
 			})
 		})
 	}
@@ -255,9 +252,7 @@ func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 		`"note"[1]`:              list(lab.Str("a"), nil),
 		`"note".in[0].deep`:      object("in", list(object("deep", (*types.AttributeValueMemberN)(nil)))),
 	} {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			c, wire := w.Client(lab.Config())
-			lock := w.Acquire(c, "job")
+		oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 			wire.Sent()
 			opt := leasehold.WithAttributes(map[string]types.AttributeValue{"note": v})
 			_, acquired := c.Acquire(t.Context(), "other", opt)
@@ -271,9 +266,7 @@ func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 			if n := len(wire.Sent()); n != 0 {
 				t.Errorf("%s: %d requests", where, n)
 			}
-			if err := lock.Err(); err != nil {
-				t.Errorf("%s: %v", where, err)
-			}
+			wantErr(t, where, lock.Err(), nil)
 			remove := leasehold.WithAttributes(map[string]types.AttributeValue{"note": nil})
 			wantErr(t, "a nil value removes one", lock.Renew(t.Context(), remove), nil)
 			// CommitAndRelease releases the lock even if the writes fail.
@@ -285,8 +278,7 @@ func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 }
 
 func TestItemSizeLimitCountsEveryTypeOfValue(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		bytes := func(v types.AttributeValue) int {
 			return refusedBytes(t, c, "job", leasehold.WithData(make([]byte, 400<<10)),
 				leasehold.WithAttributes(map[string]types.AttributeValue{"note": v}))

@@ -52,8 +52,7 @@ func (s *sightings) end() ([]leasehold.Sighting, error) {
 }
 
 func TestWatchReportsEachChangeOfLockOnce(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(lab.Config())
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		dies, dying := w.Client(lab.Config())
 		watches, wire := w.Client(lab.Config())
 		s := startWatch(w, watches, "job")

@@ -15,9 +15,8 @@ import (
 //
 //	open ── Close is called: nothing begins ──► closing ── what was under way has ended ──► closed
 type Running struct {
-	mu    sync.Mutex // guards the fields below; never held across I/O
-	calls int        // calls and goroutines that have not finished
-	idle  chan struct{}
+	calls Calls      // calls and goroutines that have not finished
+	mu    sync.Mutex // held by Enter and BeginClose; never held across I/O
 
 	closing context.Context         // ends with ErrClosed when Close is called
 	close   context.CancelCauseFunc // cancels closing; called with mu held, so that a concurrent Enter sees the cancellation
@@ -41,26 +40,16 @@ func (r *Running) Enter() bool {
 	if r.IsClosing() {
 		return false
 	}
-	r.calls++
+	r.calls.Begin()
 	return true
 }
 
 // Leave undoes one Enter.
-func (r *Running) Leave() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls--
-	if r.calls == 0 && r.idle != nil {
-		close(r.idle)
-		r.idle = nil
-	}
-}
+func (r *Running) Leave() { r.calls.End() }
 
 // Detach runs fn on a goroutine that Close waits for.
 func (r *Running) Detach(fn func()) {
-	r.mu.Lock()
-	r.calls++
-	r.mu.Unlock()
+	r.calls.Begin()
 	go func() {
 		defer r.Leave()
 		deepen()
@@ -116,18 +105,57 @@ func (r *Running) BeginClose() bool {
 func (r *Running) EndClose() { r.end(ErrClosed) }
 
 // WaitIdle waits until all calls and goroutines have finished, or limit ends.
-func (r *Running) WaitIdle(limit context.Context) {
-	r.mu.Lock()
-	if r.calls == 0 {
-		r.mu.Unlock()
-		return
+func (r *Running) WaitIdle(limit context.Context) { r.calls.Wait(limit) }
+
+// Calls counts calls that have not returned. The zero Calls is ready for use. It is safe for
+// concurrent use.
+type Calls struct {
+	mu   sync.Mutex // guards the fields below
+	n    int
+	idle chan struct{} // closed when all calls have returned; nil if nobody waits for that
+}
+
+// Begin counts a call.
+func (c *Calls) Begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+}
+
+// End undoes one Begin.
+func (c *Calls) End() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n--
+	if c.n == 0 && c.idle != nil {
+		close(c.idle)
+		c.idle = nil
 	}
-	idle := make(chan struct{})
-	r.idle = idle
-	r.mu.Unlock()
+}
+
+// AreOver reports whether all calls have returned.
+func (c *Calls) AreOver() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n == 0
+}
+
+// Wait waits until all calls have returned. It returns false if limit ends first.
+func (c *Calls) Wait(limit context.Context) bool {
+	c.mu.Lock()
+	if c.n > 0 && c.idle == nil {
+		c.idle = make(chan struct{})
+	}
+	idle := c.idle // nil if all calls have returned
+	c.mu.Unlock()
+	if idle == nil {
+		return true
+	}
 	select {
 	case <-idle:
+		return true
 	case <-limit.Done():
+		return c.AreOver()
 	}
 }
 

@@ -85,7 +85,7 @@ func (cl *closer) freeAll(held, unfreed []*Lock) {
 			cl.freeOne(h)
 		}
 	}
-	if slices.ContainsFunc(ofSession, func(h *Lock) bool { return !h.waitForDo(patience) }) {
+	if slices.ContainsFunc(ofSession, func(h *Lock) bool { return !h.working.Wait(patience) }) {
 		for _, h := range ofSession {
 			cl.freeOne(h)
 		}
@@ -97,13 +97,13 @@ func (cl *closer) freeAll(held, unfreed []*Lock) {
 // freeOne frees a lock once there is a slot for its request. If no function in Do works
 // under the lock, freeOne itself waits for the slot, and starts a goroutine only then.
 func (cl *closer) freeOne(h *Lock) {
-	if h.isIdle() {
+	if h.working.AreOver() {
 		leave, ok := cl.limiter.Take(cl.limit)
 		cl.wg.Go(func() { cl.free(h, leave, ok) })
 		return
 	}
 	cl.wg.Go(func() {
-		if !h.waitForDo(cl.limit) {
+		if !h.working.Wait(cl.limit) {
 			h.end(core.ErrClosed)
 			cl.mu.Lock()
 			cl.busy = true
@@ -159,34 +159,6 @@ func (e *closeError) Error() string {
 }
 
 func (e *closeError) Unwrap() []error { return e.errs }
-
-// isIdle reports whether no function in Do works under the lock.
-func (h *Lock) isIdle() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.working == 0
-}
-
-// waitForDo waits until no function in Do works under the lock. It returns false if until
-// ends first.
-func (h *Lock) waitForDo(until context.Context) bool {
-	h.mu.Lock()
-	if h.working == 0 {
-		h.mu.Unlock()
-		return true
-	}
-	if h.idle == nil {
-		h.idle = make(chan struct{})
-	}
-	idle := h.idle
-	h.mu.Unlock()
-	select {
-	case <-idle:
-		return true
-	case <-until.Done():
-		return h.isIdle()
-	}
-}
 
 // endedContext returns a context that has ended. A release with this context takes at most
 // ReleaseGrace.

@@ -140,9 +140,7 @@ func (l *Handle) leavesMark() bool {
 // BeginWork counts a function in Do, so that Close waits for the function. It returns an
 // error if the lock has ended.
 func (l *Handle) BeginWork() error {
-	l.h.mu.Lock()
-	l.h.working++ // counted before the check: Close first ends the contexts, then waits for the functions
-	l.h.mu.Unlock()
+	l.h.working.Begin() // counted before the check: Close first ends the contexts, then waits for the functions
 	err := l.Err()
 	if err != nil {
 		l.EndWork()
@@ -151,12 +149,4 @@ func (l *Handle) BeginWork() error {
 }
 
 // EndWork undoes BeginWork.
-func (l *Handle) EndWork() {
-	l.h.mu.Lock()
-	defer l.h.mu.Unlock()
-	l.h.working--
-	if l.h.working == 0 && l.h.idle != nil {
-		close(l.h.idle)
-		l.h.idle = nil
-	}
-}
+func (l *Handle) EndWork() { l.h.working.End() }

@@ -29,12 +29,11 @@ type Lock struct {
 	unclaimed bool // the lock was resumed, but its caller does not have it yet; guarded by the client's mu
 
 	committing ctxmutex.Mutex // held during each commit and the release, so that only one of them runs at a time
+	working    core.Calls     // functions in Do; Close waits for them
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	handles []*Handle
 	onAsked []func()      // called when the holder is asked to step down
-	working int           // number of functions in Do
-	idle    chan struct{} // closed when no function in Do is left; Close waits for it
 	lasted  time.Duration // how long the lock was trusted; 0 until the trust has ended, and once an event has reported it
 	givenUp bool          // true if a release has ended the trust; false after a loss, a Detach, or a Close that releases nothing
 	release *release      // the last release that has begun

@@ -160,12 +160,6 @@ func sameTable(a, b string) bool {
 	if strings.HasPrefix(a, "arn:") && strings.HasPrefix(b, "arn:") {
 		return a == b
 	}
-	return tableName(a) == tableName(b)
-}
-
-func tableName(s string) string {
-	if _, name, ok := strings.Cut(s, ":table/"); ok { // s is an ARN, as a plain name has no colon
-		return name
-	}
-	return s
+	name := func(s string) string { return s[strings.LastIndex(s, "/")+1:] } // an ARN ends in the name, which has no slash
+	return name(a) == name(b)
 }

@@ -44,10 +44,10 @@ func (l *Limiter) wait(limit context.Context, queue *[]chan struct{}) (leave fun
 		defer l.mu.Unlock()
 		if i := slices.Index(*queue, given); i >= 0 {
 			*queue = slices.Delete(*queue, i, i+1)
-			return nil, false
+		} else { // the slot was already granted, so free it
+			l.free++
+			l.give()
 		}
-		l.free++ // the slot was already granted, so free it
-		l.give()
 		return nil, false
 	}
 	end := sync.OnceFunc(func() {

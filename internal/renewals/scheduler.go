@@ -216,11 +216,10 @@ func (q *Scheduler) begin(l *Lease, now time.Time) {
 		q.next = q.next.Add(gap)
 	}
 	keepPlace := max(decide.RenewalDeadline(l.ends.Sub(now)), burst) / 4
-	sent := now
 	l.hang = time.AfterFunc(keepPlace, func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		if l.sent.Equal(sent) && (l.place == ordinary || l.place == unsure) {
+		if l.sent.Equal(now) && (l.place == ordinary || l.place == unsure) {
 			q.move(l, hanging)
 			q.sendDue(time.Now())
 		}

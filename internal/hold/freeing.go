@@ -209,17 +209,12 @@ func (f *freeing) end(err error) {
 	f.marked = f.marked || err == nil && f.done() != nil
 	repeated := f.repeat(err)
 	f.report(err, repeated)
-	f.passTurn()
-	f.r.end(err)
-}
-
-// passTurn lets the next goroutine in the local queue acquire the key.
-func (f *freeing) passTurn() {
 	if f.hasQueue() {
 		f.h.c.keys.Local.PassQueued(f.h.key, f.h)
 	} else {
 		f.h.passTurn()
 	}
+	f.r.end(err)
 }
 
 // repeat arranges that a failed release is repeated if the record may still show the grant.

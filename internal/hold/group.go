@@ -31,12 +31,6 @@ func (g *Group) Context() context.Context { return g.ctx }
 // trusted.
 func (g *Group) Err() error { return g.handles[0].h.naming(g.ctx.ended()) }
 
-// ended returns the error with which the grant h of the group has ended, as its handle
-// reports it.
-func (g *Group) ended(h *Lock) error {
-	return g.handles[slices.IndexFunc(g.handles, func(l *Handle) bool { return l.h == h })].ended()
-}
-
 // Bind returns a copy of ctx that also ends when the first of the locks ends.
 func (g *Group) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	return bind(ctx, g.handles...)

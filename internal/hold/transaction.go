@@ -108,11 +108,12 @@ func (t *transaction) lost(r fence.Result) error {
 	return core.Public(cmp.Or(t.losses...))
 }
 
-// ended returns why no request may begin under a lock. It returns nil if one may begin.
+// ended returns why no request may begin under a lock, as the caller's handle reports it. It
+// returns nil if one may begin.
 func (t *transaction) ended(h *Lock) error {
 	switch {
 	case t.releases == nil:
-		return t.group.ended(h)
+		return t.group.handles[slices.IndexFunc(t.group.handles, func(l *Handle) bool { return l.h == h })].ended()
 	case t.releases[slices.Index(t.holds, h)].handle == nil: // the lock has ended with this call
 		return h.outlived()
 	}

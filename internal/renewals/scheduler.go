@@ -251,7 +251,11 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	}
 	if l.state != removed {
 		if out != Renewed { // Over is treated as Failed: the lease is about to be removed
-			l.due = now.Add(q.retryAfter(l, out, now))
+			var pause time.Duration // none after a first conflict: that is already over
+			if out != Conflict || l.failures > 0 {
+				pause = decide.RenewalRetry(l.failures, l.times.Every, l.ends.Sub(now), q.chance())
+			}
+			l.due = now.Add(pause)
 			l.doubtful = out == Silent || out == Throttled
 			l.displaced = true
 			l.failures++
@@ -259,13 +263,6 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 		q.putLater(l)
 	}
 	q.sendDue(now)
-}
-
-func (q *Scheduler) retryAfter(l *Lease, out Outcome, now time.Time) time.Duration {
-	if out == Conflict && l.failures == 0 {
-		return 0 // retry once immediately: the conflict is already over
-	}
-	return decide.RenewalRetry(l.failures, l.times.Every, l.ends.Sub(now), q.chance())
 }
 
 // setTimer sets the timer for when the next lease is due, or the pace allows to send one

@@ -44,7 +44,6 @@ const (
 type Result[A Attempt] struct {
 	Outcome Outcome
 	Attempt A             // the attempt that was applied; if none was applied, the last attempt
-	Earlier bool          // the attempt was recognized in the record, and not by its own reply
 	Item    protocol.Item // the record that was written, or that failed the condition; nil if there is no record
 	Cause   decide.Cause
 	Outage  bool
@@ -310,7 +309,7 @@ func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operati
 	}
 	if op.Shows != nil {
 		if a, ok := op.Shows(r.Item, q.Unanswered()); ok {
-			r.Outcome, r.Earlier, r.Attempt = Applied, true, a
+			r.Outcome, r.Attempt = Applied, a
 			return r
 		}
 	}

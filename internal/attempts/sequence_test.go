@@ -356,8 +356,8 @@ func TestRecordIsReadSeparatelyIfEngineOmitsItem(t *testing.T) {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
 			_, r := n.tries(t.Context(), t.Context(), s, doubled)
-			if r.Outcome != Applied || !r.Earlier || n.reads != reads {
-				t.Errorf("blind %v: outcome %d, earlier %v, %d reads", blind, r.Outcome, r.Earlier, n.reads)
+			if r.Outcome != Applied || r.Cause != decide.ConditionFailed || n.reads != reads { // recognized in the record, not by a reply that it was applied
+				t.Errorf("blind %v: outcome %d, cause %d, %d reads", blind, r.Outcome, r.Cause, n.reads)
 			}
 		})
 	}

@@ -276,7 +276,7 @@ func hears(t *testing.T, why <-chan error) {
 }
 
 // A leader that was handed the key replaces that grant, as it has a value to store.
-func TestStepDownReachesLeaderAfterHandOver(t *testing.T) {
+func TestStepDownReachesLeaderThatWasHandedTheKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		e, next, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)

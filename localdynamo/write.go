@@ -182,7 +182,7 @@ func (e *Engine) newPut(req *request) (*write, error) {
 	return w, s.checkUsed()
 }
 
-// newDelete makes a write from the members of a delete.
+// newDelete makes a write of a delete request, from its JSON fields.
 func (e *Engine) newDelete(req *request) (*write, error) {
 	if !req.key.given {
 		return nil, missing("key")

@@ -33,7 +33,7 @@ func Example() {
 	err = held.Release(t.Context())
 	fmt.Println("the other is done:", err)
 	err = locks.Do(t.Context(), "close/2026-11", func(ctx context.Context, lock *leasehold.Lock) error {
-		env.Steal("close/2026-11") // this process seems to have been paused for too long
+		env.Steal("close/2026-11") // another client takes the key over, as if this process had been paused for too long
 		return lock.Commit(ctx, nil)
 	})
 	fmt.Println("another took over meanwhile:", errors.Is(err, leasehold.ErrLost))

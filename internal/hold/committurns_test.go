@@ -120,7 +120,7 @@ func TestCommitThatWaitsForAnotherEndsWhenLockEnds(t *testing.T) {
 	})
 }
 
-func TestReleaseLimitsWaitForCommit(t *testing.T) {
+func TestReleaseWaitsLimitedTimeForCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

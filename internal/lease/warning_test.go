@@ -71,7 +71,7 @@ func TestCancelledWarningIsNotGiven(t *testing.T) {
 	})
 }
 
-func TestWarningOfChildLeaseFollowsTrustInParent(t *testing.T) {
+func TestWarningOfChildLeaseIsGivenWhenTrustInParentRunsLow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(manual)
 		defer parent.end()

@@ -129,7 +129,7 @@ func TestTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 
 // If a lock is lost, or released by deleting its record, its holder does not look for a
 // successor.
-func TestTurnDelayFollowsLongestHold(t *testing.T) {
+func TestDelayOfTurnGrowsWithLongestHold(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})

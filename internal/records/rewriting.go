@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// peers is the protocol of the layouts for tables to which other layouts may have written,
-// too. The layout's own library may be unable to read such records.
+// peers is the protocol of a layout of a peer, for a table in which there may also be records
+// of other layouts. The peer's library may be unable to read those.
 type peers struct {
 	lock
 	record versioned

@@ -40,7 +40,7 @@ type Ended struct {
 	Code    int
 	Stopped bool           // CMD was stopped because the lock was lost, or was about to be lost
 	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; zero if none came
-	Cut     bool           // leasehold was ended while CMD, or a process that CMD left running, still ran; the user or the end of the parent caused this
+	Cut     bool           // the user, or the end of the parent process, ended leasehold while CMD or one of its processes was still running
 
 	Resigned bool // CMD was ended through Resign, while the lock was still held
 }

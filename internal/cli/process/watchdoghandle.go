@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// orderStop sends CMD's group to the watchdog.
+// orderStop tells the watchdog which process group it has to stop: CMD's.
 func (s *supervision) orderStop(c *Child) {
 	s.watchdog.order(watchdog.OrderGroup, c.group())
 	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))

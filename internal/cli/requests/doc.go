@@ -2,15 +2,15 @@
 // turns each request into a plain value (Request). The rest of this package and other
 // observers evaluate these values.
 //
-//	Watch ──► Request ──┬─ Health   since when no request was answered: Trouble
+//	Watch ──► Request ──┬─ Health   how long no request has been answered, reported as Trouble
 //	                    ├─ Log      a line for each request, with -v
 //	                    ├─ Metered  how many requests there were, and what they used
-//	                    └─ checks   the connections, the clock and the time of each, for doctor
+//	                    └─ checks   for doctor: the connections, the clock, how long each request took
 //
 // Each request that is sent counts: if the SDK repeats an operation, each attempt is one
-// request. Observers receive a request when it has ended. Only Health also needs to know of
-// requests that do not end: it is notified when an operation begins and when its request is
-// sent, since the SDK may wait for credentials before that.
+// request. Observers receive a request when it has ended. Health must also notice requests that
+// hang: it is told when an operation begins, and again when its request is sent, because the
+// SDK may wait for credentials in between.
 //
 // Trouble is reported to the user while requests fail, because they are repeated for a long
 // time and the command would be silent meanwhile: see News. A request counts as answered if

@@ -93,7 +93,7 @@ func listenByName(ctx context.Context, addr string) (*Page, error) {
 	at := &Page{Listeners: []net.Listener{first}, Name: net.JoinHostPort(ui.NewName(), port), Host: first.Addr().String()}
 	other := map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1"}[ip]
 	if other == "" {
-		return at, nil // no second listener is needed: browsers do not look here for names that end in .localhost
+		return at, nil // one listener is enough: browsers never resolve a name that ends in .localhost to this address
 	}
 	at.Host = at.Name
 	if !isAddressHere(ctx, other) {

@@ -23,8 +23,8 @@ import (
 // A watchdog stops CMD's process group before trust in the lock ends. Only the watchdog does
 // that, so that it happens even if the supervisor is stopped, killed or stuck.
 //
-// The supervisor reads its reports, one line for each signal that it has sent, and writes
-// orders to it, one per line:
+// The watchdog reports each signal that it has sent to the supervisor, one per line. The
+// supervisor writes orders to the watchdog, one per line:
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, in the kernel's units
@@ -34,8 +34,8 @@ import (
 //	done           CMD has ended: exit
 //	end of input   the supervisor has died: kill the group and exit
 //
-// It sends the stop signal at (end of trust − grace), and SIGKILL at the end of trust. A
-// group that received the stop signal is killed even if the lock is renewed in between,
+// The watchdog sends the stop signal at (end of trust − grace), and SIGKILL at the end of
+// trust. A group that received the stop signal is killed even if the lock is renewed in between,
 // because CMD is already stopping.
 type watchdog struct {
 	signal  syscall.Signal

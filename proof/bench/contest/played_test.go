@@ -73,7 +73,7 @@ func TestGrantAfterMeasurementWindowIsIgnored(t *testing.T) {
 	}
 }
 
-func TestContentionDetectsTwoHoldersAtOnce(t *testing.T) {
+func TestCheckOfContentionFindsTwoHoldersAtOneTime(t *testing.T) {
 	p := hundred()
 	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // two holders at once, because the first client holds the key until 20 ms
 	err := p.alone()

@@ -17,7 +17,7 @@ type Kind string
 const (
 	Asked    Kind = "asked"    // the worker asks for a key
 	Denied   Kind = "denied"   // a call failed, with this error
-	Granted  Kind = "granted"  // the lock, when first checked, was held at this time
+	Granted  Kind = "granted"  // the key was granted; At is the time of the first check that found the lock held
 	Believes Kind = "believes" // the lock said that it is held at this time
 	Over     Kind = "over"     // the worker stops believing by its own decision, and then releases
 	Released Kind = "released" // the release has been answered

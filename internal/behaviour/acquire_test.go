@@ -77,7 +77,7 @@ func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
 }
 
 func TestTryAcquireTakesOverDeadHolderInFreshProcess(t *testing.T) {
-	each(t, map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
+	lab.Each(t, map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
 		"TryAcquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 			return c.TryAcquire(ctx, "job")
 		},
@@ -131,7 +131,7 @@ func TestCallWithEndedContextSendsNothing(t *testing.T) {
 
 func TestAcquireIfExistsReturnsErrorWithoutRecord(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
-		wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
+		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.IfExists())), leasehold.ErrNotFound)
 		w.Release(w.Acquire(c, "job"))
 		w.Release(w.Acquire(c, "job", leasehold.IfExists()))
 	})
@@ -280,7 +280,7 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a"
 		if k := locks[3].Key(); k != (leasehold.Key{Partition: "a", Sort: "-"}) {
 			t.Errorf("key %+v", k)
 		}
-		wantErr(t, "held", lab.ErrorOf(c.TryAcquire(t.Context(), "a", leasehold.WithSortKey("bc"))), leasehold.ErrHeld)
+		lab.WantErr(t, "held", lab.ErrorOf(c.TryAcquire(t.Context(), "a", leasehold.WithSortKey("bc"))), leasehold.ErrHeld)
 		n := 0
 		for r, err := range c.List(t.Context(), leasehold.ListOptions{Partition: "a"}) {
 			if err != nil || r.Key.Partition != "a" {
@@ -342,7 +342,7 @@ func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
 		ctx := within(t, 3*time.Second)
 		began := time.Now()
 		_, err := b.Acquire(ctx, "job")
-		wantErr(t, "Acquire", err, context.DeadlineExceeded, leasehold.ErrHeld)
+		lab.WantErr(t, "Acquire", err, context.DeadlineExceeded, leasehold.ErrHeld)
 		if late := time.Since(began) - 3*time.Second; late > 10*time.Millisecond {
 			t.Errorf("returned %v late", late)
 		}
@@ -373,7 +373,7 @@ func TestTakeoverHappensOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 		if lock.Token() != last.Token+1 {
 			t.Errorf("token %d after %d", lock.Token(), last.Token)
 		}
-		wantErr(t, "the dead holder's error", dead.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "the dead holder's error", dead.Err(), leasehold.ErrLost)
 		_ = dead.Release(t.Context())
 	})
 }

@@ -36,8 +36,8 @@ func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 }
 
 func TestInvalidKeyListIsRejectedBeforeAnyRequest(t *testing.T) {
-	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
-		ended := endedContext(t)
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+		ended := w.Ended()
 		for name, tc := range map[string]struct {
 			ctx  context.Context
 			keys []leasehold.Key
@@ -99,7 +99,7 @@ func TestDeadHoldersKeysAreTakenOverTogether(t *testing.T) {
 
 func TestAcquireAllRenewsKeysUntilLastIsFree(t *testing.T) {
 	type options = []leasehold.AcquireOption
-	each(t, map[string]options{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}}, func(t *testing.T, w *lab.World, opts options) {
+	lab.Each(t, map[string]options{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}}, func(t *testing.T, w *lab.World, opts options) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
 		other := w.Acquire(a, "b")
@@ -157,7 +157,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 			"any of what it has": lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("b", "d"))),
 			"below, and shared":  lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("b", "c"), leasehold.Reentrant())),
 		} {
-			wantErr(t, name, err, leasehold.ErrDeadlock)
+			lab.WantErr(t, name, err, leasehold.ErrDeadlock)
 		}
 		wantSent(t, wire, 0)
 		above, err := c.AcquireAll(ctx, leasehold.Keys("b", "e", "d"), leasehold.Reentrant())
@@ -207,7 +207,7 @@ func TestAcquireAllHoldsNoKeyAfterReentrantGrantEnds(t *testing.T) {
 		}))
 		// ctx carries the lock outer, but does not end when that lock ends.
 		ctx := context.WithoutCancel(outer.Context())
-		wantErr(t, "AcquireAll", lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant())), leasehold.ErrReleased)
+		lab.WantErr(t, "AcquireAll", lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant())), leasehold.ErrReleased)
 		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 || len(c.Held()) > 0 {
 			t.Errorf("left held: %v, %v", held, c.Held())
 		}
@@ -217,7 +217,7 @@ func TestAcquireAllHoldsNoKeyAfterReentrantGrantEnds(t *testing.T) {
 func TestAcquireAllAppliesOptionsToEveryKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b")
-		wantErr(t, "IfExists", lab.ErrorOf(c.AcquireAll(t.Context(), keys, leasehold.IfExists())), leasehold.ErrNotFound)
+		lab.WantErr(t, "IfExists", lab.ErrorOf(c.AcquireAll(t.Context(), keys, leasehold.IfExists())), leasehold.ErrNotFound)
 		g := w.AcquireAll(c, keys, leasehold.WithData([]byte("x")), leasehold.WithLease(10*time.Second),
 			leasehold.WithAttributes(map[string]types.AttributeValue{"old": lab.Str("1")}))
 		w.Release(g)

@@ -107,7 +107,7 @@ func TestAcquireAnyNoWaitNamesFirstKey(t *testing.T) {
 
 func TestTryGivesUpIfEveryRequestIsThrottled(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
-		wire.SetFault(refuse("ThrottlingException"))
+		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
 			"all": func() error {
 				return lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()))

@@ -122,8 +122,8 @@ var faults = map[string]lab.Fault{
 	"hang":     lab.Cut,
 	"5xx":      lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }),
 	"throttle": lab.Throttled,
-	"reset":    reset,
-	"refused":  refuse("AccessDeniedException"),
+	"reset":    lab.Drop,
+	"refused":  lab.Refused("AccessDeniedException"),
 }
 
 // replies are replies of a hostile server. The client can recognise such a reply only after

@@ -37,7 +37,7 @@ func TestBreakFreesOnlySpecifiedGrant(t *testing.T) {
 		}
 		w.Release(next)
 		w.Delete("job")
-		wantErr(t, "break of nothing", op.Break(t.Context(), r, leasehold.BreakOptions{}), leasehold.ErrNotFound)
+		lab.WantErr(t, "break of nothing", op.Break(t.Context(), r, leasehold.BreakOptions{}), leasehold.ErrNotFound)
 		_ = lock.Release(t.Context())
 	})
 }
@@ -48,7 +48,7 @@ func TestLostErrorOfBrokenGrantNamesOperatorAndReason(t *testing.T) {
 		after  func(*lab.World, *leasehold.Client)
 		reason leasehold.LostReason
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"free since":         {func(*lab.World, *leasehold.Client) {}, leasehold.LostBroken},
 		"granted to another": {func(w *lab.World, c *leasehold.Client) { w.Acquire(c, "job") }, leasehold.LostReplaced},
 		"granted to another, which has released it": {func(w *lab.World, c *leasehold.Client) {
@@ -110,6 +110,6 @@ func TestBreakRejectsReasonThatIsNotShortText(t *testing.T) {
 				t.Errorf("%.9q: %v", reason, err)
 			}
 		}
-		wantErr(t, "Break", c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: strings.Repeat("x", 1000)}), nil)
+		lab.WantErr(t, "Break", c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: strings.Repeat("x", 1000)}), nil)
 	})
 }

@@ -103,7 +103,7 @@ func TestWaitErrorMatchesContextCauseAndKind(t *testing.T) {
 						c, wire := w.Client(lab.Config())
 						lock := w.Acquire(c, "job")
 						if tc.silent {
-							wire.SetFault(reset)
+							wire.SetFault(lab.Drop)
 						}
 						ctx, cancel := end(t.Context(), after)
 						defer cancel()

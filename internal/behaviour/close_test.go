@@ -14,7 +14,7 @@ import (
 )
 
 func TestCloseReleasesOnlyLocksWithoutRunningFunction(t *testing.T) {
-	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		w.AcquireMany(c, "job", 3)
 		stop := make(chan struct{})
@@ -81,7 +81,7 @@ func TestCloseEndsWaitsLocksAndContexts(t *testing.T) { // in dynamolock, Close 
 		running := begin(func() error {
 			return c.Do(t.Context(), "do", func(ctx context.Context, l *leasehold.Lock) error {
 				<-ctx.Done()
-				wantErr(t, "cause in Do", context.Cause(ctx), leasehold.ErrClosed)
+				lab.WantErr(t, "cause in Do", context.Cause(ctx), leasehold.ErrClosed)
 				time.Sleep(time.Minute)
 				stopped = true
 				return nil
@@ -92,19 +92,19 @@ func TestCloseEndsWaitsLocksAndContexts(t *testing.T) { // in dynamolock, Close 
 		if !stopped {
 			t.Error("Close did not wait for the function in Do")
 		}
-		wantErr(t, "Do", <-running, nil)
+		lab.WantErr(t, "Do", <-running, nil)
 		for i, ended := range waiters {
 			if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
 				t.Errorf("waiter %d: %v", i, err)
 			}
 		}
-		wantErr(t, "lock", lock.Err(), leasehold.ErrClosed)
+		lab.WantErr(t, "lock", lock.Err(), leasehold.ErrClosed)
 		for _, key := range []string{"job", "do", "a"} {
 			if !w.IsReleased(key) {
 				t.Errorf("%s is not released", key)
 			}
 		}
-		wantErr(t, "after Close", lab.ErrorOf(c.Acquire(t.Context(), "more")), leasehold.ErrClosed)
+		lab.WantErr(t, "after Close", lab.ErrorOf(c.Acquire(t.Context(), "more")), leasehold.ErrClosed)
 		closes(w, c) // a second time
 		w.Release(foreign)
 	})
@@ -113,7 +113,7 @@ func TestCloseEndsWaitsLocksAndContexts(t *testing.T) { // in dynamolock, Close 
 func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // dynamolock and older awslabs clients stop at the first failure
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		w.AcquireMany(c, "job", 5)
-		wire.SetFault(lab.Once(lab.Call.Releases, refuse("AccessDeniedException")))
+		wire.SetFault(lab.Once(lab.Call.Releases, lab.Refused("AccessDeniedException")))
 		var op *leasehold.OpError
 		if err := c.Close(t.Context()); !errors.As(err, &op) {
 			t.Errorf("close: %v", err)
@@ -140,9 +140,9 @@ func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
 		first := begin(func() error { return c.Close(t.Context()) })
 		synctest.Wait()
 		ctx := within(t, 10*time.Second)
-		wantErr(t, "second", c.Close(ctx), context.DeadlineExceeded)
+		lab.WantErr(t, "second", c.Close(ctx), context.DeadlineExceeded)
 		close(stop)
-		wantErr(t, "Do, or the first", errors.Join(<-running, <-first), nil)
+		lab.WantErr(t, "Do, or the first", errors.Join(<-running, <-first), nil)
 	})
 }
 
@@ -178,7 +178,7 @@ func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		r := lock.Record()
 		g := w.Detach(lock)
-		wire.SetFault(refuse("ThrottlingException"))
+		wire.SetFault(lab.Refused("ThrottlingException"))
 		resumed := begin(func() error { return lab.ErrorOf(c.Resume(t.Context(), g)) })
 		broken := begin(func() error { return c.Break(t.Context(), r, leasehold.BreakOptions{}) })
 		lab.Elapse(time.Minute)
@@ -188,7 +188,7 @@ func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
 		for name, err := range map[string]error{
 			"resume": <-resumed, "break": <-broken, "break after Close": c.Break(t.Context(), r, leasehold.BreakOptions{}),
 		} {
-			wantErr(t, name, err, leasehold.ErrClosed)
+			lab.WantErr(t, name, err, leasehold.ErrClosed)
 		}
 	})
 }
@@ -197,7 +197,7 @@ func TestCloseWaitsForCleanupOfCancelledAcquire(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Slow(time.Second))
 		ctx := within(t, 100*time.Millisecond)
-		wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.DeadlineExceeded)
+		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.DeadlineExceeded)
 		closes(w, c)
 		wantReleased(w, "job")
 	})
@@ -215,14 +215,14 @@ func TestReentrantAcquireDuringCloseReturnsErrClosed(t *testing.T) {
 				"AcquireAll": lab.ErrorOf(c.AcquireAll(values, leasehold.Keys("job"), leasehold.Reentrant())),
 				"AcquireAny": lab.ErrorOf(c.AcquireAny(values, leasehold.Keys("job", "other"), leasehold.Reentrant())),
 			} {
-				wantErr(t, call, err, leasehold.ErrClosed)
+				lab.WantErr(t, call, err, leasehold.ErrClosed)
 			}
 			if held := c.Held(); len(held) != 1 || held[0] != lock {
 				t.Errorf("held: %v", held)
 			}
 			return nil
 		})
-		wantErr(t, "Do, or Close", errors.Join(err, <-closed), nil)
+		lab.WantErr(t, "Do, or Close", errors.Join(err, <-closed), nil)
 		wantReleased(w, "job")
 	})
 }

@@ -48,7 +48,7 @@ func TestCommitWithoutWritesSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Steal("job")
-		wantErr(t, "after the lock was lost", lock.Commit(t.Context(), nil), leasehold.ErrLost)
+		lab.WantErr(t, "after the lock was lost", lock.Commit(t.Context(), nil), leasehold.ErrLost)
 	})
 }
 
@@ -58,7 +58,7 @@ func TestCommitAfterEndOfGrantWritesNothing(t *testing.T) {
 		reason leasehold.LostReason
 		shown  bool
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"granted to another": {func(w *lab.World) { w.Steal("job") }, leasehold.LostReplaced, true},
 		"broken": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
@@ -97,7 +97,7 @@ func TestCommitThatFindsLossUnblocksNextWaiter(t *testing.T) {
 		next := w.Queue(c, "job")
 		w.Delete("job")
 		began := time.Now()
-		wantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))), leasehold.ErrLost)
+		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))), leasehold.ErrLost)
 		heir := <-next
 		if waited := time.Since(began); len(events.of(leasehold.EventLost)) != 1 || waited != 0 {
 			t.Errorf("told %v; the next in the queue waited %v", events.of(leasehold.EventLost), waited)
@@ -112,7 +112,7 @@ func TestCommitThatArrivesAfterEndOfGrantWritesNothing(t *testing.T) {
 		lock := w.Acquire(a, "job")
 		ctx := within(t, time.Second)
 		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut))
-		wantErr(t, "commit", lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "commit", lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))), leasehold.ErrUnknownOutcome)
 		w.Release(lock)
 		next := holds(w, "job")
 		lab.Elapse(2 * time.Minute)
@@ -183,7 +183,7 @@ func TestCommitOfEndedLockSendsNothing(t *testing.T) {
 		by   func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)
 		want error
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"released": {func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) }, leasehold.ErrReleased},
 		"detached": {func(_ *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { _, _ = lock.Detach() }, leasehold.ErrReleased},
 		"run out":  {func(*lab.World, *leasehold.Client, *leasehold.Lock) { lab.Elapse(19 * time.Second) }, leasehold.ErrLost},
@@ -193,8 +193,8 @@ func TestCommitOfEndedLockSendsNothing(t *testing.T) {
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 		over.by(w, c, lock)
 		wire.Sent()
-		wantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), over.want)
-		wantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), nil)), over.want)
+		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), over.want)
+		lab.WantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), nil)), over.want)
 		wantSent(t, wire, 0)
 	})
 }
@@ -205,7 +205,7 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 		deleted bool
 		data    string
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"kept":      {nil, false, "before"},
 		"with data": {[]leasehold.ReleaseOption{leasehold.WithData([]byte("after"))}, false, "after"},
 		"deleted":   {[]leasehold.ReleaseOption{leasehold.DeleteOnRelease(true)}, true, ""},
@@ -214,7 +214,7 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 		lock := w.Acquire(c, "job", leasehold.WithData([]byte("before")))
 		wire.Sent()
 		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-			wantErr(t, "when it was sent", lock.Err(), leasehold.ErrReleased)
+			lab.WantErr(t, "when it was sent", lock.Err(), leasehold.ErrReleased)
 			return r.Send()
 		}))
 		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.opts...); err != nil {
@@ -235,7 +235,7 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 			t.Errorf("events %v", got)
 		}
 		w.Release(lock) // again
-		wantErr(t, "committed again", lock.CommitAndRelease(t.Context(), nil), leasehold.ErrReleased)
+		lab.WantErr(t, "committed again", lock.CommitAndRelease(t.Context(), nil), leasehold.ErrReleased)
 		wantSent(t, wire, 0)
 	})
 }
@@ -245,12 +245,12 @@ func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
 		var failed *leasehold.CommitError
 		return errors.As(err, &failed) && len(failed.Reasons) == 1
 	}
-	denied := refuse("AccessDeniedException")
+	denied := lab.Refused("AccessDeniedException")
 	type row struct {
 		faults []lab.Fault
 		check  func(error) bool
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"a write failed":                       {nil, failed},
 		"a write failed behind a lost request": {[]lab.Fault{lab.Delayed(time.Minute)}, failed},
 		"refused": {[]lab.Fault{denied}, func(err error) bool {

@@ -115,7 +115,7 @@ func TestDynamoDBErrorsNameTableAndAdvice(t *testing.T) {
 		is   error
 		says string
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"no such table":          {"ResourceNotFoundException", leasehold.ErrTableNotFound, "leasehold table create"},
 		"access denied":          {"AccessDeniedException", nil, "IAM policy"},
 		"expired credentials":    {"ExpiredTokenException", nil, "expired"},
@@ -124,7 +124,7 @@ func TestDynamoDBErrorsNameTableAndAdvice(t *testing.T) {
 		"a full index":           {"ItemCollectionSizeLimitExceededException", nil, "without one"},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire := w.Client(lab.Config())
-		wire.SetFault(refuse(tc.code))
+		wire.SetFault(lab.Refused(tc.code))
 		began := time.Now()
 		_, err := c.Acquire(t.Context(), "job")
 		if op := as[*leasehold.OpError](err); op == nil || op.Op != "acquire" || op.Table != "locks" || tc.is != nil && !errors.Is(err, tc.is) {
@@ -166,7 +166,7 @@ func TestWaiterDoesNotFailUnderContention(t *testing.T) { // in dynamolock conte
 				refusals := 0
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					if refusals++; refusals <= 5 {
-						return refuse(code)(r)
+						return lab.Refused(code)(r)
 					}
 					return r.Send()
 				})
@@ -185,7 +185,7 @@ func TestClientLogsIfIdleConnectionLimitIsTooLow(t *testing.T) {
 		shared      bool
 		warns       int
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"ten for each":                       {10, 109, false, 0},
 		"more than ten for each":             {10, 300, false, 1},
 		"more, with a shared lease":          {10, 300, true, 0},
@@ -217,7 +217,7 @@ func (p *pool) GetTransport() *http.Transport {
 func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	cfg := lab.SharedConfig()
 	cfg.Layout = layout.AWSLabs{}
-	wantErr(t, "awslabs", lab.ErrorOf(leasehold.New(lab.New(t).DB, cfg)), errors.ErrUnsupported)
+	lab.WantErr(t, "awslabs", lab.ErrorOf(leasehold.New(lab.New(t).DB, cfg)), errors.ErrUnsupported)
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		for _, o := range []leasehold.AcquireOption{leasehold.WithLease(time.Minute), leasehold.WithoutRenewal()} {
@@ -226,7 +226,7 @@ func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 			}
 		}
 		wantSent(t, wire, 0)
-		wantErr(t, "Detach", lab.ErrorOf(w.Acquire(c, "job").Detach()), errors.ErrUnsupported)
+		lab.WantErr(t, "Detach", lab.ErrorOf(w.Acquire(c, "job").Detach()), errors.ErrUnsupported)
 		_ = c.Close(t.Context())
 	})
 }

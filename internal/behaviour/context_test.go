@@ -63,7 +63,7 @@ func TestAcquireUnderContextThatHoldsKeyReturnsDeadlockError(t *testing.T) {
 			"of none":           {a, t.Context(), leasehold.ErrHeld},
 			"of another client": {b, inner.Context(), leasehold.ErrHeld},
 		} {
-			wantErr(t, name, lab.ErrorOf(tc.c.TryAcquire(tc.ctx, "outer")), tc.want)
+			lab.WantErr(t, name, lab.ErrorOf(tc.c.TryAcquire(tc.ctx, "outer")), tc.want)
 		}
 		w.Release(outer)
 		again, err := a.Acquire(inner.Context(), "outer")
@@ -92,7 +92,7 @@ func TestBoundContextEndsWhenCancelled(t *testing.T) {
 				t.Errorf("%s: cause %v", name, err)
 			}
 		}
-		wantErr(t, "the lock", lock.Err(), nil)
+		lab.WantErr(t, "the lock", lock.Err(), nil)
 		w.Release(lock)
 	})
 }

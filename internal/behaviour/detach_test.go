@@ -66,8 +66,8 @@ func TestDetachOfReleasedHandleReturnsError(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire, lock *leasehold.Lock) {
 		inner := share(w, c, lock)
 		w.Release(inner)
-		wantErr(t, "detach of a released handle", lab.ErrorOf(inner.Detach()), leasehold.ErrReleased)
-		wantErr(t, "the other handle", lock.Err(), nil)
+		lab.WantErr(t, "detach of a released handle", lab.ErrorOf(inner.Detach()), leasehold.ErrReleased)
+		lab.WantErr(t, "the other handle", lock.Err(), nil)
 		_ = lock.Release(t.Context())
 	})
 }

@@ -92,12 +92,12 @@ func TestEveryErrorTypeNamesKeyAndTable(t *testing.T) {
 		errs["lost"] = lock.Renew(t.Context())
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("job/odd"), "ownerName": lab.Str("x")})
 		errs["damaged"] = lab.ErrorOf(c.Acquire(t.Context(), "job/odd"))
-		wire.SetFault(refuse("AccessDeniedException"))
+		wire.SetFault(lab.Refused("AccessDeniedException"))
 		errs["refused"] = lab.ErrorOf(c.Acquire(t.Context(), "job/b"))
 		wire.SetFault(nil)
 		w.Release(w.Acquire(other, "job/once", leasehold.Once("mon")), leasehold.MarkDone())
 		errs["done"] = lab.ErrorOf(other.Acquire(t.Context(), "job/once", leasehold.Once("mon")))
-		wire.SetFault(refuse("AccessDeniedException"))
+		wire.SetFault(lab.Refused("AccessDeniedException"))
 		errs["close"] = c.Close(t.Context())
 		errs["closed"] = lab.ErrorOf(c.Acquire(t.Context(), "job/c"))
 
@@ -226,7 +226,7 @@ func TestCallWithAllRequestsAnsweredReportsKnownOutcome(t *testing.T) {
 		cfg leasehold.Config
 		op  string // part of the error's text
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"renew": {func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) }, lab.Config(), "renew"},
 		"close": {func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }, lab.SharedConfig(), "release"},
 		"get": {func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
@@ -235,7 +235,7 @@ func TestCallWithAllRequestsAnsweredReportsKnownOutcome(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire := w.Client(tc.cfg)
 		lock := w.Acquire(c, "job")
-		wire.SetFault(refuse("ThrottlingException"))
+		wire.SetFault(lab.Refused("ThrottlingException"))
 		ctx := within(t, 5*time.Second)
 		began := time.Now()
 		err := tc.do(ctx, c, lock)
@@ -255,7 +255,7 @@ func TestCallWithAllRequestsAnsweredReportsKnownOutcome(t *testing.T) {
 
 func TestLostLockErrorGivesAdviceAboutRenewals(t *testing.T) {
 	oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
-		wire.SetFault(refuse("AccessDeniedException"))
+		wire.SetFault(lab.Refused("AccessDeniedException"))
 		lab.Elapse(20 * time.Second)
 		if err := lock.Err(); err == nil || !strings.Contains(err.Error(), "no renewal got through in time: access denied: allow it in the caller's IAM policy") {
 			t.Errorf("lost: %v", err)
@@ -292,7 +292,7 @@ func TestErrorsAfterReleaseDetachAndCloseNameKeyAndTable(t *testing.T) {
 		named("detached", detached.Err(), core.ErrDetached)
 		named("released after", detached.Release(t.Context()), core.ErrDetached)
 
-		resumed := resume(w, c, g)
+		resumed := w.Resume(c, g)
 		waiter := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
 		synctest.Wait()
 		closes(w, c)

@@ -33,12 +33,12 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 }
 
 func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
-	throttled := refuse("ThrottlingException")
+	throttled := lab.Refused("ThrottlingException")
 	type row struct {
 		held time.Duration
 		do   func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire)
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"a grant that was throttled": {0, func(_ *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			wire.SetFault(lab.Once(lab.Call.Grants, throttled))
 			w.Release(w.Acquire(c, "job"))
@@ -52,19 +52,19 @@ func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 		"a commit that was throttled": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			wire.SetFault(lab.Once(lab.Call.Commits, throttled))
 			lock := heldForSecond(w, c)
-			wantErr(t, "Commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
+			lab.WantErr(t, "Commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
 			wire.SetFault(nil)
 			synctest.Wait()
 			w.Release(lock)
 		}},
 		"a commit that releases": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 			lock := heldForSecond(w, c)
-			wantErr(t, "CommitAndRelease", lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
+			lab.WantErr(t, "CommitAndRelease", lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
 		}},
 		"a commit that releases, and finds the lock gone": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 			lock := heldForSecond(w, c)
 			w.Steal("job")
-			wantErr(t, "CommitAndRelease", lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))), leasehold.ErrLost)
+			lab.WantErr(t, "CommitAndRelease", lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1"))), leasehold.ErrLost)
 		}},
 		"a commit that releases, and whose write fails": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 			lock := heldForSecond(w, c)
@@ -77,7 +77,7 @@ func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 			lock := heldForSecond(w, c)
 			wire.SetFault(lab.Cut)
 			ctx := within(t, 7*time.Second)
-			wantErr(t, "Release", lock.Release(ctx), leasehold.ErrUnknownOutcome)
+			lab.WantErr(t, "Release", lock.Release(ctx), leasehold.ErrUnknownOutcome)
 			lab.Elapse(7 * time.Second)
 			wire.SetFault(nil)
 			w.Release(lock)
@@ -85,11 +85,11 @@ func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 		"a release of a lock that has been lost": {18 * time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 			lab.Elapse(25 * time.Second)
-			wantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
+			lab.WantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
 		}},
 		"renewals without an answer, until the record is read": {5 * time.Minute, func(_ *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			lock := w.Acquire(c, "job", leasehold.WithLease(10*time.Minute))
-			wire.SetFault(reset)
+			wire.SetFault(lab.Drop)
 			lab.Elapse(5 * time.Minute)
 			wire.SetFault(nil)
 			w.Release(lock)
@@ -129,7 +129,7 @@ func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 }
 
 func TestOnEventCommittedMayUseLockOfEvent(t *testing.T) {
-	each(t, map[string]func(context.Context, *leasehold.Lock) error{
+	lab.Each(t, map[string]func(context.Context, *leasehold.Lock) error{
 		"Release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx) },
 		"Commit": func(ctx context.Context, l *leasehold.Lock) error {
 			return l.Commit(ctx, lab.Writes(lab.Note("a", "1")))
@@ -149,7 +149,7 @@ func TestOnEventCommittedMayUseLockOfEvent(t *testing.T) {
 		go func() { _ = lock.Commit(t.Context(), nil) }()
 		select {
 		case err := <-used:
-			wantErr(t, "the call in OnEvent", err, nil)
+			lab.WantErr(t, "the call in OnEvent", err, nil)
 		case <-time.After(12 * time.Second): // 12 s is less than the 18 s for which the lock is trusted
 			t.Error("it waits for the event that it was called from")
 		}

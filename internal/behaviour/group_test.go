@@ -56,7 +56,7 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 		if g.Locks()[0].Err() != nil {
 			t.Error("the other lock has ended too")
 		}
-		wantErr(t, "release", g.Release(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "release", g.Release(t.Context()), leasehold.ErrLost)
 		wantFree(w, leasehold.Keys("a", "b"))
 	})
 }
@@ -69,7 +69,7 @@ func TestGroupDoReleasesAllLocksAndReportsLoss(t *testing.T) {
 		if !errors.Is(err, errFailed) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("error %v", err)
 		}
-		wantErr(t, "after Do", g.Err(), leasehold.ErrReleased)
+		lab.WantErr(t, "after Do", g.Err(), leasehold.ErrReleased)
 		g = w.AcquireAll(c, keys)
 		err = g.Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
 			w.Delete("a")
@@ -77,7 +77,7 @@ func TestGroupDoReleasesAllLocksAndReportsLoss(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
-		wantErr(t, "with a lock lost on the way", err, leasehold.ErrLost)
+		lab.WantErr(t, "with a lock lost on the way", err, leasehold.ErrLost)
 		wantFree(w, keys)
 	})
 }
@@ -97,7 +97,7 @@ func TestCloseWaitsForFunctionOfGroup(t *testing.T) {
 		})
 		synctest.Wait()
 		closes(w, c)
-		wantErr(t, "Do", <-done, leasehold.ErrClosed)
+		lab.WantErr(t, "Do", <-done, leasehold.ErrClosed)
 	})
 }
 
@@ -106,7 +106,7 @@ func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
 		end  func(w *lab.World, lock *leasehold.Lock)
 		want error
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"lost": {func(w *lab.World, lock *leasehold.Lock) {
 			w.Delete("b")
 			_ = lock.Renew(w.T.Context())
@@ -119,8 +119,8 @@ func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
 		tc.end(w, g.Locks()[1])
 		wire.Sent()
 		err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil })
-		wantErr(t, "Do", err, leasehold.ErrNotRun)
-		wantErr(t, "Do", err, tc.want)
+		lab.WantErr(t, "Do", err, leasehold.ErrNotRun)
+		lab.WantErr(t, "Do", err, tc.want)
 		if sent := lab.Ops(wire.Sent()); !slices.Equal(sent, []string{"UpdateItem", "UpdateItem"}) {
 			t.Errorf("sent %v", sent)
 		}
@@ -141,12 +141,12 @@ func TestCloseDoesNotWaitIfGroupFunctionNeverRan(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		ctx := within(t, 10*time.Second)
-		wantErr(t, "Close", c.Close(ctx), nil) // the outer lock is still held, but no function works under it
+		lab.WantErr(t, "Close", c.Close(ctx), nil) // the outer lock is still held, but no function works under it
 	})
 }
 
 func TestDoReturnsLossFoundByRelease(t *testing.T) {
-	each(t, map[string]func(context.Context, *leasehold.Group, func()) error{
+	lab.Each(t, map[string]func(context.Context, *leasehold.Group, func()) error{
 		"of a lock": func(ctx context.Context, g *leasehold.Group, steal func()) error {
 			return g.Locks()[0].Do(ctx, func(context.Context, *leasehold.Lock) error { steal(); return nil })
 		},

@@ -72,7 +72,7 @@ func TestReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 			t.Errorf("used %+v", used)
 		}
 		w.Steal("job")
-		wantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")})), leasehold.ErrLost)
+		lab.WantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")})), leasehold.ErrLost)
 		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
 			t.Error("the lock's context goes on")
 		}

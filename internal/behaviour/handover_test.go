@@ -53,7 +53,7 @@ func TestRecordShowsHandOverLease(t *testing.T) {
 		cfg  leasehold.Config
 		want time.Duration
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"1 s":                       {leased(time.Second), time.Second},
 		"2 s":                       {leased(2 * time.Second), 2 * time.Second},
 		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
@@ -92,7 +92,7 @@ func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 		holds, waits leasehold.Config
 		want         time.Duration // nine tenths of the shorter lease
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"for at most the lease of the hand-over":                  {lab.Config(), lab.Config(), handOverLease * 9 / 10},
 		"for at most the lease of a hand-over with a short lease": {leased(2 * time.Second), lab.Config(), 1800 * time.Millisecond},
 		"for at most its own lease":                               {lab.Config(), leased(5 * time.Second), 4500 * time.Millisecond},
@@ -114,7 +114,7 @@ func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 		silent  time.Duration // how long the head's requests are throttled before it reads the hand-over
 		replace bool
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"most of it":                           {lab.Config(), 0, false},
 		"more than half of it":                 {lab.Config(), 2 * time.Second, false},
 		"less than half of it":                 {lab.Config(), 6 * time.Second, true},
@@ -138,7 +138,7 @@ func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 // is short.
 func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
 	type row struct{ holds, waits leasehold.Config }
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"of the holder": {leased(time.Second), lab.Config()},
 		"of its own":    {lab.Config(), leased(time.Second)},
 	}, func(t *testing.T, w *lab.World, tc row) {
@@ -207,7 +207,7 @@ func TestHandOverSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
 		lab.Elapse(8 * time.Second)
 		l.wires[0].SetFault(nil)
 		lab.Elapse(time.Minute)
-		wantErr(t, "Err", next.Err(), nil)
+		lab.WantErr(t, "Err", next.Err(), nil)
 		w.Release(next)
 	})
 }
@@ -223,7 +223,7 @@ func TestDetachAfterHandOverRenewsBeforeDetaching(t *testing.T) {
 			t.Errorf("trusted for %v", left)
 		}
 		lab.Elapse(15 * time.Second)
-		again := resume(w, l.heads[0], g)
+		again := w.Resume(l.heads[0], g)
 		_ = w.Detach(again)
 	})
 }
@@ -243,12 +243,12 @@ func TestFailedRenewalInDetachAfterHandOverKeepsHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
-		l.wires[0].SetFault(refuse("AccessDeniedException"))
+		l.wires[0].SetFault(lab.Refused("AccessDeniedException"))
 		if _, err := next.Detach(); err == nil {
 			t.Error("detached")
 		}
 		l.wires[0].SetFault(nil)
-		wantErr(t, "Err", next.Err(), nil)
+		lab.WantErr(t, "Err", next.Err(), nil)
 		w.Release(next)
 		wantReleased(w, "job")
 	})
@@ -323,7 +323,7 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 // The holder has written the record itself, by a renewal after a hand-over or by its own
 // grant. So it was alive then, and the others in the queue may be alive as well.
 func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
-	each(t, map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
+	lab.Each(t, map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
 		dies, rest := l.wire, l.got
 		if before > 0 {
@@ -350,7 +350,7 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 		ahead time.Duration
 		joins int
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"further":     {3 * time.Minute, 1},
 		"not so far":  {time.Minute, 0},
 		"in the past": {-time.Second, 1},
@@ -443,7 +443,7 @@ func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 }
 
 func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
-	each(t, map[string]lab.Fault{"answered": nil, "reply lost": lab.Once(lab.Call.HandsOver, lab.LoseReply)}, func(t *testing.T, w *lab.World, fault lab.Fault) {
+	lab.Each(t, map[string]lab.Fault{"answered": nil, "reply lost": lab.Once(lab.Call.HandsOver, lab.LoseReply)}, func(t *testing.T, w *lab.World, fault lab.Fault) {
 		l := inOrder(t, w, 2, lab.Config())
 		l.wire.Sent()
 		l.wire.SetFault(fault)

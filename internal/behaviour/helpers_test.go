@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -15,16 +14,6 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
-
-// each runs test for every case, in a subtest and a bubble of its own.
-func each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *lab.World, c C)) {
-	t.Helper()
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) { test(t, w, c) })
-		})
-	}
-}
 
 // oneClient runs test in a bubble, with a client.
 func oneClient(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire)) {
@@ -41,12 +30,6 @@ func oneLock(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Cl
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		test(t, w, c, wire, w.Acquire(c, "job"))
 	})
-}
-
-// ownAndShared returns the configurations of a client with a lease for each lock, and of a client with one lease
-// for all locks.
-func ownAndShared() map[string]leasehold.Config {
-	return map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()}
 }
 
 // begin calls f in a goroutine. It returns a channel that receives the result.
@@ -113,14 +96,6 @@ func (l *eventLog) lines() []string {
 	return strings.Split(strings.TrimSuffix(l.text.String(), "\n"), "\n")
 }
 
-// reset breaks the connection before the request arrives.
-func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
-
-// refuse returns a fault that refuses every request with the given code.
-func refuse(code string) lab.Fault {
-	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
-}
-
 // as returns the first error of type E that err wraps, or nil.
 func as[E error](err error) (found E) {
 	errors.As(err, &found)
@@ -132,23 +107,6 @@ func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// endedContext returns a context that has ended.
-func endedContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
-}
-
-// wantErr fails the test unless err matches every want. A want of nil stands for no error.
-func wantErr(t *testing.T, what string, err error, wants ...error) {
-	t.Helper()
-	for _, want := range wants {
-		if !errors.Is(err, want) {
-			t.Errorf("%s: %v, want %v", what, err, want)
-		}
-	}
 }
 
 // wantTook fails the test unless the time since began is at least least and at most most.
@@ -230,15 +188,6 @@ func renew(w *lab.World, lock *leasehold.Lock, opts ...leasehold.RenewOption) {
 	if err := lock.Renew(w.T.Context(), opts...); err != nil {
 		w.T.Fatal(err)
 	}
-}
-
-func resume(w *lab.World, c *leasehold.Client, g leasehold.Grant) *leasehold.Lock {
-	w.T.Helper()
-	lock, err := c.Resume(w.T.Context(), g)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return lock
 }
 
 func get(w *lab.World, c *leasehold.Client, key string) leasehold.Record {

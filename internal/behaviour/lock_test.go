@@ -50,7 +50,7 @@ func TestDo(t *testing.T) {
 			<-ctx.Done()
 			return failed
 		})
-		wantErr(t, "lost", err, failed, leasehold.ErrLost)
+		lab.WantErr(t, "lost", err, failed, leasehold.ErrLost)
 
 		lock := holds(w, "job")
 		ran := false
@@ -74,7 +74,7 @@ func TestLeaseIsRenewedUntilCancelledFunctionReturns(t *testing.T) {
 			cancel()
 			<-ctx.Done()
 			time.Sleep(time.Minute) // the function takes a minute to stop
-			wantErr(t, "the lease ended while the function ran", l.Err(), nil)
+			lab.WantErr(t, "the lease ended while the function ran", l.Err(), nil)
 			return nil
 		})
 		if err != nil || !w.IsReleased("job") {
@@ -84,7 +84,7 @@ func TestLeaseIsRenewedUntilCancelledFunctionReturns(t *testing.T) {
 }
 
 func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
-	each(t, map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
+	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
 		"released":          func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
 		"detached":          func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
 		"its client closed": func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) { closes(w, c) },

@@ -13,7 +13,7 @@ import (
 
 func TestGet(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
-		wantErr(t, "none", lab.ErrorOf(c.Get(t.Context(), "job")), leasehold.ErrNotFound)
+		lab.WantErr(t, "none", lab.ErrorOf(c.Get(t.Context(), "job")), leasehold.ErrNotFound)
 		lock := w.Acquire(c, "job")
 		if r, err := c.Get(t.Context(), "job"); err != nil || r.Token != lock.Token() || r.Released {
 			t.Errorf("held: %+v, %v", r, err)

@@ -32,7 +32,7 @@ func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 				c, wire := w.Client(cfg)
 				l := w.Acquire(c, "job", leasehold.Once("mon"))
 				before(w, c, wire, l)
@@ -65,7 +65,7 @@ func TestMarkDoneOfEndedHandleReturnsError(t *testing.T) {
 
 // Close waits for a Do until its release has stored the mark.
 func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
-	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		for range 20 {
 			c, wire := w.Client(cfg)
 			closed := make(chan error, 1)
@@ -79,7 +79,7 @@ func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			wantErr(t, "Close", <-closed, nil)
+			lab.WantErr(t, "Close", <-closed, nil)
 			other, _ := w.Client(lab.Config())
 			r := get(w, other, "job")
 			if !r.Released || r.Done == nil || r.Done.Once != "mon" {
@@ -95,7 +95,7 @@ func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
 // Another client has since been granted the key, and has replaced or deleted what the record
 // says about work. It is unknown whether this client's mark was stored before that.
 func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
-	each(t, map[string]leasehold.AcquireOption{
+	lab.Each(t, map[string]leasehold.AcquireOption{
 		"that marked": leasehold.Once("mon"), "that deleted": leasehold.DeleteOnRelease(true),
 	}, func(t *testing.T, w *lab.World, since leasehold.AcquireOption) {
 		a, wire := w.Client(lab.Config())
@@ -106,7 +106,7 @@ func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
 		works(w, b, since)
 		wire.SetFault(nil)
 		for _, err := range []error{<-released, l.Release(t.Context(), leasehold.MarkDone())} {
-			wantErr(t, "Release", err, leasehold.ErrUnknownOutcome)
+			lab.WantErr(t, "Release", err, leasehold.ErrUnknownOutcome)
 		}
 	})
 }
@@ -118,7 +118,7 @@ func TestReleaseWithMarkReportsLossIfAllWritesWereAnswered(t *testing.T) {
 		"nothing": nil, "marked it": {leasehold.Once("mon")}, "deleted the record": {leasehold.DeleteOnRelease(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 				a, _ := w.Client(cfg)
 				b, _ := w.Client(lab.Config())
 				l := w.Acquire(a, "job", leasehold.Once("mon"))
@@ -137,7 +137,7 @@ func TestReleaseWithMarkReportsLossIfAllWritesWereAnswered(t *testing.T) {
 }
 
 func TestReleaseOfLostLockStoresNoMark(t *testing.T) {
-	each(t, map[string]func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error{
+	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error{
 		"MarkDone": func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error {
 			l := w.Acquire(c, "job", leasehold.Once("mon"))
 			outlast(l.Context())
@@ -167,7 +167,7 @@ func TestRepeatedReleaseStoresMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.SetFault(lab.Out)
-		ended := endedContext(t)
+		ended := w.Ended()
 		if err := l.Release(ended, leasehold.MarkDone()); err == nil {
 			t.Fatal("released without a table")
 		}
@@ -179,7 +179,7 @@ func TestRepeatedReleaseStoresMark(t *testing.T) {
 
 func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
-		lock := resume(w, c, w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))
+		lock := w.Resume(c, w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))
 		err := lock.Release(t.Context(), leasehold.MarkDone())
 		if err == nil || !strings.Contains(err.Error(), "a resumed lock has forgotten Once") || strings.Contains(err.Error(), "was not acquired") {
 			t.Errorf("error %v", err)
@@ -218,10 +218,10 @@ func TestReleaseFindsMarkStoredByUnansweredCommit(t *testing.T) {
 					}
 					err := lock.Release(t.Context(), leasehold.MarkDone())
 					if name == "deleted" {
-						wantErr(t, "the mark was stored, and is gone", err, leasehold.ErrUnknownOutcome)
+						lab.WantErr(t, "the mark was stored, and is gone", err, leasehold.ErrUnknownOutcome)
 						return
 					}
-					wantErr(t, "the mark is stored", err, nil)
+					lab.WantErr(t, "the mark is stored", err, nil)
 					isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
 				})
 			})

@@ -143,7 +143,7 @@ func TestLeaseEndOfEarlierRecordVersionIsIgnored(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
 			c, _ := w.Client(lab.Config())
-			lock := resume(w, c, g)
+			lock := w.Resume(c, g)
 			return func() { w.Release(lock) }
 		},
 		"the Java client": func(t *testing.T, w *lab.World, _ leasehold.Grant) func() {
@@ -161,7 +161,7 @@ func TestLeaseEndOfEarlierRecordVersionIsIgnored(t *testing.T) {
 					t.Fatal("the end of the first client has gone: this test tests nothing")
 				}
 				fresh, _ := w.Client(withMaxSkew(time.Second))
-				wantErr(t, "the end of another version was believed", lab.ErrorOf(fresh.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
+				lab.WantErr(t, "the end of another version was believed", lab.ErrorOf(fresh.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 				end()
 			})
 		})
@@ -212,7 +212,7 @@ func TestLeaseEndIsNeverBeforeEndOfTrust(t *testing.T) {
 		check("a renewal")
 		grant := w.Detach(lock)
 		pauses = true
-		lock = resume(w, c, grant)
+		lock = w.Resume(c, grant)
 		check("a resume")
 		w.Release(lock)
 	})

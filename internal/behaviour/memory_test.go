@@ -40,7 +40,7 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 	// quarter of all timers. Each stopped timer keeps the context of its attempt in memory.
 	// So the test measures after this time. No renewal is due before then.
 	const attemptsAreOver = attempts.Limit + time.Second
-	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		n := lab.Crowd()
 		before, _ := w.Client(lab.Config()) // this client creates the records before the measurement, because the engine's memory for them must not count
 		w.AcquireMany(before, "job", n)
@@ -55,7 +55,7 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 				time.Sleep(attemptsAreOver)
 				wire.Sent()
 			}))
-			wantErr(t, "Err", locks[0].Err(), nil)
+			lab.WantErr(t, "Err", locks[0].Err(), nil)
 			_ = c.Close(t.Context())
 		}
 		if least > most {
@@ -95,7 +95,7 @@ func TestWaiterTakesUnderTwoKilobytesBesideItsGoroutine(t *testing.T) {
 		t.Logf("a waiter takes %d bytes", each)
 		w.Release(held)
 		for range n {
-			wantErr(t, "a waiter", <-granted, nil)
+			lab.WantErr(t, "a waiter", <-granted, nil)
 		}
 		_ = c.Close(t.Context())
 		_ = holder.Close(t.Context())
@@ -119,7 +119,7 @@ const strays = 5
 
 // Goroutines cost memory: a few kilobytes each, for as long as a lock is held.
 func TestHeldLockNeedsNoGoroutine(t *testing.T) {
-	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		w.Acquire(c, "first")
 		if n := goroutinesOf(func() {
@@ -157,7 +157,7 @@ func TestAwaitedKeyNeedsOneGoroutineForAllWaiters(t *testing.T) {
 }
 
 func TestReleasedLockIsGarbageCollected(t *testing.T) {
-	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		gone := releasedLock(w, c)
 		_ = releasedLock(w, c) // a second lock is released, because the last released lock may still be referenced

@@ -75,7 +75,7 @@ func TestOnceFailedWorkIsRepeatedByNextCall(t *testing.T) {
 }
 
 func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
-	each(t, ownAndShared(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		b, wire := w.Client(cfg)
 		lock := w.Acquire(a, "job", leasehold.Once("mon"))
@@ -171,7 +171,7 @@ func TestCommitAndReleaseMarksWorkInSameTransaction(t *testing.T) {
 
 func TestFailedCommitStoresNoMark(t *testing.T) {
 	writes := lab.Writes(lab.Note("work", "mon"))
-	each(t, map[string]func(w *lab.World, c *leasehold.Client, l *leasehold.Lock) error{
+	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, l *leasehold.Lock) error{
 		"cancelled": func(w *lab.World, _ *leasehold.Client, l *leasehold.Lock) error {
 			return l.CommitAndRelease(w.T.Context(), lab.Writes(lab.NoteIf("work", "never")))
 		},
@@ -198,7 +198,7 @@ func TestFailedCommitStoresNoMark(t *testing.T) {
 }
 
 func TestMarkIsNeverDeletedByTTL(t *testing.T) {
-	each(t, map[string]time.Duration{"usual retention": 0, "retention of an hour": time.Hour}, func(t *testing.T, w *lab.World, retention time.Duration) {
+	lab.Each(t, map[string]time.Duration{"usual retention": 0, "retention of an hour": time.Hour}, func(t *testing.T, w *lab.World, retention time.Duration) {
 		cfg := lab.Config()
 		cfg.Retention = retention
 		c, wire := w.Client(cfg)
@@ -252,16 +252,16 @@ func TestForgottenMarkAllowsWorkAgain(t *testing.T) {
 			}
 		}
 		works(w, c, leasehold.Once("mon"))
-		wantErr(t, "an earlier mark", c.ForgetDone(t.Context(), marked), leasehold.ErrChanged)
+		lab.WantErr(t, "an earlier mark", c.ForgetDone(t.Context(), marked), leasehold.ErrChanged)
 		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
 		unmarked := marked
 		unmarked.Done = nil
 		if err := c.ForgetDone(t.Context(), unmarked); err == nil {
 			t.Error("a record without a mark")
 		}
-		wire.SetFault(reset)
+		wire.SetFault(lab.Drop)
 		ctx := within(t, time.Minute)
-		wantErr(t, "without an answer", c.ForgetDone(ctx, marked), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "without an answer", c.ForgetDone(ctx, marked), leasehold.ErrUnknownOutcome)
 	})
 }
 
@@ -269,8 +269,8 @@ func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {
-			wantErr(t, "without a label", c.Do(ctx, "job", n.do, leasehold.Reentrant()), nil)
-			wantErr(t, "with the same label", c.Do(ctx, "job", n.do, leasehold.Reentrant(), leasehold.Once("mon")), nil)
+			lab.WantErr(t, "without a label", c.Do(ctx, "job", n.do, leasehold.Reentrant()), nil)
+			lab.WantErr(t, "with the same label", c.Do(ctx, "job", n.do, leasehold.Reentrant(), leasehold.Once("mon")), nil)
 			if err := c.Do(ctx, "job", n.do, leasehold.Reentrant(), leasehold.Once("tue")); err == nil {
 				t.Error("shared for another label")
 			}
@@ -294,7 +294,7 @@ func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = l.Release(ctx)
-			wantErr(t, "the last handle", last.Do(t.Context(), n.do), nil)
+			lab.WantErr(t, "the last handle", last.Do(t.Context(), n.do), nil)
 			return errFailed
 		}
 		if err := c.Do(t.Context(), "job", outer, leasehold.Once("mon")); !errors.Is(err, errFailed) || n != 3 {
@@ -413,7 +413,7 @@ func TestKeyIsNotHandedToGoroutineWhoseWorkIsDone(t *testing.T) {
 }
 
 func TestMarkIsStoredEvenIfKeyHasNextHolder(t *testing.T) {
-	each(t, map[string]bool{"another goroutine": false, "the head of the queue": true}, func(t *testing.T, w *lab.World, other bool) {
+	lab.Each(t, map[string]bool{"another goroutine": false, "the head of the queue": true}, func(t *testing.T, w *lab.World, other bool) {
 		c, _ := w.Client(lab.Config())
 		next := c
 		if other {
@@ -475,7 +475,7 @@ func TestOnceWaiterJoinsQueue(t *testing.T) {
 
 // The write that hands the key to the head of the queue does not read the mark.
 func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
-	each(t, map[string]bool{"it is handed the key": true, "it still stands in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
+	lab.Each(t, map[string]bool{"it is handed the key": true, "it still stands in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
 		head, _ := w.Client(lab.Config())
@@ -524,7 +524,7 @@ func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
 }
 
 func TestDoWithEarlierHandleReportsThatMarkIsNotStored(t *testing.T) {
-	each(t, map[string]bool{"another works on": false, "and it has released": true}, func(t *testing.T, w *lab.World, released bool) {
+	lab.Each(t, map[string]bool{"another works on": false, "and it has released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
 		var other *leasehold.Lock
 		err := c.Do(t.Context(), "job", func(_ context.Context, l *leasehold.Lock) error {

@@ -23,7 +23,7 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 		acquire func(context.Context, *leasehold.Client) error
 	}
 	acquire := func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "job")) }
-	each(t, map[string]row{ // no wait of several keys: there OnEvent is called on another goroutine, where a panic would end the process
+	lab.Each(t, map[string]row{ // no wait of several keys: there OnEvent is called on another goroutine, where a panic would end the process
 		"Acquire":            {leasehold.EventGranted, acquire},
 		"Acquire that waits": {leasehold.EventWaiting, acquire},
 		"AcquireAll": {leasehold.EventGranted, func(ctx context.Context, c *leasehold.Client) error {
@@ -63,7 +63,7 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 }
 
 func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
-	each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
+	lab.Each(t, map[string]func(context.Context, *leasehold.Client, func()) error{
 		"a lock": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })
 		},

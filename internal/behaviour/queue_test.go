@@ -246,10 +246,10 @@ func TestManyWaitersThatGiveUpTogetherLeaveQueue(t *testing.T) {
 }
 
 func TestWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
-	each(t, map[string]lab.Fault{
+	lab.Each(t, map[string]lab.Fault{
 		"throttled":  lab.Throttled,
 		"reply lost": lab.LoseReply,
-		"lost":       reset,
+		"lost":       lab.Drop,
 	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
 		l := inOrder(t, w, 2, lab.Config())
 		l.wires[0].SetFault(fault)
@@ -272,7 +272,7 @@ func TestWaiterCanLeaveQueueBeforeItSeesItsEntry(t *testing.T) {
 			defer leave()
 			return lab.LoseReply(r)
 		}))
-		wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.Canceled)
+		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.Canceled)
 		lab.Elapse(time.Second)
 		l.wantWaiting(2)
 		w.Release(l.lock)
@@ -290,7 +290,7 @@ func TestCloseWaitsOnlyBrieflyIfLeavingQueueIsThrottled(t *testing.T) {
 		began := time.Now()
 		closes(w, c)
 		wantTook(t, "it took", began, 0, handOverLease+2*time.Second)
-		wantErr(t, "Acquire", <-ended, leasehold.ErrClosed)
+		lab.WantErr(t, "Acquire", <-ended, leasehold.ErrClosed)
 		w.Release(lock)
 	})
 }
@@ -336,7 +336,7 @@ func TestWaitersJoinAgainInOrderAfterQueueIsErased(t *testing.T) {
 }
 
 func TestWaitersJoinAgainAfterBreakOrTakeoverErasesQueue(t *testing.T) {
-	each(t, map[string]func(l *lined){
+	lab.Each(t, map[string]func(l *lined){
 		"break": func(l *lined) {
 			op, _ := l.Client(lab.Config())
 			breaks(l.World, op, l.lock.Record())
@@ -430,7 +430,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 		for range protocol.MostWaiters - protocol.LastPlaces {
 			c, _ := w.Client(cfg)
 			go func() {
-				wantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.Canceled)
+				lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.Canceled)
 			}()
 			lab.Elapse(time.Second)
 		}
@@ -459,9 +459,9 @@ func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 		l.wire.SetFault(lab.Once(lab.Call.HandsOver, lab.LoseReply))
 		done := begin(func() error { return l.lock.Release(t.Context()) })
 		next := <-l.got[0]
-		wantErr(t, "Release", <-done, nil)
+		lab.WantErr(t, "Release", <-done, nil)
 		lab.Elapse(time.Minute)
-		wantErr(t, "Err", next.Err(), nil)
+		lab.WantErr(t, "Err", next.Err(), nil)
 		w.Release(next)
 	})
 }
@@ -473,7 +473,7 @@ func TestUnansweredHandOverIsNotMistakenForOwnGrant(t *testing.T) {
 		l := inOrderBehind(t, w, cfg, 1, lab.Config())
 		l.wire.SetFault(lab.LoseReply)
 		limit := within(t, 200*time.Millisecond)
-		wantErr(t, "Release", l.lock.Release(limit), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "Release", l.lock.Release(limit), leasehold.ErrUnknownOutcome)
 		next := <-l.got[0]
 		l.wires[0].SetFault(lab.Cut) // the head cannot renew, so the record still shows the hand-over itself
 		l.wire.SetFault(nil)

@@ -23,7 +23,7 @@ func TestReentrantAcquireAppliesOrRejectsEachOption(t *testing.T) {
 		opt  leasehold.AcquireOption
 		want string // part of the expected error's text; empty if no error is expected
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"nothing else":            {leasehold.Reentrant(), ""},
 		"no wait":                 {leasehold.NoWait(), ""},
 		"a record that is there":  {leasehold.IfExists(), ""},
@@ -105,7 +105,7 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 		}
 		mu.Unlock()
 		lab.Elapse(5 * time.Second)
-		wantErr(t, "cut off", inner.Err(), leasehold.ErrLost)
+		lab.WantErr(t, "cut off", inner.Err(), leasehold.ErrLost)
 		mu.Lock()
 		defer mu.Unlock()
 		for name, locks := range warned {
@@ -150,11 +150,11 @@ func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
 					case !tc.stored && (err == nil || !strings.Contains(err.Error(), "store them with Renew")):
 						t.Errorf("error %v", err)
 					}
-					wantErr(t, "the handle", inner.Err(), leasehold.ErrReleased)
+					lab.WantErr(t, "the handle", inner.Err(), leasehold.ErrReleased)
 					if landed := w.WorkItem("a") != nil; landed != (tc.stored && how == "commit and release") {
 						t.Errorf("committed: %t", landed)
 					}
-					wantErr(t, "again", inner.Release(t.Context(), tc.opt), nil)
+					lab.WantErr(t, "again", inner.Release(t.Context(), tc.opt), nil)
 					w.Release(outer)
 					wantReleased(w, "job")
 				})
@@ -166,7 +166,7 @@ func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
 func TestReentrantAcquireSharesGrantOfContext(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.Sent()
-		wantErr(t, "without Reentrant", lab.ErrorOf(c.Acquire(lock.Context(), "job")), leasehold.ErrDeadlock)
+		lab.WantErr(t, "without Reentrant", lab.ErrorOf(c.Acquire(lock.Context(), "job")), leasehold.ErrDeadlock)
 		bound, cancel := lock.Bind(t.Context())
 		defer cancel()
 		inner, err := c.Acquire(bound, "job", leasehold.Reentrant())
@@ -177,7 +177,7 @@ func TestReentrantAcquireSharesGrantOfContext(t *testing.T) {
 			t.Errorf("after the inner release: %v, inner %v, outer %v", err, inner.Err(), lock.Err())
 		}
 		wantSent(t, wire, 0)
-		wantErr(t, "again", inner.Release(t.Context()), nil)
+		lab.WantErr(t, "again", inner.Release(t.Context()), nil)
 		w.Release(lock)
 		wantSent(t, wire, 1)
 	})

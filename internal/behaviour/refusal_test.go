@@ -53,7 +53,7 @@ func granted(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
 	case err := <-ended:
-		wantErr(t, "the wait", err, nil)
+		lab.WantErr(t, "the wait", err, nil)
 	default:
 		t.Error("it waits for a free key")
 	}
@@ -62,13 +62,13 @@ func granted(t *testing.T, ended <-chan error) {
 func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
 	for name, b := range blocked {
 		t.Run(name, func(t *testing.T) {
-			each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
+			lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 				holder, _ := w.Client(lab.Config())
 				unblock := b.block(w, holder)
 				c, wire, events := logged(w, lab.Config())
 				ended := begin(func() error { return b.wait(t.Context(), c) })
 				lab.Elapse(2 * time.Second)
-				wire.SetFault(refuse(refused.code))
+				wire.SetFault(lab.Refused(refused.code))
 				lab.Elapse(2 * time.Second)
 				wire.SetFault(nil)
 				told := events.of(leasehold.EventWaitError)
@@ -86,13 +86,13 @@ func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
 }
 
 func TestWaitUnderSharedLeaseContinuesAfterRefusal(t *testing.T) {
-	each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
+	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		holder, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(holder, "job")
 		c, wire := w.Client(lab.SharedConfig())
 		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
 		lab.Elapse(2 * time.Second)
-		wire.SetFault(refuse(refused.code))
+		wire.SetFault(lab.Refused(refused.code))
 		lab.Elapse(30 * time.Second) // the waiter's own session is lost
 		w.Release(lock)
 		lab.Elapse(2 * time.Second)
@@ -106,13 +106,13 @@ func TestWaitUnderSharedLeaseContinuesAfterRefusal(t *testing.T) {
 func TestWaitThatEndsDuringRefusalReportsRefusal(t *testing.T) {
 	for name, b := range blocked {
 		t.Run(name, func(t *testing.T) {
-			each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
+			lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 				holder, _ := w.Client(lab.Config())
 				defer b.block(w, holder)()
 				c, wire, events := logged(w, lab.Config())
-				time.AfterFunc(2*time.Second, func() { wire.SetFault(refuse(refused.code)) })
+				time.AfterFunc(2*time.Second, func() { wire.SetFault(lab.Refused(refused.code)) })
 				err := b.wait(within(t, 5*time.Minute), c)
-				wantErr(t, "the wait", err, context.DeadlineExceeded)
+				lab.WantErr(t, "the wait", err, context.DeadlineExceeded)
 				if name != "lead" && (!errors.Is(err, leasehold.ErrHeld) || !strings.Contains(err.Error(), refused.advice)) { // lead returns only the cause
 					t.Errorf("ended with %v", err)
 				}
@@ -131,7 +131,7 @@ func TestWaitErrorAfterTemporaryRefusalNamesOnlyHolder(t *testing.T) {
 		defer blockJob(w, holder)()
 		c, wire := w.Client(lab.Config())
 		ctx := within(t, 20*time.Second)
-		time.AfterFunc(2*time.Second, func() { wire.SetFault(refuse("ExpiredTokenException")) })
+		time.AfterFunc(2*time.Second, func() { wire.SetFault(lab.Refused("ExpiredTokenException")) })
 		time.AfterFunc(4*time.Second, func() { wire.SetFault(nil) })
 		_, err := c.Acquire(ctx, "job")
 		if op := (*leasehold.OpError)(nil); !errors.Is(err, leasehold.ErrHeld) || errors.As(err, &op) {
@@ -149,7 +149,7 @@ func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
 				if accepted {
 					w.Release(w.Acquire(c, "other"))
 				}
-				wire.SetFault(refuse(refused.code))
+				wire.SetFault(lab.Refused(refused.code))
 				began := time.Now()
 				err := wait(t.Context(), c)
 				if as[*leasehold.OpError](err) == nil || !strings.Contains(err.Error(), refused.advice) || time.Since(began) > time.Second {
@@ -164,9 +164,9 @@ func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
 			}
 		}
 	}
-	t.Run("first of the client", func(t *testing.T) { each(t, refusals, refused(false)) })
+	t.Run("first of the client", func(t *testing.T) { lab.Each(t, refusals, refused(false)) })
 	t.Run("first of the call", func(t *testing.T) { // a refusal of credentials counts as temporary here
-		each(t, map[string]refusal{"denied": refusals["denied"]}, refused(true))
+		lab.Each(t, map[string]refusal{"denied": refusals["denied"]}, refused(true))
 	})
 }
 
@@ -178,7 +178,7 @@ func TestAcquireInLocalQueueContinuesAfterDenial(t *testing.T) {
 			if r.Releases() {
 				return r.Send()
 			}
-			return refuse("AccessDeniedException")(r)
+			return lab.Refused("AccessDeniedException")(r)
 		})
 		w.Release(lock)
 		lab.Elapse(time.Second)
@@ -190,12 +190,12 @@ func TestAcquireInLocalQueueContinuesAfterDenial(t *testing.T) {
 }
 
 func TestWatchContinuesAfterTemporaryRefusal(t *testing.T) {
-	each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
+	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
 		lock := holds(w, "job")
 		c, wire, events := logged(w, lab.Config())
 		s := startWatch(w, c, "job")
 		lab.Elapse(2 * time.Second)
-		wire.SetFault(refuse(refused.code))
+		wire.SetFault(lab.Refused(refused.code))
 		lab.Elapse(5 * time.Second)
 		if told := events.of(leasehold.EventWaitError); len(told) != 1 || !strings.Contains(told[0].Err.Error(), refused.advice) {
 			t.Errorf("told %v", told)

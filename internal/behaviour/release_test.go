@@ -19,13 +19,13 @@ import (
 func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
-		ctx := endedContext(t)
+		ctx := w.Ended()
 		began := time.Now()
-		wantErr(t, "Release", lock.Release(ctx), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "Release", lock.Release(ctx), leasehold.ErrUnknownOutcome)
 		wantTook(t, "took", began, 2*time.Second, 2*time.Second)
 		wire.SetFault(nil)
 		lab.Elapse(5 * time.Second)
-		wantErr(t, "repeated", lock.Release(t.Context()), nil)
+		lab.WantErr(t, "repeated", lock.Release(t.Context()), nil)
 		wantReleased(w, "job")
 	})
 }
@@ -36,7 +36,7 @@ func TestReleaseFreesExpiredLock(t *testing.T) {
 		lab.Elapse(time.Hour)
 		wire.SetFault(nil)
 		wire.Sent()
-		wantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
 		if n := len(wire.Sent()); n != 1 || !w.IsReleased("job") {
 			t.Errorf("%d requests, record %v", n, w.Item("job"))
 		}
@@ -49,10 +49,10 @@ func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and a
 		lab.Elapse(30 * time.Second)
 		wire.SetFault(nil)
 		lock := w.Acquire(c, "job")
-		wantErr(t, "stale release", stale.Release(t.Context()), leasehold.ErrLost)
-		wantErr(t, "stale renewal", stale.Renew(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "stale release", stale.Release(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "stale renewal", stale.Renew(t.Context()), leasehold.ErrLost)
 		lab.Elapse(2 * time.Minute)
-		wantErr(t, "the later grant", lock.Err(), nil)
+		lab.WantErr(t, "the later grant", lock.Err(), nil)
 		w.Release(lock)
 	})
 }
@@ -61,7 +61,7 @@ func TestReleaseIsNotRepeatedAfterLease(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		began := time.Now()
-		wantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 		wantTook(t, "took", began, 18*time.Second, 25*time.Second)
 		wire.SetFault(nil)
 		if next, err := c.TryAcquire(t.Context(), "job"); err != nil {
@@ -80,7 +80,7 @@ func TestExpiredLockIsReleasedOnce(t *testing.T) {
 		k.Boot.Store(int64(time.Hour)) // the test calls no method of the lock between its grant and the release
 		wire.SetFault(lab.Cut)
 		wire.Sent()
-		wantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
 		wantSent(t, wire, 1)
 	})
 }
@@ -112,7 +112,7 @@ func TestReleaseThatFindsAnotherGrantReportsLoss(t *testing.T) {
 						happens(w)
 						return nil
 					})
-					wantErr(t, "Do", err, leasehold.ErrLost)
+					lab.WantErr(t, "Do", err, leasehold.ErrLost)
 					lab.Elapse(10 * time.Second)
 				})
 			})

@@ -35,20 +35,20 @@ func TestGrantCanBeResumedOnceByAnotherProcess(t *testing.T) {
 		if !errors.Is(lock.Err(), leasehold.ErrReleased) || len(wire.Sent()) != 0 {
 			t.Errorf("error %v", lock.Err())
 		}
-		wantErr(t, "release of a detached lock", lock.Release(t.Context()), leasehold.ErrReleased)
+		lab.WantErr(t, "release of a detached lock", lock.Release(t.Context()), leasehold.ErrReleased)
 		lab.Elapse(5 * time.Minute)
 		g = overJSON(t, g)
 		b, _ := w.Client(lab.Config())
-		resumed := resume(w, b, g)
+		resumed := w.Resume(b, g)
 		if resumed.Token() != lock.Token() || string(resumed.Record().Data) != "x" || resumed.Record().Owner != lock.Record().Owner {
 			t.Errorf("resumed %+v", resumed.Record())
 		}
 		lab.Elapse(time.Hour) // the resumed lock is renewed during this time
-		wantErr(t, "resumed", resumed.Err(), nil)
+		lab.WantErr(t, "resumed", resumed.Err(), nil)
 		d, _ := w.Client(lab.Config())
-		wantErr(t, "resumed twice", lab.ErrorOf(d.Resume(t.Context(), g)), leasehold.ErrLost)
+		lab.WantErr(t, "resumed twice", lab.ErrorOf(d.Resume(t.Context(), g)), leasehold.ErrLost)
 		w.Release(resumed)
-		wantErr(t, "resumed after the release", lab.ErrorOf(d.Resume(t.Context(), g)), leasehold.ErrLost)
+		lab.WantErr(t, "resumed after the release", lab.ErrorOf(d.Resume(t.Context(), g)), leasehold.ErrLost)
 	})
 }
 

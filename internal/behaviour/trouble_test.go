@@ -35,7 +35,7 @@ func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire, events := logged(w, lab.Config())
-				wire.SetFault(reset)
+				wire.SetFault(lab.Drop)
 				ctx := within(t, 10*time.Minute+time.Second)
 				over := begin(func() error { return wait(ctx, c) })
 				lab.Elapse(5 * time.Second)
@@ -134,7 +134,7 @@ func TestObserverReportsFailingRequests(t *testing.T) {
 			t.Errorf("log %v", lines)
 		}
 		stop()
-		wantErr(t, "Observe", <-ended, nil)
+		lab.WantErr(t, "Observe", <-ended, nil)
 	})
 }
 
@@ -147,12 +147,12 @@ func TestLogLinesOfLossAndFailedReleaseContainTable(t *testing.T) {
 		lost, kept := w.Acquire(c, "lost"), w.Acquire(c, "kept")
 		breaks(w, c, lost.Record())
 		_ = lost.Renew(t.Context())
-		wire.SetFault(refuse("AccessDeniedException"))
+		wire.SetFault(lab.Refused("AccessDeniedException"))
 		_ = kept.Release(t.Context())
 		cfg.SharedLease = true
 		sharing, itsWire := w.Client(cfg)
 		w.Acquire(sharing, "shared")
-		itsWire.SetFault(refuse("AccessDeniedException"))
+		itsWire.SetFault(lab.Refused("AccessDeniedException"))
 		_ = sharing.Close(t.Context())
 		for _, what := range []string{"lock lost", "release failed", "the session could not be ended"} {
 			named := false

@@ -101,14 +101,14 @@ func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leaseho
 	t.Helper()
 	_, err := c.Acquire(t.Context(), key, opts...)
 	_, after, _ := strings.Cut(fmt.Sprint(err), "the record would have about ")
-	wantErr(t, "no size in", lab.ErrorOf(fmt.Sscanf(after, "%d bytes", &n)), nil)
+	lab.WantErr(t, "no size in", lab.ErrorOf(fmt.Sscanf(after, "%d bytes", &n)), nil)
 	return n
 }
 
 func TestNilOptionIsRejectedBeforeAnyRequest(t *testing.T) {
 	ctx := context.Background()
 	type call = func(c *leasehold.Client, lock *leasehold.Lock) error
-	each(t, map[string]call{
+	lab.Each(t, map[string]call{
 		"Acquire":    func(c *leasehold.Client, _ *leasehold.Lock) error { return lab.ErrorOf(c.Acquire(ctx, "k", nil)) },
 		"TryAcquire": func(c *leasehold.Client, _ *leasehold.Lock) error { return lab.ErrorOf(c.TryAcquire(ctx, "k", nil)) },
 		"Do": func(c *leasehold.Client, _ *leasehold.Lock) error {
@@ -171,7 +171,7 @@ func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 		release []leasehold.ReleaseOption
 		refused bool
 	}
-	each(t, map[string]row{
+	lab.Each(t, map[string]row{
 		"with data":                      {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(true), data}, true},
 		"with attributes":                {false, nil, []leasehold.ReleaseOption{attributes, leasehold.DeleteOnRelease(true)}, true},
 		"as its Config says":             {true, nil, []leasehold.ReleaseOption{data}, true},
@@ -266,9 +266,9 @@ func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 			if n := len(wire.Sent()); n != 0 {
 				t.Errorf("%s: %d requests", where, n)
 			}
-			wantErr(t, where, lock.Err(), nil)
+			lab.WantErr(t, where, lock.Err(), nil)
 			remove := leasehold.WithAttributes(map[string]types.AttributeValue{"note": nil})
-			wantErr(t, "a nil value removes one", lock.Renew(t.Context(), remove), nil)
+			lab.WantErr(t, "a nil value removes one", lock.Renew(t.Context(), remove), nil)
 			// CommitAndRelease releases the lock even if the writes fail.
 			if err := lock.CommitAndRelease(t.Context(), nil, opt); err == nil || !strings.Contains(err.Error(), where) {
 				t.Errorf("commit, %s: %v", where, err)

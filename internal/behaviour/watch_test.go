@@ -119,9 +119,9 @@ func TestWatchReportsEachThrottledRead(t *testing.T) {
 		fault              lab.Fault
 		throttled, failing int // number of reports of each of these kinds
 	}
-	each(t, map[string]row{
-		"throttled":  {refuse("ThrottlingException"), 3, 0},
-		"unanswered": {reset, 0, 1},
+	lab.Each(t, map[string]row{
+		"throttled":  {lab.Refused("ThrottlingException"), 3, 0},
+		"unanswered": {lab.Drop, 0, 1},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire, events := logged(w, lab.Config())
 		failed := 0

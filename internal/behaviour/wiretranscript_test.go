@@ -32,7 +32,7 @@ var mishaps = []mishap{
 		return r.Send()
 	}},
 	{"reply lost", lab.LoseReply},
-	{"request lost", reset},
+	{"request lost", lab.Drop},
 	{"server error", func(*lab.Request) (*http.Response, error) {
 		return lab.Refusal(500, "InternalServerError"), nil
 	}},

@@ -81,7 +81,7 @@ func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 	lab.Each(t, map[string]bool{"released": false, "handed over": true}, func(t *testing.T, w *lab.World, waiting bool) {
 		c, wire, lock := w.Work().Holding(lab.Config())
-		wire.SetFault(lab.Script(lab.Slowly(2 * time.Second)))
+		wire.SetFault(lab.Script(lab.ArriveAfter(2 * time.Second)))
 		// The caller of this commit leaves while the commit is in flight.
 		lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
 		next := make(chan *leasehold.Lock, 1)

@@ -170,7 +170,7 @@ func TestReleaseOfGroupOrLockWaitsForCommitsInProgress(t *testing.T) {
 			lab.Each(t, allOrOne, func(t *testing.T, w *lab.World, of func(*leasehold.Group) held) {
 				c, wire := w.Work().Client(lab.Config())
 				g := w.AcquireAll(c, leasehold.Keys("y", "x"))
-				wire.SetFault(lab.Once(lab.Call.Commits, lab.Slowly(time.Second)))
+				wire.SetFault(lab.Once(lab.Call.Commits, lab.ArriveAfter(time.Second)))
 				committed := lab.Go(func() error { return of(g).Commit(t.Context(), noted("1")) })
 				began := time.Now()
 				lab.WantErr(t, "release", release(t.Context(), g), nil)

@@ -335,7 +335,7 @@ func TestSessionRenewalThatConflictsIsRepeatedAtOnce(t *testing.T) {
 func TestCloseWaitsForACommitOfASharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
-		wire.SetFault(lab.Script(lab.Slowly(1500 * time.Millisecond)))
+		wire.SetFault(lab.Script(lab.ArriveAfter(1500 * time.Millisecond)))
 		done := lab.Go(func() error { return lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) })
 		lab.Elapse(time.Millisecond)
 		lab.WantErr(t, "close", c.Close(t.Context()), nil)

@@ -82,7 +82,7 @@ func TestSessionIsNotCreatedAfterClose(t *testing.T) {
 		cfg := lab.SharedConfig()
 		cfg.ReleaseGrace = time.Second
 		c, wire := w.Client(cfg)
-		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slowly(2*time.Second)))
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.ArriveAfter(2*time.Second)))
 		refused := lab.Go(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
 		lab.Elapse(time.Millisecond)
 		_ = c.Close(w.Within(limit))

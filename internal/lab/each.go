@@ -87,8 +87,8 @@ func (w *World) WantSilence(wire *Wire, during time.Duration) {
 	}
 }
 
-// Events makes the client of a config collect the events of the given kinds, or all. It returns a
-// function that returns the events so far.
+// Events makes the client of a config collect the events of the given kinds, or all events.
+// It returns a function that returns the events so far.
 func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leasehold.Event {
 	var mu sync.Mutex
 	var events []leasehold.Event
@@ -106,11 +106,13 @@ func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leaseh
 	}
 }
 
-// WantErr fails the test unless err, which the call named what has returned, is want. A nil
-// want stands for success.
-func WantErr(t testing.TB, what string, err, want error) {
+// WantErr fails the test unless err, which the call named what has returned, matches want
+// and each of also. A nil want stands for success.
+func WantErr(t testing.TB, what string, err, want error, also ...error) {
 	t.Helper()
-	if !errors.Is(err, want) {
-		t.Errorf("%s: %v, want %v", what, err, want)
+	for _, want := range append(also, want) {
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", what, err, want)
+		}
 	}
 }

@@ -130,8 +130,8 @@ func Late(d time.Duration, fault Fault) Fault {
 	}
 }
 
-// Slowly returns a fault that delivers the request after d, while its sender waits.
-func Slowly(d time.Duration) Fault {
+// ArriveAfter returns a fault that delivers the request after d, while its sender waits.
+func ArriveAfter(d time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		time.Sleep(d)
 		return r.Send()

@@ -42,7 +42,6 @@ type waiter struct {
 
 	view    decide.View
 	asked   decide.Instant   // time when the request of the last observed reply was sent
-	took    time.Duration    // how long the request of the last observed reply took
 	seen    *protocol.Record // the record as it was last read, if another client holds the key
 	met     []string         // the first version that the waiter saw of its first holder; nil until it has seen a holder
 	silent  bool             // the holder appears dead
@@ -115,7 +114,7 @@ func (w *waiter) look() error {
 	if err != nil {
 		return err
 	}
-	w.took = w.c.Now().Mono - w.asked.Mono
+	w.c.noteRoundTrip(w.asked)
 	return w.shown(item)
 }
 

@@ -3,6 +3,7 @@ package acquire
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -22,11 +23,15 @@ type Keys struct {
 	Local   *LocalQueues
 	InDoubt indoubt.Attempts[protocol.Key] // grant attempts whose outcome is unknown
 	Left    Left
+
+	roundTrip atomic.Int64 // estimate of a round trip, in nanoseconds; see decide.RoundTrip
 }
 
 // NewKeys returns an empty Keys.
 func NewKeys(env *core.Env) *Keys {
-	return &Keys{Env: env, Local: newLocalQueues(env.PollMin, env.PollMax)}
+	k := &Keys{Env: env, Local: newLocalQueues(env.PollMin, env.PollMax)}
+	k.roundTrip.Store(int64(decide.FirstRoundTrip))
+	return k
 }
 
 // Attempt returns a new attempt to acquire a key under s, or without a session if s is nil.
@@ -59,6 +64,15 @@ func (k *Keys) HasQueue(r protocol.Record) bool {
 // Pauses returns the pauses that a wait makes after failed requests.
 func (k *Keys) Pauses() attempts.Pauses {
 	return attempts.Pauses{Least: k.PollMin, Most: 2 * time.Second}
+}
+
+// RoundTrip returns an estimate of the round trip of a request.
+func (k *Keys) RoundTrip() time.Duration { return time.Duration(k.roundTrip.Load()) }
+
+// noteRoundTrip records a reply that has just arrived, to a request that was sent at the
+// given time. If two replies arrive at once, the estimate may miss one of them.
+func (k *Keys) noteRoundTrip(sent decide.Instant) {
+	k.roundTrip.Store(int64(decide.RoundTrip(k.RoundTrip(), k.Now().Mono-sent.Mono)))
 }
 
 // since returns the time since began, rounded for error messages.

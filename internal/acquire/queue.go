@@ -69,10 +69,10 @@ func (w *waiter) join() error {
 	w.queue.entries = append(w.queue.entries, a)
 	w.queue.joining, w.asked = true, a.Sent
 	// Until the record has been read, the entry may be the head, and may be handed the key.
-	w.view.Position = &decide.Position{RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, w.seen.Lease)}
+	w.view.Position = &decide.Position{RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, w.seen.Lease)}
 	w.requests++
 	r := w.c.Requests.Write(w.values, w.c.Native.Join(w.want.Key, waiterOf(a)), attempts.Limit)
-	w.took = w.c.Now().Mono - a.Sent.Mono
+	w.c.noteRoundTrip(a.Sent)
 	switch {
 	case r.Effect == decide.Applied:
 		return w.observe(r.Item)
@@ -136,7 +136,7 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 	w.view.Position, w.view.Outside = nil, nil
 	switch {
 	case w.queue.place >= 0:
-		w.view.Position = &decide.Position{Ahead: w.queue.place, RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, shown.Lease)}
+		w.view.Position = &decide.Position{Ahead: w.queue.place, RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, shown.Lease)}
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
 		// If a call is in the queues of other keys, it reads this key, and acquires it if
 		// it is free. While the queue is suspended, all waiters poll.
@@ -163,7 +163,7 @@ func (w *waiter) noteFront(front time.Time, joined bool) {
 // outside returns the data that decide the pauses of a waiter without a place in the queue.
 func (w *waiter) outside() *decide.Outside {
 	return &decide.Outside{
-		Waited: durations.Less(w.c.Now().Mono, w.began.Mono), RoundTrip: w.took,
+		Waited: durations.Less(w.c.Now().Mono, w.began.Mono), RoundTrip: w.c.RoundTrip(),
 		Ahead: w.queue.since.Sub(w.queue.front), Moved: w.queue.front.Sub(w.queue.firstFront),
 		Seen: durations.Less(w.queue.lookedAt, w.queue.firstAt), Last: w.queue.last,
 	}

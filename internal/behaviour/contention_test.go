@@ -35,7 +35,7 @@ type contention struct {
 
 // contend lets clients contend in the virtual time of a bubble, so that the result is the
 // same on every machine.
-func contend(t *testing.T, cfg leasehold.Config, clients, sections int, takes func(chance *rand.Rand) time.Duration) (c contention) {
+func contend(t *testing.T, cfg leasehold.Config, clients, sections int, takes, far func(*rand.Rand) time.Duration) (c contention) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var mu sync.Mutex // guards granted and c
 		granted := 0
@@ -47,7 +47,7 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int, takes fu
 			chance := rand.New(rand.NewPCG(2, uint64(i)))
 			client, wire := w.Client(own)
 			wire.Meter = &lab.Meter{}
-			wire.SetFault(unevenlyFar(uint64(i)))
+			wire.SetFault(distant(far, uint64(i)))
 			section := func() (another bool) {
 				since := time.Now()
 				mu.Lock()
@@ -100,16 +100,31 @@ func exponential(chance *rand.Rand) time.Duration {
 	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }
 
-// unevenlyFar delays requests by round trips that differ by up to a tenth. If all round
-// trips were equal, clients with regular pauses would fall into step.
-func unevenlyFar(seed uint64) lab.Fault {
+// uneven returns round trips that differ by up to a tenth. If all round trips were equal,
+// clients with regular pauses would fall into step.
+func uneven(chance *rand.Rand) time.Duration {
+	return roundTrip*9/10 + time.Duration(chance.Int64N(int64(roundTrip/5)))
+}
+
+// longTailed returns round trips with the same mean, of which one in a hundred is several
+// times as long as the others.
+func longTailed(chance *rand.Rand) time.Duration {
+	rare := time.Duration(0)
+	if chance.IntN(100) == 0 {
+		rare = time.Duration(chance.ExpFloat64() * float64(4*roundTrip))
+	}
+	return roundTrip*2/3 + time.Duration(chance.ExpFloat64()*float64(roundTrip)*.29) + rare
+}
+
+// distant delays each request by a round trip that far returns.
+func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 	var mu sync.Mutex // guards chance
 	chance := rand.New(rand.NewPCG(1, seed))
 	return func(r *lab.Request) (*http.Response, error) {
 		mu.Lock()
-		far := roundTrip*9/10 + time.Duration(chance.Int64N(int64(roundTrip/5)))
+		d := far(chance)
 		mu.Unlock()
-		return lab.Far(far)(r)
+		return lab.Far(d)(r)
 	}
 }
 
@@ -125,7 +140,7 @@ func TestPollingCostPerSectionStaysWithinRecordedBounds(t *testing.T) {
 		{16, 227, 14.9, 4.8, 10.1},
 	} {
 		t.Run(fmt.Sprint(recorded.clients, " clients"), func(t *testing.T) {
-			c := contend(t, lab.ConfigOf("locks", layout.AWSLabs{}), recorded.clients, recorded.sections, equal)
+			c := contend(t, lab.ConfigOf("locks", layout.AWSLabs{}), recorded.clients, recorded.sections, equal, uneven)
 			for what, is := range map[string]struct{ got, most float64 }{
 				"requests":    {c.requests, recorded.requests},
 				"write units": {c.used.Write, recorded.writes},

@@ -24,7 +24,7 @@ const (
 // longer, but never which client holds the key.
 type Outside struct {
 	Waited    time.Duration
-	RoundTrip time.Duration // duration of the last round trip
+	RoundTrip time.Duration // see RoundTrip
 	Ahead     time.Duration // time from the front to the start of this wait; zero or negative if the waiter is overdue
 	Moved     time.Duration // time by which the front has moved since the waiter first saw it
 	Seen      time.Duration // time since the waiter first saw the front; 0 after one read

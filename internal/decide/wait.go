@@ -23,8 +23,25 @@ type View struct {
 // Position is the position of a waiter in the queue of a record.
 type Position struct {
 	Ahead     int           // number of waiters before this one
-	RoundTrip time.Duration // duration of the last round trip
+	RoundTrip time.Duration // see RoundTrip
 	Most      time.Duration // the longest pause; see LongestPauseInQueue
+}
+
+// FirstRoundTrip is a client's estimate of a round trip before its first reply.
+const FirstRoundTrip = 10 * time.Millisecond
+
+// RoundTrip returns the estimate of a round trip after a request that took the given time.
+// known is the estimate before that request. The estimate follows the fast requests more
+// quickly than the slow ones, and a slow request counts as two round trips at most.
+//
+// A waiter behind others pauses for multiples of the round trip. After a pause computed from
+// one slow request, it would be late for its turn. The key would be idle, and the age of its
+// grant would make the pauses of the other waiters longer, too.
+func RoundTrip(known, took time.Duration) time.Duration {
+	if took < known {
+		return durations.Less(known, durations.Less(known, took)/4)
+	}
+	return durations.Sum(known, durations.Less(min(took, durations.Times(known, 2)), known)/8)
 }
 
 // LongestQueuePause is the longest pause of a waiter in the queue of a record.

@@ -116,6 +116,21 @@ func TestBackoffCeilingDoublesUpToLimit(t *testing.T) {
 	}
 }
 
+func TestSlowRequestRaisesRoundTripByAtMostAnEighth(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tc := range []struct{ known, took, want time.Duration }{
+		{8 * ms, 8 * ms, 8 * ms},
+		{8 * ms, 16 * ms, 9 * ms},
+		{8 * ms, 3 * time.Second, 9 * ms},
+		{8 * ms, 4 * ms, 7 * ms},
+		{math.MaxInt64, math.MaxInt64, math.MaxInt64},
+	} {
+		if got := RoundTrip(tc.known, tc.took); got != tc.want {
+			t.Errorf("%v, then a request of %v: %v, want %v", tc.known, tc.took, got, tc.want)
+		}
+	}
+}
+
 func TestQueuedWaiterPausesAccordingToPosition(t *testing.T) {
 	const rt = 5 * time.Millisecond
 	for _, tc := range []struct {

@@ -254,15 +254,6 @@ func (cfg *Config) unsupported(feature string) error {
 	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
 }
 
-// checkTransactions returns an error if the table is known to have no transactions. While
-// the Regions of the table are being asked, it waits for their answer.
-func (c *Client) checkTransactions(ctx context.Context) error {
-	if several := c.env.Requests.Regions; several != nil {
-		return several.CheckTransactions(ctx, c.cfg.Table)
-	}
-	return nil
-}
-
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // OpError is returned when a request to DynamoDB fails.

@@ -197,9 +197,6 @@ func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) err
 // Commit is Lock.Commit under every lock: at most 100 - len(Guards()) writes. ErrLost names
 // the first lock whose guard failed; the others are still held.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
-	if err := g.locks[0].c.checkTransactions(ctx); err != nil {
-		return err
-	}
 	return g.g.Commit(ctx, writes)
 }
 
@@ -220,7 +217,7 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 		opts = append(slices.Clip(opts), MarkDone())
 	}
 	terms, err := g.terms(opts)
-	return g.g.CommitAndRelease(ctx, writes, terms, cmp.Or(g.locks[0].c.checkTransactions(ctx), err))
+	return g.g.CommitAndRelease(ctx, writes, terms, err)
 }
 
 // Guards is Group.Guards of this lock alone.
@@ -244,11 +241,6 @@ func (l *Lock) GuardError(err error, first int) error { return l.group().GuardEr
 // lease, and GuardError returns a *LostError of the first lost lock, which wraps err.
 // Otherwise it returns err.
 func (g *Group) GuardError(err error, first int) error {
-	if err != nil {
-		if without := g.locks[0].c.checkTransactions(g.locks[0].Context()); without != nil {
-			return fmt.Errorf("%w: %w", without, err)
-		}
-	}
 	return g.g.GuardError(err, first)
 }
 
@@ -258,8 +250,5 @@ func (g *Group) GuardError(err error, first int) error {
 // in the order of gets, nil for a missing one. If the grant has ended, the error is ErrLost
 // and the lock's context ends. Failures are retried until ctx or the trust ends.
 func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
-	if err := l.c.checkTransactions(ctx); err != nil {
-		return nil, err
-	}
 	return l.h.Read(ctx, gets)
 }

@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -123,11 +125,13 @@ func TestTransactionIsUnsupportedOnStronglyConsistentTable(t *testing.T) {
 		lock := w.Acquire(client, "a")
 		lab.Elapse(time.Second) // time to prove that the table is strongly consistent
 		ctx, refused := t.Context(), errors.New("ValidationException")
+		cancelled := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: aws.String("ValidationError")}}}
 		_, read := lock.Read(ctx, nil)
 		for name, err := range map[string]error{
 			"Commit":           lock.Commit(ctx, lab.Writes(lab.Note("n", "1"))),
 			"Read":             read,
 			"GuardError":       lock.GuardError(refused, 0),
+			"GuardError, too":  lock.GuardError(cancelled, 0),
 			"CommitAndRelease": lock.CommitAndRelease(ctx, lab.Writes(lab.Note("n", "1"))),
 		} {
 			var lacks *leasehold.UnsupportedError

@@ -90,6 +90,15 @@ func (s *Sender) noteRegion(ctx context.Context) {
 	}
 }
 
+// CheckTransactions returns an error if the table is known to have no transactions. While
+// the Regions of the table are being asked, it waits for their answer.
+func (s *Sender) CheckTransactions(ctx context.Context) error {
+	if s.Regions == nil {
+		return nil
+	}
+	return s.Regions.CheckTransactions(ctx, s.Table)
+}
+
 // Reply is the answer to one request.
 type Reply struct {
 	decide.Reply

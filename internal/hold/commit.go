@@ -27,7 +27,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 // checkCommit returns the reason why writes need not be sent.
 func (g *Group) checkCommit(ctx context.Context, writes []types.TransactWriteItem) error {
 	holds := g.inOrder()
-	if err := cmp.Or(g.c.checkWrites(holds, writes), g.Err()); err != nil {
+	if err := cmp.Or(g.c.Requests.CheckTransactions(ctx), g.c.checkWrites(holds, writes), g.Err()); err != nil {
 		return err
 	}
 	if ctx.Err() != nil {

@@ -47,6 +47,9 @@ func sessionOf(holds []*Lock) *session {
 // GuardError tells the locks how one of the caller's own transactions ended. The items of
 // that transaction from index first on were the guards that Guards returned.
 func (g *Group) GuardError(err error, first int) error {
+	if err != nil {
+		err = attempts.Joined(g.c.Requests.CheckTransactions(g.handles[0].ctx), err)
+	}
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) || first < 0 || first > len(cancelled.CancellationReasons) {
 		return err
@@ -114,10 +117,7 @@ func (h *Lock) endedOtherwise() error {
 // with ctx or with the trust in the lock.
 func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	h := l.h
-	if err := h.checkGets(gets); err != nil {
-		return nil, err
-	}
-	if err := l.Err(); err != nil {
+	if err := cmp.Or(h.c.Requests.CheckTransactions(ctx), h.checkGets(gets), l.Err()); err != nil {
 		return nil, err
 	}
 	all, err := h.besideRows(gets)

@@ -44,7 +44,7 @@ func forSeeds(t *testing.T, count uint64, run simulation) {
 	first := uint64(1)
 	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
 		count = mustUint(t, s)
-	} else if testing.Short() {
+	} else if lab.Race { // make check runs the others without the race detector
 		count = max(count/4, 1)
 	}
 	if s := os.Getenv("LEASEHOLD_SEED"); s != "" {

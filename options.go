@@ -76,11 +76,11 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // NoWait returns a *HeldError instead of waiting for a live holder. Failed requests are
 // still retried, for about ten seconds at most.
 //
-// A holder whose record has no time, as another library's, counts as live. Any other
-// appears dead if its record was written at least a lease ago, by the wall clocks. NoWait
-// observes such a holder for the rest of that lease, by the monotonic clock, and takes its
-// key over unless the holder renews: bound that wait by ctx. Of several keys it does so
-// only if none is live.
+// A holder whose record has no time, such as another library's, counts as live. Any other
+// holder appears dead if its record was written at least a lease ago, by the wall clocks.
+// NoWait observes such a holder for the rest of that lease, by the monotonic clock, and takes
+// its key over unless the holder renews: bound that wait by ctx. With several keys it does so
+// only if no holder is live.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // NoWaitEvenIfDead is NoWait that refuses at once if the holder appears dead. It takes over

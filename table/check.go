@@ -156,7 +156,7 @@ func (s Spec) layout() layout.Layout {
 }
 
 // named returns the attribute name that the layout has in the given field. It reports false
-// if the layout has no such field, because the name is fixed.
+// if the layout has no such field: the attribute then has a fixed name.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()

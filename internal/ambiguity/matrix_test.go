@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rewrite = flag.Bool("rewrite", false, "write tables.md anew, to be read as a diff")
 
-// firsts is the list of fates of the first request, in the order of the tables. The second
-// request meets the same fates, except under the race detector.
+// firsts lists the fates of the first request, in the order of the printed tables. The
+// second request may have any of them, too, except under the race detector.
 var firsts = append(slices.Clone(fates), silence)
 
 // seconds returns all fates of second requests. Under the race detector, which takes five

@@ -126,8 +126,8 @@ var faults = map[string]lab.Fault{
 	"refused":  lab.Refused("AccessDeniedException"),
 }
 
-// replies are replies of a hostile server. The client can recognise such a reply only after
-// it has read the reply.
+// replies are the replies of a hostile server. The client must begin to read one to see
+// that it is bad.
 var replies = map[string]lab.Fault{
 	"trickle": func(r *lab.Request) (*http.Response, error) {
 		return answered(io.NopCloser(&trickle{r.Context()})), nil

@@ -12,9 +12,9 @@ import (
 )
 
 // closeSession frees all locks of the session in one write. busy reports whether a function
-// in Do still works under one of the locks. If so, nothing is sent.
+// passed to Do still runs under one of the locks. If so, nothing is sent.
 func (c *Holds) closeSession(limit context.Context, busy bool) error {
-	if c.beginning.Lock(limit) { // makes sure that no session is being begun now or later
+	if c.beginning.Lock(limit) { // from now on no session begins
 		defer c.beginning.Unlock()
 	}
 	s := c.session.Load()

@@ -214,7 +214,7 @@ func TestReadOnlyPolicyIsEnoughToObserve(t *testing.T) {
 	})
 }
 
-func TestGrantOfDistinguishesGrantsInOtherLayouts(t *testing.T) {
+func TestGrantsInOtherLayoutsAreToldApart(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"

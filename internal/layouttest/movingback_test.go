@@ -107,10 +107,10 @@ func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
 // Other libraries do not know the expiry that native leaves on a freed record. In its
 // default mode, the Java client writes whole items and so drops the expiry. dynamolock
 // carries the expiry forward, and so does the Java client when it updates the record in
-// place. TTL then deletes a held record. With dynamolock this cannot follow a native
-// release, because dynamolock cannot read a record that native released. But native also
-// breaks locks that dynamolock held, and dynamolock can acquire such a record. So TTL stays
-// off until no such record is left.
+// place. TTL then deletes a held record. dynamolock cannot read a record that native
+// released, so it never carries on the expiry of one. But it can acquire a record that
+// native freed when it broke a lock of dynamolock. So TTL stays off until no record with
+// such an expiry is left.
 func TestTTLOfNativeBreakDeletesRecordHeldByDynamolock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

@@ -195,7 +195,7 @@ func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
 	}
 }
 
-func TestPassAfterDelaysTurnOfNextWaiter(t *testing.T) {
+func TestPassAfterPostponesNextWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

@@ -146,7 +146,7 @@ func (c *checker) isOver(r *request, version string) bool {
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
-// endOf returns the version to which the lease end in an item belongs.
+// endOf returns the version that the lease end of the item belongs to.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)

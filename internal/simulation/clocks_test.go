@@ -67,7 +67,7 @@ func (k *clocks) leap(d time.Duration) {
 	k.began = k.began.Add(-d)
 }
 
-// suspend almost stops one of the clocks for d.
+// suspend slows one of the clocks to a crawl for d.
 func (k *clocks) suspend(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

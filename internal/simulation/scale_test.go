@@ -48,7 +48,7 @@ var worlds = []struct {
 	{"TestSimulationOfAllFeaturesTogether", 4, 1, simulateEverything},
 	{"TestSimulationOfLayoutsThatStoreExpiry", 1, 1, simulateByTheClock},
 	{"TestSimulationOfSkewedClocks", 1, 1, skewedBy(wallSkew * 9 / 10)},
-	{"TestSimulationOfWallClocksSetDuringRun", 1, 1, likewise(wallClocksAreSet)},
+	{"TestSimulationWhileWallClocksAreSet", 1, 1, likewise(wallClocksAreSet)},
 	{"TestSimulationOfBoundedClocks", 2, 1, likewise(boundedClocks(1))},
 	{"TestSimulationOfQueuesAndBoundedClocks", 1, 1, likewise(vouchedLines)},
 	{"TestSimulationOfClientsClosedDuringOnce", 1, 1, likewise(onceBeforeClose)},

@@ -122,7 +122,7 @@ func (c *process) setWall(r *worker) {
 // In layouts without an expiry time, wall clocks are set while processes run. Some calls
 // that try to acquire use these clocks to see whether a holder appears dead. All promises
 // hold.
-func TestSimulationOfWallClocksSetDuringRun(t *testing.T) {
+func TestSimulationWhileWallClocksAreSet(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wallClocksAreSet))
 }
 

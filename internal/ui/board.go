@@ -30,7 +30,7 @@ type board struct {
 	changed   map[*entry]bool            // entries whose changes have not been sent to the pages yet
 	gone      []*entry                   // entries without a record, oldest first
 	forgotten time.Time                  // time when the last key was removed from gone
-	broken    map[brokenGrant]string     // reasons of breaks through this page, until a read shows them
+	broken    map[brokenGrant]string     // why this page broke each grant; kept until a read shows it
 	order     []brokenGrant              // the keys of broken, oldest first
 }
 

@@ -32,8 +32,8 @@ var Dynamolock = Peer{
 	},
 }
 
-// Checkout is the environment variable that names a checkout of dynamolock: the folder of a
-// major version, with its go.mod.
+// Checkout is the environment variable with the path of the folder of one major version, with
+// its go.mod, in a checkout of dynamolock.
 const Checkout = "LEASEHOLD_DYNAMOLOCK"
 
 // checkedOut returns the module path of the checkout and its commit, as far as they are known.

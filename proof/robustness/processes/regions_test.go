@@ -62,9 +62,9 @@ func TestFailureOfRegionsInTurnDoesNotLoseLocks(t *testing.T) {
 	}
 }
 
-// TestOutageOfRegion has the machine to itself, because it counts how often processes move
+// TestLocksSurviveOutageOfRegion has the machine to itself, because it counts how often processes move
 // away from a Region.
-func TestOutageOfRegion(t *testing.T) {
+func TestLocksSurviveOutageOfRegion(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
 	t.Run("home flaps", regionThatFlapsIsLeftOnce)

@@ -15,6 +15,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
+// otherKeysEvery is the time between two reads of the keys whose queues a call for one of
+// several keys is not in. It is longer than the pauses in a queue, because each of these
+// reads costs as many units as there are keys.
+const otherKeysEvery = 250 * time.Millisecond
+
 // first acquires the first of the keys that is free, and gives up the others.
 func (w *call) first() {
 	attempts.Wait(w.ctx, w.delay)
@@ -113,7 +118,11 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 	wait = math.MaxInt64
 	var anyLook, repeated bool
 	ready := w.candidates()
+	if w.mustReadAll(ready) {
+		return nil, 0, true, nil
+	}
 	w.chooseQueues(ready)
+	queued := slices.ContainsFunc(ready, (*waiter).isQueued)
 	for _, of := range ready {
 		if err := w.failed(of, refreshing, of.refresh()); err != nil {
 			return nil, 0, false, err
@@ -125,6 +134,13 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 		if move != decide.Look && pause == 0 {
 			return of, 0, false, nil
 		}
+		if move == decide.Look && len(w.waiters) > 1 {
+			if queued && !of.isQueued() {
+				pause = max(pause, otherKeysEvery)
+			}
+			of.lookAt = durations.Sum(of.view.Looked, pause)
+			pause = max(durations.Less(of.lookAt, w.c.Now().Mono), 0)
+		}
 		anyLook = anyLook || move == decide.Look
 		if pause < wait {
 			wait, look, repeated = pause, move == decide.Look, of.failing != nothing
@@ -134,9 +150,22 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 	return nil, wait, look || repeated && anyLook, nil
 }
 
+// mustReadAll reports whether the next step is to read all keys. That is so once a reply has
+// shown one of them, and several others are unknown: one read costs less than a rejected
+// grant for each of them. A call with NoWait sends the grants, as one of them may succeed.
+func (w *call) mustReadAll(ready []*waiter) bool {
+	unread := 0
+	for _, of := range ready {
+		if !of.view.Known && of.failing == nothing && of.pausing() <= 0 {
+			unread++
+		}
+	}
+	return !w.waiters[0].want.NoWait && 1 < unread && unread < len(ready)
+}
+
 // chooseQueues chooses the record queues that the call joins next. It chooses the shortest
-// queues, once the records of all keys have been read. It chooses no queue while the
-// outcome of a grant is unknown.
+// queues, once the records of all keys have been read. It chooses no queue while a key is
+// free, or while the outcome of a grant is unknown.
 func (w *call) chooseQueues(ready []*waiter) {
 	if len(w.waiters) == 1 {
 		return
@@ -150,7 +179,7 @@ func (w *call) chooseQueues(ready []*waiter) {
 		switch {
 		case of.isQueued():
 			left--
-		case !of.view.Known, of.unclear:
+		case !of.view.Known, of.view.Free, of.unclear:
 			return
 		case of.seen != nil:
 			apart = append(apart, of)
@@ -255,9 +284,29 @@ func (w *call) pause(d time.Duration) bool {
 	return false
 }
 
-// look reads the records of all keys for which the call has the turn.
+// due returns the keys whose records are to be read now. If one of them is the key of no
+// queue that the call is in, it returns all keys, as one request reads them all.
+func (w *call) due() []*waiter {
+	ready, now := w.candidates(), durations.Sum(w.c.Now().Mono, w.c.RoundTrip())
+	var queued []*waiter
+	for _, of := range ready {
+		switch {
+		case of.lookAt > now:
+		case !of.isQueued():
+			return ready
+		default:
+			queued = append(queued, of)
+		}
+	}
+	if len(queued) == 0 {
+		return ready
+	}
+	return queued
+}
+
+// look reads the records that are due.
 func (w *call) look() error {
-	ready := w.candidates()
+	ready := w.due()
 	if len(ready) == 1 {
 		return w.failed(ready[0], looking, ready[0].look())
 	}
@@ -265,6 +314,7 @@ func (w *call) look() error {
 	for i, of := range ready {
 		keys[i] = of.want.Key
 	}
+	sent := w.c.Now()
 	items, requests, err := w.c.Requests.ReadAll(w.ctx, keys)
 	w.requests += requests
 	f := attempts.FailureOf(err)
@@ -272,6 +322,7 @@ func (w *call) look() error {
 		if f != nil {
 			err = of.repeat(looking, f)
 		} else {
+			of.asked = sent
 			err = w.failed(of, looking, of.shown(items[of.want.Key]))
 		}
 		if err != nil {

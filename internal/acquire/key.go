@@ -41,6 +41,7 @@ type waiter struct {
 	pauses  attempts.Pauses
 
 	view    decide.View
+	lookAt  time.Duration    // monotonic time from which the record is to be read again, if the call is for several keys
 	asked   decide.Instant   // time when the request of the last observed reply was sent
 	seen    *protocol.Record // the record as it was last read, if another client holds the key
 	met     []string         // the first version that the waiter saw of its first holder; nil until it has seen a holder

@@ -3,9 +3,12 @@ package behaviour_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +35,89 @@ func TestAcquireAnyAcquiresFirstFreeKeyInOneWrite(t *testing.T) {
 		other := w.Acquire(a, "b")
 		is("a")
 		w.Release(other)
+	})
+}
+
+func TestAcquireAnyReadsAllKeysAfterFirstRejectedGrant(t *testing.T) {
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
+		w.AcquireAll(a, leasehold.Keys("a", "b", "c"))
+		b, wire := w.Client(lab.Config())
+		lock := acquireAny(t.Context(), w, b, leasehold.Keys("a", "b", "c", "d", "e"))
+		if got, want := lab.Ops(wire.Sent()), []string{"UpdateItem", "BatchGetItem", "UpdateItem"}; !slices.Equal(got, want) || lock.Key().Partition != "d" {
+			t.Errorf("%v is granted by %v, want d by %v", lock.Key(), got, want)
+		}
+	})
+}
+
+func TestAcquireAnyNoWaitAcquiresLaterFreeKey(t *testing.T) {
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
+		w.AcquireAll(a, leasehold.Keys("a", "b"))
+		b, _ := w.Client(lab.Config())
+		if lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b", "c", "d"), leasehold.NoWait()); err != nil || lock.Key().Partition != "c" {
+			t.Errorf("%v, %v", lock, err)
+		}
+	})
+}
+
+func TestAcquireAnyTrustsHandOverFromItsLastRead(t *testing.T) {
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
+		keys := leasehold.Keys("a", "b", "c")
+		others := w.AcquireAll(a, keys)
+		b, wire := w.Client(lab.Config())
+		granted := begin(func() *leasehold.Lock { return acquireAny(t.Context(), w, b, keys) })
+		lab.Elapse(time.Minute) // longer than the lease of a hand-over
+		wire.Sent()
+		w.Release(others.Locks()[0])
+		lock := <-granted
+		if left := time.Until(lock.TrustedUntil()); left < handOverLease*3/4 {
+			t.Errorf("trusted for %v of a hand-over of %v", left, handOverLease)
+		}
+		if grants := lab.Count(wire.Sent(), lab.Call.Grants); grants > 0 {
+			t.Errorf("%d grants replace the hand-over", grants)
+		}
+	})
+}
+
+// Forty clients contend for ten keys. If each read all keys as often as the queues that it is
+// in, a grant would cost 144 read units.
+func TestAcquireAnyOfTenKeysCostsFewUnitsAmongFortyClients(t *testing.T) {
+	const clients, sections, lasts = 40, 1000, 100 * time.Millisecond
+	var names []string
+	for i := range 10 {
+		names = append(names, fmt.Sprint("permit-", i))
+	}
+	keys := leasehold.Keys(names...)
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		var left atomic.Int64
+		left.Store(sections)
+		var units lab.Units
+		var mu sync.Mutex // guards units
+		var all sync.WaitGroup
+		began := time.Now()
+		for i := range clients {
+			cfg := lab.Config()
+			cfg.Owner += fmt.Sprint("c", i)
+			c, wire := w.Client(cfg)
+			wire.Meter = &lab.Meter{}
+			wire.SetFault(distant(uneven, uint64(i)))
+			all.Go(func() {
+				for left.Add(-1) >= 0 {
+					lock := acquireAny(t.Context(), w, c, keys)
+					time.Sleep(lasts)
+					w.Release(lock)
+				}
+				_ = c.Close(t.Context())
+				mu.Lock()
+				defer mu.Unlock()
+				used := wire.Meter.Reset()
+				units.Write, units.Read = units.Write+used.Write, units.Read+used.Read
+			})
+		}
+		all.Wait()
+		use := float64(sections) * lasts.Seconds() / float64(len(keys)) / time.Since(began).Seconds()
+		if writes, reads := units.Write/sections, units.Read/sections; use < 0.75 || writes > 9 || reads > 60 {
+			t.Errorf("keys are held %.0f %% of the time, %.1f write and %.1f read units a grant; want 75 %% at least, 9 and 60 at most", 100*use, writes, reads)
+		}
 	})
 }
 

@@ -97,11 +97,8 @@ func (l *Lock) Detach() (Grant, error) {
 // it again, on the same client.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
 	ch := lease.Changes{Lease: g.Lease}
-	if err := noneNil(c, "resume", g.Key, opts); err != nil {
+	if err := apply(c, "resume", g.Key, opts, RenewOption.toRenew, &ch); err != nil {
 		return nil, err
-	}
-	for _, o := range opts {
-		o.toRenew(&ch)
 	}
 	var err error
 	if g.Key, err = c.checkGrant(g, ch); err != nil {

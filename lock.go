@@ -114,11 +114,8 @@ func (l *Lock) warned(asked []warning) []*lease.Warning {
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	c, h := l.c, l.h.Lock()
 	var ch lease.Changes
-	if err := noneNil(c, "renew", l.Key(), opts); err != nil {
+	if err := apply(c, "renew", l.Key(), opts, RenewOption.toRenew, &ch); err != nil {
 		return err
-	}
-	for _, o := range opts {
-		o.toRenew(&ch)
 	}
 	if err := l.Err(); err != nil {
 		return err

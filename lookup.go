@@ -16,14 +16,7 @@ import (
 // there is none, and a *RecordError if it is not a lock of this layout. Failed requests are
 // retried for about ten seconds.
 func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record, error) {
-	k := Key{Partition: key}
-	if err := noneNil(c, "get", k, opts); err != nil {
-		return Record{}, err
-	}
-	for _, o := range opts {
-		o.toGet(&k)
-	}
-	k, err := c.checkKey("get", k)
+	k, err := c.keyWith("get", key, opts)
 	if err != nil {
 		return Record{}, err
 	}
@@ -134,15 +127,7 @@ type Sighting struct {
 // the sequence.
 func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.Seq2[Sighting, error] {
 	return func(yield func(Sighting, error) bool) {
-		k := Key{Partition: key}
-		if err := noneNil(c, "watch", k, opts); err != nil {
-			yield(Sighting{}, err)
-			return
-		}
-		for _, o := range opts {
-			o.toGet(&k)
-		}
-		k, err := c.checkKey("watch", k)
+		k, err := c.keyWith("watch", key, opts)
 		if err != nil {
 			yield(Sighting{}, err)
 			return

@@ -22,11 +22,8 @@ func (c *Client) newRequest(key string, opts []AcquireOption) (*request, error) 
 
 // completeRequest applies the options and the defaults, and checks them.
 func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
-	if err := noneNil(c, "acquire", r.key(), opts); err != nil {
+	if err := apply(c, "acquire", r.key(), opts, AcquireOption.toAcquire, r); err != nil {
 		return err
-	}
-	for _, o := range opts {
-		o.toAcquire(r)
 	}
 	if c.holds.Shares() {
 		if r.Timing != c.timing {
@@ -72,11 +69,8 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 // newTerms applies the options of a release to the terms of the grant, and checks them.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
 	key, t := h.Key(), hold.Terms{Delete: h.Want().Delete}
-	if err := noneNil(c, "release", key, opts); err != nil {
+	if err := apply(c, "release", key, opts, ReleaseOption.toRelease, &t); err != nil {
 		return t, err
-	}
-	for _, o := range opts {
-		o.toRelease(&t)
 	}
 	if err := c.cfg.checkRelease(t.Delete); err != nil {
 		return t, err
@@ -99,13 +93,26 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// noneNil returns an error if one of the options of a call is nil.
-func noneNil[O comparable](c *Client, op string, key Key, opts []O) error {
+// apply applies the options of a call in their order, each by to. If one of them is nil, it
+// applies none and returns an error.
+func apply[O comparable, T any](c *Client, op string, key Key, opts []O, to func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {
 		return c.errorf(op, key, "option %d is nil: leave it out", i+1)
 	}
+	for _, o := range opts {
+		to(o, call)
+	}
 	return nil
+}
+
+// keyWith returns the key of a call that only reads, with its options.
+func (c *Client) keyWith(op, partition string, opts []KeyOption) (Key, error) {
+	key := Key{Partition: partition}
+	if err := apply(c, op, key, opts, KeyOption.toGet, &key); err != nil {
+		return key, err
+	}
+	return c.checkKey(op, key)
 }
 
 func (c *Client) checkKey(op string, key Key) (Key, error) {

@@ -120,10 +120,6 @@ func (c *Client) emit(ctx context.Context, e Event) {
 	}
 	if c.cfg.OnEvent != nil {
 		e.Time = c.env.Wall()
-		if e.Holder != nil {
-			holder := e.Holder.clone()
-			e.Holder = &holder
-		}
 		c.cfg.OnEvent(ctx, e)
 	}
 }

@@ -61,16 +61,15 @@ func (l *Lock) Bind(ctx context.Context) (_ context.Context, cancel context.Canc
 }
 
 // Record returns a copy of the record as this grant wrote it last.
-func (l *Lock) Record() Record { return recordOf(l.h.Lock().Record()).clone() }
+func (l *Lock) Record() Record { return recordOf(l.h.Lock().Record()) }
 
 // TookOver returns the last record of the dead holder, if this grant took the key over: its
 // work may be half done.
 func (l *Lock) TookOver() (Record, bool) {
-	dead := l.h.Lock().Dead()
-	if dead == nil {
-		return Record{}, false
+	if dead := l.h.Lock().Dead(); dead != nil {
+		return recordOf(*dead), true
 	}
-	return recordOf(*dead).clone(), true
+	return Record{}, false
 }
 
 // TrustedUntil returns when trust ends if no renewal succeeds, by the wall clock. After the

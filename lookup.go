@@ -166,12 +166,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 			pauses.Reset()
 			trouble.Passed()
 			answered = true
-			shown := Sighting{Dead: seen.Dead, NewGrant: seen.NewGrant}
-			if seen.Holder != nil {
-				r := recordOf(*seen.Holder)
-				shown.Holder = &r
-			}
-			if !yield(shown, nil) {
+			if !yield(Sighting{Holder: recordIn(seen.Holder), Dead: seen.Dead, NewGrant: seen.NewGrant}, nil) {
 				return
 			}
 			attempts.Wait(ctx, w.Pause())
@@ -191,22 +186,20 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome Break
 // may have freed the grant, even if *ChangedError or ErrNotFound matches as well.
 func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
-	b := breaking.Request{Grant: r.protocol(), Reason: opts.Reason, Unrenewed: opts.IfUnrenewed}
 	key, err := c.checkKey("break", r.Key)
 	if err != nil {
 		return err
 	}
-	b.Grant.Key = key
 	if err := c.refuseSession("break", key); err != nil {
 		return err
 	}
 	if r.Version == "" {
 		return c.errorf("break", key, "the record lacks its version: pass one that Get or List returned")
 	}
-	if b.Reason != "" && !c.env.Caps.KeepOnRelease {
+	if opts.Reason != "" && !c.env.Caps.KeepOnRelease {
 		return c.cfg.unsupported("reason of Break: a free key has no record")
 	}
-	if problem := protocol.ReasonProblem(b.Reason); problem != "" {
+	if problem := protocol.ReasonProblem(opts.Reason); problem != "" {
 		return c.errorf("break", key, "%s", problem)
 	}
 	if ctx.Err() != nil {
@@ -219,7 +212,13 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	ctx, stop := c.env.UntilClosing(ctx)
 	defer stop()
 	breaks := breaking.Breaker{Env: c.env}
-	return breaks.Break(ctx, b)
+	return breaks.Break(ctx, breaking.Request{
+		Grant: protocol.Record{
+			Key: key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version, Session: r.Session,
+			Data: r.Data, Attributes: r.Attributes, Done: (*protocol.Done)(r.Done),
+		},
+		Reason: opts.Reason, Unrenewed: opts.IfUnrenewed,
+	})
 }
 
 // ForgetDone removes the mark of r, as Get or List returned it, so that the next call does

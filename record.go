@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -58,11 +57,12 @@ type Record struct {
 	NoQueueUntil time.Time // no client joins the queue until then, as a waiter that was handed the key had died; zero if unset
 }
 
+// recordOf returns in as a record of the user, who may change its data and attributes.
 func recordOf(in protocol.Record) Record {
 	r := Record{
-		Key: in.Key, Owner: in.Owner, Token: in.Token, Grant: in.Grant, Version: in.Version,
+		Key: in.Key, Owner: in.Owner, Token: in.Token, Grant: in.Grant, Version: in.Version, Session: in.Session,
 		Lease: in.Lease, GrantedAt: in.GrantedAt, Released: in.Released, WrittenAt: protocol.VersionTime(in.Version), ExpiresAt: in.ExpiresAt,
-		Data: in.Data, Attributes: in.Attributes, Done: (*Done)(copied(in.Done)), NoQueueUntil: in.NoQueueUntil, Session: in.Session,
+		Data: bytes.Clone(in.Data), Attributes: attribute.Clone(in.Attributes), Done: (*Done)(copied(in.Done)), NoQueueUntil: in.NoQueueUntil,
 	}
 	if b := in.Broken; b != nil {
 		r.Broken = &End{How: "broken", Token: b.Token, At: b.At, By: b.By, Reason: b.Reason}
@@ -75,6 +75,15 @@ func recordOf(in protocol.Record) Record {
 		}{w.Owner, protocol.VersionTime(w.Grant)})
 	}
 	return r
+}
+
+// recordIn returns recordOf(*in), or nil if in is nil.
+func recordIn(in *protocol.Record) *Record {
+	if in == nil {
+		return nil
+	}
+	r := recordOf(*in)
+	return &r
 }
 
 // LogValue returns the record for package slog, without data and attributes.
@@ -115,13 +124,6 @@ func clockText(t time.Time) string {
 	return t.Local().Format("15:04:05")
 }
 
-// clone returns a copy of r whose data and attributes may be changed.
-func (r Record) clone() Record {
-	r.Data, r.Attributes = bytes.Clone(r.Data), attribute.Clone(r.Attributes)
-	r.Former, r.Broken, r.Done, r.Waiting = copied(r.Former), copied(r.Broken), copied(r.Done), slices.Clone(r.Waiting)
-	return r
-}
-
 // copied returns a pointer to a copy of *p, or nil if p is nil.
 func copied[T any](p *T) *T {
 	if p == nil {
@@ -129,18 +131,6 @@ func copied[T any](p *T) *T {
 	}
 	c := *p
 	return &c
-}
-
-func (r Record) protocol() protocol.Record {
-	out := protocol.Record{
-		Key: r.Key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
-		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Done: (*protocol.Done)(r.Done), Session: r.Session,
-	}
-	if b := r.Broken; b != nil {
-		out.Broken = &protocol.Broken{By: b.By, At: b.At, Reason: b.Reason, Token: b.Token}
-	}
-	return out
 }
 
 // brokenJSON is Record.Broken in a record's JSON.

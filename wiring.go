@@ -48,11 +48,7 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 	}
 	e := Event{
 		Kind: EventKind(in.Kind), Key: in.Key, Token: in.Token, Position: in.Position, Took: in.Took, Held: in.Held,
-		Remaining: in.Remaining, Requests: in.Requests, Err: in.Err,
-	}
-	if in.Holder != nil {
-		r := recordOf(*in.Holder)
-		e.Holder = &r
+		Remaining: in.Remaining, Requests: in.Requests, Holder: recordIn(in.Holder), Err: in.Err,
 	}
 	if in.Kind == core.WaitError {
 		l.c.waitFails.warn(ctx, l.c, in.Key, in.Err)
@@ -140,7 +136,7 @@ func (e userErrors) Missing(key protocol.Key) error {
 }
 
 func (e userErrors) Held(key protocol.Key, holder protocol.Record, why error) error {
-	return &HeldError{Table: e.c.cfg.Table, Key: key, Holder: recordOf(holder).clone(), Err: why}
+	return &HeldError{Table: e.c.cfg.Table, Key: key, Holder: recordOf(holder), Err: why}
 }
 
 func (e userErrors) Ended(key protocol.Key, why error) error {
@@ -152,12 +148,9 @@ func (e userErrors) Done(key protocol.Key, done protocol.Done) error {
 }
 
 func (e userErrors) Lost(l core.Loss) error {
-	lost := &LostError{Table: e.c.cfg.Table, Key: l.Key, Token: l.Token, Reason: LostReason(l.Reason), At: l.At, Err: l.Err}
-	if l.By != nil {
-		by := recordOf(*l.By)
-		lost.By = &by
+	return &LostError{
+		Table: e.c.cfg.Table, Key: l.Key, Token: l.Token, Reason: LostReason(l.Reason), At: l.At, By: recordIn(l.By), Err: l.Err,
 	}
-	return lost
 }
 
 func (e userErrors) Uncommitted(key protocol.Key, reasons []types.CancellationReason, err error) error {

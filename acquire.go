@@ -42,7 +42,7 @@ func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOpti
 // acquireOne acquires the key of a request whose options are checked.
 func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
-		return nil, c.errorf("acquire", want.key(), "%w", attempts.Cause(ctx))
+		return nil, c.env.Errorf("acquire", want.key(), "%w", attempts.Cause(ctx))
 	}
 	if h := c.holds.Of(ctx, want.Key); h != nil {
 		if err := want.refuses(c, h); err != nil {
@@ -59,11 +59,11 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 // Do is Acquire and Lock.Do. ErrNotRun matches if fn was not called.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
 	if fn == nil {
-		return &notRunError{c.errorf("do", Key{Partition: key}, "the function is nil")}
+		return &markedError{c.env.Errorf("do", Key{Partition: key}, "the function is nil"), ErrNotRun}
 	}
 	lock, err := c.Acquire(ctx, key, opts...)
 	if err != nil {
-		return &notRunError{err}
+		return &markedError{err, ErrNotRun}
 	}
 	return lock.Do(ctx, fn)
 }
@@ -71,7 +71,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 // searched runs search and emits an event with its outcome. Close waits for the search.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]acquire.Holding, error) {
 	if !c.env.Enter() {
-		return nil, c.afterClose("acquire", first)
+		return nil, c.env.AfterClose("acquire", first)
 	}
 	defer c.env.Leave()
 	c.waiting.Add(1)
@@ -104,7 +104,7 @@ func (r *request) wanted(c *Client) *acquire.Want {
 func (c *Client) granted(ctx context.Context, began decide.Instant, found acquire.Result, err error) error {
 	if err != nil {
 		if err == ErrClosed { //nolint:errorlint // what wraps it names the key
-			err = c.afterClose("acquire", found.At)
+			err = c.env.AfterClose("acquire", found.At)
 		}
 		c.emitGaveUp(ctx, found.At, began, found.Requests, err)
 		return err
@@ -112,7 +112,7 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found acquir
 	undo := func() { c.holds.GiveBack(found.Held) }
 	if c.env.IsClosing() {
 		c.env.Detach(undo)
-		return c.afterClose("acquire", found.Held[0].(*hold.Lock).Key())
+		return c.env.AfterClose("acquire", found.Held[0].(*hold.Lock).Key())
 	}
 	requests, took := found.Requests, c.env.Now().Mono-began.Mono
 	for _, held := range found.Held {
@@ -167,7 +167,7 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.key(), c.cfg.Table)
 	}
 	if differs := r.differsFrom(h); differs != "" {
-		return c.errorf("acquire", r.key(), "Reentrant shares the grant as it is, and %s", differs)
+		return c.env.Errorf("acquire", r.key(), "Reentrant shares the grant as it is, and %s", differs)
 	}
 	return nil
 }

@@ -131,11 +131,11 @@ func (c *Client) checkGrant(g Grant, ch lease.Changes) (Key, error) {
 		}
 	}
 	if len(missing) > 0 {
-		return g.Key, c.errorf("resume", g.Key, "the grant lacks its %s: pass what Lock.Detach returned, or its JSON read back",
+		return g.Key, c.env.Errorf("resume", g.Key, "the grant lacks its %s: pass what Lock.Detach returned, or its JSON read back",
 			strings.Join(missing, ", "))
 	}
 	if g.Table != c.cfg.Table {
-		return g.Key, c.errorf("resume", g.Key, "the grant is of table %q: use a client of that", g.Table)
+		return g.Key, c.env.Errorf("resume", g.Key, "the grant is of table %q: use a client of that", g.Table)
 	}
 	key, err := c.checkKey("resume", g.Key)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
@@ -125,42 +124,40 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "leasehold: lost %v%s (token %d) at %s: ", e.Key, inTable(e.Table), e.Token, e.At.Local().Format("15:04:05.000"))
-	broken := e.By != nil && e.By.Broken.isOf(e.Token)
-	if broken {
-		b.WriteString(e.By.Broken.brokenText())
-	}
-	switch e.Reason {
-	case LostPaused:
-		b.WriteString("the process stood still past the lease")
-	case LostReplaced:
-		if e.By != nil && !e.By.Released && e.By.Token == e.Token && e.Token != 0 {
-			b.WriteString("it was renewed since, by another process that resumed the grant")
-			break
-		}
-		if broken {
-			b.WriteString("; ")
-		}
-		b.WriteString("the record shows a later grant")
-		if e.By != nil {
-			fmt.Fprintf(&b, ", of %s", holderName(*e.By))
-		}
-	case LostBroken:
-		switch {
-		case broken:
-		case e.By != nil && e.By.Released && e.By.Token == e.Token: // another process that had resumed the grant may have released the lock
-			b.WriteString("the record shows it released")
-		default:
-			b.WriteString("somebody broke or deleted it")
-		}
-	default:
-		b.WriteString("no renewal got through in time")
-	}
+	at := e.At.Local().Format("15:04:05.000")
+	text := fmt.Sprintf("leasehold: lost %v%s (token %d) at %s: %s", e.Key, inTable(e.Table), e.Token, at, e.how())
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": %s", advised(e.Err))
+		text += ": " + advised(e.Err)
 	}
-	return b.String()
+	return text
+}
+
+// how returns how the lock was lost, for people.
+func (e *LostError) how() string {
+	by := cmp.Or(e.By, &Record{})
+	broken := by.Broken.isOf(e.Token)
+	switch {
+	case e.Reason == LostPaused:
+		return "the process stood still past the lease"
+	case e.Reason == LostReplaced && !by.Released && by.Token == e.Token && e.Token != 0:
+		return "it was renewed since, by another process that resumed the grant"
+	case e.Reason == LostReplaced:
+		how := "the record shows a later grant"
+		if broken {
+			how = by.Broken.brokenText() + "; " + how
+		}
+		if e.By != nil {
+			how += ", of " + holderName(*by)
+		}
+		return how
+	case e.Reason == LostBroken && broken:
+		return by.Broken.brokenText()
+	case e.Reason == LostBroken && by.Released && by.Token == e.Token: // another process that had resumed the grant may have released it
+		return "the record shows it released"
+	case e.Reason == LostBroken:
+		return "somebody broke or deleted it"
+	}
+	return "no renewal got through in time"
 }
 
 func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Err} }
@@ -175,20 +172,19 @@ type CommitError struct {
 }
 
 func (e *CommitError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "leasehold: commit under %v%s: nothing was written:", e.Key, inTable(e.Table))
+	text := fmt.Sprintf("leasehold: commit under %v%s: nothing was written:", e.Key, inTable(e.Table))
 	for i, r := range e.Reasons {
 		code := aws.ToString(r.Code)
 		if code == "" || code == "None" {
 			continue
 		}
-		fmt.Fprintf(&b, " write %d: %s", i, visible.Word(code))
+		text += fmt.Sprintf(" write %d: %s", i, visible.Word(code))
 		if r.Message != nil {
-			fmt.Fprintf(&b, " (%s)", visible.Message(*r.Message))
+			text += fmt.Sprintf(" (%s)", visible.Message(*r.Message))
 		}
-		b.WriteByte(';')
+		text += ";"
 	}
-	return strings.TrimSuffix(b.String(), ";")
+	return strings.TrimSuffix(text, ";")
 }
 
 func (e *CommitError) Unwrap() error { return e.Err }
@@ -265,13 +261,11 @@ type OpError struct {
 }
 
 func (e *OpError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "leasehold: %s", e.Op)
+	what := e.Op
 	if e.Key != (Key{}) {
-		fmt.Fprintf(&b, " %v", e.Key)
+		what += " " + e.Key.String()
 	}
-	fmt.Fprintf(&b, " in table %s: %s", e.Table, advised(e.Err))
-	return b.String()
+	return fmt.Sprintf("leasehold: %s in table %s: %s", what, e.Table, advised(e.Err))
 }
 
 func (e *OpError) Unwrap() error { return e.Err }
@@ -288,32 +282,22 @@ func advised(err error) string {
 func advise(err error) string {
 	var without *attempts.UnsignedError
 	var foreign *attempts.ForeignError
+	var answer smithy.APIError
+	var sent *smithy.OperationError
 	switch {
 	case errors.As(err, &foreign):
 		return decide.NotDynamoDB
-	case errors.As(err, &without):
-		return "" // no advice here, as the text of the error contains its own
+	case errors.As(err, &without): // no advice here, as the text of the error contains its own
 	case decide.NoCredentials(err):
 		return "no credentials: set AWS_PROFILE or the AWS_ variables"
 	case decide.NotSigned(err):
 		return "nothing was sent: credentials could not be loaded or used: check the credential provider"
-	}
-	var api smithy.APIError
-	switch {
-	case !errors.As(err, &api):
-		return adviseSilence(err)
-	case api.ErrorCode() == "ResourceNotFoundException":
-		return "create it with leasehold table create, or check region and endpoint"
-	}
-	return decide.Advice(err)
-}
-
-// adviseSilence returns advice about a request that had no reply. It returns "" if the
-// caller cancelled the request: such an error says nothing about DynamoDB.
-func adviseSilence(err error) string {
-	var sent *smithy.OperationError
-	switch {
-	case errors.Is(err, context.Canceled):
+	case errors.As(err, &answer):
+		if answer.ErrorCode() == "ResourceNotFoundException" {
+			return "create it with leasehold table create, or check region and endpoint"
+		}
+		return decide.Advice(err)
+	case errors.Is(err, context.Canceled): // the caller cancelled the request, which says nothing about DynamoDB
 	case errors.As(err, &sent) && decide.Classify(err).Cause == decide.Unreachable:
 		return "no answer from DynamoDB: " + decide.CheckConnection
 	case errors.Is(err, ErrUnknownOutcome):
@@ -322,51 +306,12 @@ func adviseSilence(err error) string {
 	return ""
 }
 
-// errorf returns the error of a call for a key. Such a call is refused before any request
-// is sent.
-func (c *Client) errorf(op string, key Key, format string, args ...any) error {
-	return c.env.Errorf(op, key, format, args...)
-}
+// markedError is an error that also matches another one, whose text it does not have.
+type markedError struct{ err, mark error }
 
-// afterClose returns the error of a call after Close.
-func (c *Client) afterClose(op string, key Key) error {
-	return c.env.AfterClose(op, key)
-}
-
-// opError wraps an error of the SDK.
-func opError(op, table string, key Key, err error) error {
-	var none *types.ResourceNotFoundException
-	if errors.As(err, &none) {
-		err = fmt.Errorf("%w: %w", ErrTableNotFound, err)
-	}
-	return &OpError{Op: op, Table: table, Key: key, Err: err}
-}
-
-// notRunError is the error of a Do that failed before it called the function.
-type notRunError struct{ err error }
-
-func (e *notRunError) Error() string        { return e.err.Error() }
-func (e *notRunError) Is(target error) bool { return target == ErrNotRun }
-func (e *notRunError) Unwrap() error        { return e.err }
-
-// recordError returns the error for an item that cannot be decoded as a lock of the layout.
-func (c *Client) recordError(key Key, item protocol.Item, err error) error {
-	if errors.Is(err, protocol.ErrLastToken) {
-		return &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "fencingToken", Problem: err.Error(), otherKind: lastToken}
-	}
-	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error()}
-	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
-		bad.Attribute, bad.Problem = d.Attribute, d.Problem
-	}
-	if r, ok := records.LockBut(c.env.Proto, item, bad.Attribute); ok {
-		lock := "a free lock of layout " + c.cfg.Layout.Name()
-		if !r.Released {
-			lock = fmt.Sprintf("a lock of layout %s, held by %s", c.cfg.Layout.Name(), holderName(recordOf(r)))
-		}
-		bad.advice = fmt.Sprintf("without it this is %s: rename the attribute %s, or use the leasehold that wrote it", lock, visible.Word(bad.Attribute))
-	}
-	return bad
-}
+func (e *markedError) Error() string        { return e.err.Error() }
+func (e *markedError) Is(target error) bool { return target == e.mark }
+func (e *markedError) Unwrap() error        { return e.err }
 
 // lastToken describes a record whose token is protocol.MaxToken, and gives advice.
 const lastToken = "at the last fencing token, 2^53-2: choose another key or, once nobody holds this one, " +

@@ -48,7 +48,7 @@ func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.Can
 // releases the others.
 func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Group) error) (err error) {
 	if err := g.beginWork(ctx); err != nil {
-		return &notRunError{err}
+		return &markedError{err, ErrNotRun}
 	}
 	returned := false
 	defer func() {
@@ -136,7 +136,7 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, c.errorf("acquire", wants[0].key(), "%w", attempts.Cause(ctx))
+		return nil, c.env.Errorf("acquire", wants[0].key(), "%w", attempts.Cause(ctx))
 	}
 	shared := map[Key]*hold.Lock{}
 	var wanted []*acquire.Want

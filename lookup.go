@@ -30,7 +30,7 @@ func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record
 		return Record{}, err
 	}
 	if item == nil {
-		return Record{}, userErrors{c}.Missing(k)
+		return Record{}, c.env.Errors.Missing(k)
 	}
 	r, err := c.env.Decode(k, item)
 	return recordOf(r), err
@@ -54,7 +54,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 		return nil
 	})
 	if f := attempts.FailureOf(err); f != nil {
-		return opError(op, c.cfg.Table, key, attempts.Joined(attempts.Cause(ctx), f.Err))
+		return c.env.Errors.Failed(op, key, attempts.Joined(attempts.Cause(ctx), f.Err))
 	}
 	return err
 }
@@ -145,15 +145,15 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 			f := attempts.FailureOf(err).After(answered)
 			switch {
 			case c.env.IsClosing():
-				yield(Sighting{}, c.afterClose("watch", k))
+				yield(Sighting{}, c.env.AfterClose("watch", k))
 				return
 			case ctx.Err() != nil:
 				return
 			case f != nil && f.Cause == decide.Refused:
-				yield(Sighting{}, opError("watch", c.cfg.Table, k, f.Err))
+				yield(Sighting{}, c.env.Errors.Failed("watch", k, f.Err))
 				return
 			case f != nil:
-				trouble.Report(ctx, c.acquirer, k, &attempts.Failure{Cause: f.Cause, Err: opError("watch", c.cfg.Table, k, f.Err)})
+				trouble.Report(ctx, c.acquirer, k, &attempts.Failure{Cause: f.Cause, Err: c.env.Errors.Failed("watch", k, f.Err)})
 				if f.Cause == decide.Busy {
 					c.env.ReportThrottled(ctx, k, 0, f.Err)
 				}
@@ -194,19 +194,19 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 		return err
 	}
 	if r.Version == "" {
-		return c.errorf("break", key, "the record lacks its version: pass one that Get or List returned")
+		return c.env.Errorf("break", key, "the record lacks its version: pass one that Get or List returned")
 	}
 	if opts.Reason != "" && !c.env.Caps.KeepOnRelease {
 		return c.cfg.unsupported("reason of Break: a free key has no record")
 	}
 	if problem := protocol.ReasonProblem(opts.Reason); problem != "" {
-		return c.errorf("break", key, "%s", problem)
+		return c.env.Errorf("break", key, "%s", problem)
 	}
 	if ctx.Err() != nil {
-		return c.errorf("break", key, "%w", attempts.Cause(ctx))
+		return c.env.Errorf("break", key, "%w", attempts.Cause(ctx))
 	}
 	if !c.env.Enter() {
-		return c.afterClose("break", key)
+		return c.env.AfterClose("break", key)
 	}
 	defer c.env.Leave()
 	ctx, stop := c.env.UntilClosing(ctx)
@@ -233,11 +233,11 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	case err != nil:
 		return err
 	case r.Done == nil:
-		return c.errorf("forget", key, "the record does not say that anything was done: pass one that Get or List returned")
+		return c.env.Errorf("forget", key, "the record does not say that anything was done: pass one that Get or List returned")
 	case ctx.Err() != nil:
-		return c.errorf("forget", key, "%w", attempts.Cause(ctx))
+		return c.env.Errorf("forget", key, "%w", attempts.Cause(ctx))
 	case !c.env.Enter():
-		return c.afterClose("forget", key)
+		return c.env.AfterClose("forget", key)
 	}
 	defer c.env.Leave()
 	ctx, stop := c.env.UntilClosing(ctx)
@@ -271,9 +271,9 @@ func (f *forgetting) run(ctx context.Context) error {
 	case attempts.Applied:
 		return nil
 	case attempts.Rejected:
-		return f.c.errorf("forget", f.key, "%w: the done mark has changed or is gone: read the record again", ErrChanged)
+		return f.c.env.Errorf("forget", f.key, "%w: the done mark has changed or is gone: read the record again", ErrChanged)
 	case attempts.Unanswered:
 		return f.c.env.UnknownOutcome("forget", f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
 	}
-	return opError("forget", f.c.cfg.Table, f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
+	return f.c.env.Errors.Failed("forget", f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
 }

@@ -60,7 +60,7 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 	}
 	for _, n := range r.warnings {
 		if n.fn == nil || n.left < 0 {
-			return c.errorf("acquire", key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
+			return c.env.Errorf("acquire", key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
 		}
 	}
 	return c.checkChanges("acquire", key, r.Changes)
@@ -79,16 +79,16 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 		return t, err
 	}
 	if t.Delete && !t.Changes.None() {
-		return t, c.errorf("release", key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
+		return t, c.env.Errorf("release", key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
 	}
 	switch once := h.Want().Once; {
 	case t.Done && once.None() && h.IsResumed():
-		return t, c.errorf("release", key, "the lock was resumed, and a resumed lock has forgotten Once and Every: leave MarkDone out, and the work may be done again, or release with MarkDone instead of Detach")
+		return t, c.env.Errorf("release", key, "the lock was resumed, and a resumed lock has forgotten Once and Every: leave MarkDone out, and the work may be done again, or release with MarkDone instead of Detach")
 	case t.Done && once.None():
-		return t, c.errorf("release", key, "it was not acquired with Once or Every: leave MarkDone out, or acquire it so")
+		return t, c.env.Errorf("release", key, "it was not acquired with Once or Every: leave MarkDone out, or acquire it so")
 	}
 	if t.Delete && !h.Want().Once.None() {
-		return t, c.errorf("release", key, "it was acquired with Once or Every, and deletes the record, which says what is done: leave DeleteOnRelease out")
+		return t, c.env.Errorf("release", key, "it was acquired with Once or Every, and deletes the record, which says what is done: leave DeleteOnRelease out")
 	}
 	return t, nil
 }
@@ -98,7 +98,7 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 func apply[O comparable, T any](c *Client, op string, key Key, opts []O, to func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {
-		return c.errorf(op, key, "option %d is nil: leave it out", i+1)
+		return c.env.Errorf(op, key, "option %d is nil: leave it out", i+1)
 	}
 	for _, o := range opts {
 		to(o, call)
@@ -121,17 +121,17 @@ func (c *Client) checkKey(op string, key Key) (Key, error) {
 	}
 	key = c.env.Proto.Complete(key)
 	if err := c.env.Proto.CheckKey(key); err != nil {
-		return key, c.errorf(op, key, "%w", err)
+		return key, c.env.Errorf(op, key, "%w", err)
 	}
 	return key, nil
 }
 
 func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	if length < minLease {
-		return c.errorf(op, key, "lease of %v: at least %v", length, minLease)
+		return c.env.Errorf(op, key, "lease of %v: at least %v", length, minLease)
 	}
 	if t := c.timing.Scaled(length); t.Skew > 0 && t.Trust() < lease.ShortestTrust {
-		return c.errorf(op, key, "lease of %v: the margin, %v, and MaxSkew, %v, leave %v of it to be trusted: at least %v",
+		return c.env.Errorf(op, key, "lease of %v: the margin, %v, and MaxSkew, %v, leave %v of it to be trusted: at least %v",
 			length, t.Margin, t.Skew, t.Trust(), lease.ShortestTrust)
 	}
 	return nil
@@ -166,19 +166,19 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 	for name, v := range ch.Attributes {
 		switch {
 		case name == "":
-			return c.errorf(op, key, "an attribute needs a name")
+			return c.env.Errorf(op, key, "an attribute needs a name")
 		case c.env.Proto.Reserved(name):
-			return c.errorf(op, key, "attribute %q is part of the lock record itself: choose another name", name)
+			return c.env.Errorf(op, key, "attribute %q is part of the lock record itself: choose another name", name)
 		}
 		if v != nil { // a nil value removes the attribute
 			if where := attribute.EmptyIn(v); where != "" {
-				return c.errorf(op, key, "attribute %q%s is a nil value: give it one, or leave it out", name, where)
+				return c.env.Errorf(op, key, "attribute %q%s is a nil value: give it one, or leave it out", name, where)
 			}
 		}
 		size += len(name) + attribute.Bytes(v)
 	}
 	if size > maxItemBytes {
-		return c.errorf(op, key, "the record would have about %d bytes: DynamoDB takes %d: keep large data elsewhere and a reference here",
+		return c.env.Errorf(op, key, "the record would have about %d bytes: DynamoDB takes %d: keep large data elsewhere and a reference here",
 			size, maxItemBytes)
 	}
 	return nil
@@ -218,7 +218,7 @@ func (c *Client) completeOnce(r *request) error {
 		}
 	}
 	if problem != "" {
-		return c.errorf("acquire", r.key(), "%s", problem)
+		return c.env.Errorf("acquire", r.key(), "%s", problem)
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func (c *Client) completeOnce(r *request) error {
 // refuseSession returns an error if key is the key of a session's row, which is not a lock.
 func (c *Client) refuseSession(op string, key Key) error {
 	if protocol.IsSessionKey(c.env.Proto, key) {
-		return c.errorf(op, key, "the key belongs to a session: choose one that does not begin with leasehold/session/")
+		return c.env.Errorf(op, key, "the key belongs to a session: choose one that does not begin with leasehold/session/")
 	}
 	return nil
 }

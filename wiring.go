@@ -18,6 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // newEnv returns the environment that the parts of a client share.
@@ -54,7 +56,7 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 		l.c.waitFails.warn(ctx, l.c, in.Key, in.Err)
 		// An error of one of these types is already public, so it is not wrapped again.
 		if op, damaged := (*OpError)(nil), (*RecordError)(nil); !errors.As(in.Err, &op) && !errors.As(in.Err, &damaged) {
-			e.Err = opError("acquire", l.c.cfg.Table, in.Key, in.Err)
+			e.Err = l.c.env.Errors.Failed("acquire", in.Key, in.Err)
 		}
 	}
 	l.c.emit(ctx, e)
@@ -124,11 +126,31 @@ func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, 
 type userErrors struct{ c *Client }
 
 func (e userErrors) Failed(op string, key protocol.Key, err error) error {
-	return opError(op, e.c.cfg.Table, key, err)
+	var none *types.ResourceNotFoundException
+	if errors.As(err, &none) {
+		err = fmt.Errorf("%w: %w", ErrTableNotFound, err)
+	}
+	return &OpError{Op: op, Table: e.c.cfg.Table, Key: key, Err: err}
 }
 
 func (e userErrors) Unreadable(key protocol.Key, item protocol.Item, err error) error {
-	return e.c.recordError(key, item, err)
+	bad := &RecordError{Table: e.c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error()}
+	if errors.Is(err, protocol.ErrLastToken) {
+		bad.Attribute, bad.otherKind = "fencingToken", lastToken
+		return bad
+	}
+	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
+		bad.Attribute, bad.Problem = d.Attribute, d.Problem
+	}
+	if r, ok := records.LockBut(e.c.env.Proto, item, bad.Attribute); ok {
+		lock := "a free lock of layout " + e.c.cfg.Layout.Name()
+		if !r.Released {
+			lock = fmt.Sprintf("a lock of layout %s, held by %s", e.c.cfg.Layout.Name(), holderName(recordOf(r)))
+		}
+		bad.advice = fmt.Sprintf("without it this is %s: rename the attribute %s, or use the leasehold that wrote it",
+			lock, visible.Word(bad.Attribute))
+	}
+	return bad
 }
 
 func (e userErrors) Missing(key protocol.Key) error {
@@ -140,7 +162,7 @@ func (e userErrors) Held(key protocol.Key, holder protocol.Record, why error) er
 }
 
 func (e userErrors) Ended(key protocol.Key, why error) error {
-	return e.c.errorf("acquire", key, "%w", why)
+	return e.c.env.Errorf("acquire", key, "%w", why)
 }
 
 func (e userErrors) Done(key protocol.Key, done protocol.Done) error {

@@ -31,29 +31,22 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 	if err != nil {
 		return nil, err
 	}
-	return c.acquireOne(ctx, want)
+	if ctx.Err() != nil {
+		return nil, c.env.Errorf("acquire", want.Key, "%w", attempts.Cause(ctx))
+	}
+	h, err := c.within(ctx, want)
+	switch {
+	case err != nil:
+		return nil, err
+	case h != nil:
+		return c.share(ctx, h, want)
+	}
+	return firstOf(c.searched(ctx, want.Key, func() (acquire.Result, error) { return c.acquirer.One(ctx, want.wanted(c)) }))
 }
 
 // TryAcquire is Acquire with NoWait.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
-}
-
-// acquireOne acquires the key of a request whose options are checked.
-func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
-	if ctx.Err() != nil {
-		return nil, c.env.Errorf("acquire", want.key(), "%w", attempts.Cause(ctx))
-	}
-	if h := c.holds.Of(ctx, want.Key); h != nil {
-		if err := want.refuses(c, h); err != nil {
-			return nil, err
-		}
-		return c.share(ctx, h, want)
-	}
-	if err := checkOrder(ctx, c, want); err != nil {
-		return nil, err
-	}
-	return firstOf(c.searched(ctx, want.key(), func() (acquire.Result, error) { return c.acquirer.One(ctx, want.wanted(c)) }))
 }
 
 // Do is Acquire and Lock.Do. ErrNotRun matches if fn was not called.
@@ -109,18 +102,23 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found acquir
 		c.emitGaveUp(ctx, found.At, began, found.Requests, err)
 		return err
 	}
-	undo := func() { c.holds.GiveBack(found.Held) }
+	kept := false // if OnEvent panics, the caller never receives the locks
+	defer func() {
+		if !kept {
+			c.env.Detach(func() { c.holds.GiveBack(found.Held) })
+		}
+	}()
 	if c.env.IsClosing() {
-		c.env.Detach(undo)
 		return c.env.AfterClose("acquire", found.Held[0].(*hold.Lock).Key())
 	}
 	requests, took := found.Requests, c.env.Now().Mono-began.Mono
 	for _, held := range found.Held {
 		h := held.(*hold.Lock)
-		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.Key(), Token: h.Token(), Took: took,
-			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local}, undo)
+		c.emit(ctx, Event{Kind: EventGranted, Key: h.Key(), Token: h.Token(), Took: took,
+			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local})
 		requests = 0 // only the first event has the number of requests of the call
 	}
+	kept = true
 	return nil
 }
 
@@ -135,21 +133,18 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: acquire one of %v and others: %w", wants[0].key(), attempts.Cause(ctx))
+		return nil, fmt.Errorf("leasehold: acquire one of %v and others: %w", wants[0].Key, attempts.Cause(ctx))
 	}
 	var sought []*acquire.Want
 	var deadlock error
 	neverFree := true
 	for _, want := range wants {
-		h := c.holds.Of(ctx, want.Key)
-		if h == nil {
-			err := checkOrder(ctx, c, want)
-			sought, deadlock = append(sought, want.wanted(c)), errors.Join(deadlock, err)
+		h, err := c.within(ctx, want)
+		switch {
+		case h == nil:
+			sought = append(sought, want.wanted(c))
 			neverFree = neverFree && err != nil
-			continue
-		}
-		err := want.refuses(c, h)
-		if err == nil {
+		case err == nil:
 			return c.share(ctx, h, want)
 		}
 		deadlock = errors.Join(deadlock, err)
@@ -157,17 +152,36 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	if neverFree {
 		return nil, deadlock
 	}
-	return firstOf(c.searched(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) }))
+	return firstOf(c.searched(ctx, wants[0].Key, func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) }))
+}
+
+// within returns the grant of the wanted key that ctx belongs to, or nil if there is none.
+// The error says why the request may not share that grant or, if there is none, why it may
+// not wait: ctx belongs to a Group with a key that sorts above the wanted one, whose holder
+// may itself be waiting for a key of the Group.
+func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) {
+	if h := c.holds.Of(ctx, want.Key); h != nil {
+		return h, want.refuses(c, h)
+	}
+	if want.NoWait {
+		return nil, nil
+	}
+	if h := c.holds.Above(ctx, want.Key); h != nil {
+		outOfOrder := c.env.Errorf("acquire", want.Key,
+			"this context holds %v, which AcquireAll takes after it: acquire both in one AcquireAll, or with NoWait", h.Key())
+		return nil, &markedError{outOfOrder, ErrDeadlock}
+	}
+	return nil, nil
 }
 
 // refuses returns the reason why a request made under the grant's own context may not share
 // the grant. It returns nil if the request may.
 func (r *request) refuses(c *Client, h *hold.Lock) error {
 	if !r.reentrant {
-		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.key(), c.cfg.Table)
+		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.Key, c.cfg.Table)
 	}
 	if differs := r.differsFrom(h); differs != "" {
-		return c.env.Errorf("acquire", r.key(), "Reentrant shares the grant as it is, and %s", differs)
+		return c.env.Errorf("acquire", r.Key, "Reentrant shares the grant as it is, and %s", differs)
 	}
 	return nil
 }

@@ -124,20 +124,6 @@ func (c *Client) emit(ctx context.Context, e Event) {
 	}
 }
 
-// emitOr emits an event on a caller's goroutine. If OnEvent panics, the caller never
-// receives the locks of its call. In that case emitOr calls undo, which gives all of these
-// locks back.
-func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
-	told := false
-	defer func() {
-		if !told {
-			c.env.Detach(undo)
-		}
-	}()
-	c.emit(ctx, e)
-	told = true
-}
-
 // Close ends the client. Calls that wait for a key, and later calls, return ErrClosed;
 // every lock's context ends with that cause. Each lock is released once no function in Do
 // runs under it. Errors are joined. Once ctx has ended and Config.ReleaseGrace has passed,

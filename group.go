@@ -136,48 +136,46 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, c.env.Errorf("acquire", wants[0].key(), "%w", attempts.Cause(ctx))
+		return nil, c.env.Errorf("acquire", wants[0].Key, "%w", attempts.Cause(ctx))
 	}
 	shared := map[Key]*hold.Lock{}
 	var wanted []*acquire.Want
 	for _, want := range wants {
 		want.InOrder = true
-		if h := c.holds.Of(ctx, want.Key); h != nil {
-			if err := want.refuses(c, h); err != nil {
-				return nil, err
-			}
-			shared[want.key()] = h
-			continue
-		}
-		if err := checkOrder(ctx, c, want); err != nil {
+		h, err := c.within(ctx, want)
+		switch {
+		case err != nil:
 			return nil, err
+		case h != nil:
+			shared[want.Key] = h
+		default:
+			wanted = append(wanted, want.wanted(c))
 		}
-		wanted = append(wanted, want.wanted(c))
 	}
 	slices.SortFunc(wanted, func(a, b *acquire.Want) int { return a.Key.Compare(b.Key) })
-	granted := map[Key]*hold.Lock{}
+	granted := map[Key]*Lock{}
 	if len(wanted) > 0 {
-		all, err := c.searched(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.All(ctx, wanted) })
+		all, err := c.searched(ctx, wants[0].Key, func() (acquire.Result, error) { return c.acquirer.All(ctx, wanted) })
 		if err != nil {
 			return nil, err
 		}
 		for _, held := range all {
-			h := held.(*hold.Lock)
-			granted[h.Key()] = h
+			l := lockOf(held.(*hold.Lock).First())
+			granted[l.Key()] = l
 		}
 	}
-	locks := make([]*Lock, len(wants))
+	var locks []*Lock
 	var gone error
-	for i, want := range wants {
-		if h := granted[want.key()]; h != nil {
-			locks[i] = lockOf(h.First())
-			continue
+	for _, want := range wants {
+		l := granted[want.Key]
+		if l == nil {
+			if l, err = c.share(ctx, shared[want.Key], want); err != nil {
+				gone = err
+				continue
+			}
 		}
-		if locks[i], err = c.share(ctx, shared[want.key()], want); err != nil {
-			gone = err
-		}
+		locks = append(locks, l)
 	}
-	locks = slices.DeleteFunc(locks, func(l *Lock) bool { return l == nil })
 	switch {
 	case gone == nil:
 		return newGroup(ctx, locks), nil
@@ -204,8 +202,8 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 		if err != nil {
 			return nil, err
 		}
-		if !seen[want.key()] {
-			seen[want.key()] = true
+		if !seen[want.Key] {
+			seen[want.Key] = true
 			want.OneOfSeveral = len(keys) > 1
 			if want.OneOfSeveral && !want.Once.None() {
 				return nil, c.cfg.unsupported("Once or Every for several keys: acquire one key with it")
@@ -215,29 +213,3 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 	}
 	return wants, nil
 }
-
-// checkOrder returns an error if want sorts below a key of a Group that ctx belongs to. In
-// that case the holder of the wanted key may itself be waiting for a key of the Group.
-func checkOrder(ctx context.Context, c *Client, want *request) error {
-	if want.NoWait {
-		return nil
-	}
-	if h := c.holds.Above(ctx, want.Key); h != nil {
-		return &orderError{table: c.cfg.Table, want: want.key(), held: h.Key()}
-	}
-	return nil
-}
-
-// orderError is the error of a call that would acquire the key want after the key held,
-// although want sorts first. It matches ErrDeadlock.
-type orderError struct {
-	table      string
-	want, held Key
-}
-
-func (e *orderError) Error() string {
-	return fmt.Sprintf("leasehold: acquire %v in table %s: this context holds %v, which AcquireAll takes after it: acquire both in one AcquireAll, or with NoWait",
-		e.want, e.table, e.held)
-}
-
-func (e *orderError) Is(target error) bool { return target == ErrDeadlock }

@@ -48,8 +48,6 @@ type request struct {
 	period    *time.Duration // from Every; nil if not given
 }
 
-func (r *request) key() Key { return r.Key }
-
 // policy decides whether a release keeps the record.
 type policy int
 

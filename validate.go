@@ -22,7 +22,7 @@ func (c *Client) newRequest(key string, opts []AcquireOption) (*request, error) 
 
 // completeRequest applies the options and the defaults, and checks them.
 func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
-	if err := apply(c, "acquire", r.key(), opts, AcquireOption.toAcquire, r); err != nil {
+	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {
 		return err
 	}
 	if c.holds.Shares() {
@@ -34,7 +34,7 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 		}
 		r.Timing = hold.UnderSession(c.timing)
 	}
-	key, err := c.checkKey("acquire", r.key())
+	key, err := c.checkKey("acquire", r.Key)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (c *Client) completeOnce(r *request) error {
 		}
 	}
 	if problem != "" {
-		return c.env.Errorf("acquire", r.key(), "%s", problem)
+		return c.env.Errorf("acquire", r.Key, "%s", problem)
 	}
 	return nil
 }

@@ -85,9 +85,8 @@ func firstOf(held []acquire.Holding, err error) (*Lock, error) {
 // wanted returns the request in the form that package acquire takes.
 func (r *request) wanted(c *Client) *acquire.Want {
 	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
-		l := newLock(c)
-		l.h.Once = !r.Once.None()
-		return c.holds.Hold(ctx, &r.Want, g, &l.h, l.warned(r.warnings))
+		l, warnings := newLock(c, r)
+		return c.holds.Hold(ctx, &r.Want, g, &l.h, warnings)
 	}
 	return &r.Want
 }
@@ -193,7 +192,7 @@ func (r *request) differsFrom(h *hold.Lock) string {
 	switch lease := h.Lease().Duration(); {
 	case r.lease != 0 && r.lease != lease:
 		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.lease)
-	case r.policy != byConfig && r.Delete != h.Want().Delete:
+	case r.deletes != nil && r.Delete != h.Want().Delete:
 		return "its release policy is settled: give it in the first call, or in Release"
 	case !r.Once.None() && r.Once != h.Want().Once:
 		return "it was not acquired for that work, which is to be done once: release it first"
@@ -205,9 +204,8 @@ func (r *request) differsFrom(h *hold.Lock) string {
 
 // share returns another handle of the same grant, with its own expiry warnings.
 func (c *Client) share(ctx context.Context, h *hold.Lock, want *request) (*Lock, error) {
-	l := newLock(c)
-	l.h.Once = !want.Once.None()
-	if err := h.Share(ctx, &l.h, l.warned(want.warnings)); err != nil {
+	l, warnings := newLock(c, want)
+	if err := h.Share(ctx, &l.h, warnings); err != nil {
 		return nil, err
 	}
 	return l, nil

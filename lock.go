@@ -56,8 +56,7 @@ func (l *Lock) LogValue() slog.Value {
 // Bind returns a copy of ctx that also ends with the lock. Call cancel when the work is
 // done.
 func (l *Lock) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
-	g := l.h.Group()
-	return g.Bind(ctx)
+	return l.group().Bind(ctx)
 }
 
 // Record returns a copy of the record as this grant wrote it last.
@@ -88,24 +87,20 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) 
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
 
-// newLock returns a Lock whose handle has no grant yet.
-func newLock(c *Client) *Lock {
+// newLock returns the Lock for a request, whose handle has no grant yet, and the request's
+// expiry warnings, which pass that Lock to their functions.
+func newLock(c *Client, r *request) (*Lock, []*lease.Warning) {
 	l := &Lock{c: c}
-	l.h.Of = l
-	return l
+	l.h.Of, l.h.Once = l, !r.Once.None()
+	warnings := make([]*lease.Warning, len(r.warnings))
+	for i, w := range r.warnings {
+		warnings[i] = &lease.Warning{Left: w.left, Call: func() { w.fn(l) }}
+	}
+	return l, warnings
 }
 
 // lockOf returns the Lock of a handle.
 func lockOf(h *hold.Handle) *Lock { return h.Of.(*Lock) }
-
-// warned converts the expiry warnings of a call. Each warning passes l to its function.
-func (l *Lock) warned(asked []warning) []*lease.Warning {
-	warnings := make([]*lease.Warning, len(asked))
-	for i, w := range asked {
-		warnings[i] = &lease.Warning{Left: w.left, Call: func() { w.fn(l) }}
-	}
-	return warnings
-}
 
 // Renew renews now, and changes data, attributes or lease if opts say so. It is needed only
 // with WithoutRenewal or to store something. Failures are retried until ctx or the trust
@@ -163,11 +158,9 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 	terms := make([]hold.Terms, len(g.locks))
 	var bad error
 	for i, l := range g.locks {
-		t, err := l.c.newTerms(l.h.Lock(), opts)
-		if err != nil {
-			bad, t = cmp.Or(bad, err), hold.Terms{Delete: l.h.Lock().Want().Delete}
-		}
-		terms[i] = t
+		var err error
+		terms[i], err = l.c.newTerms(l.h.Lock(), opts)
+		bad = cmp.Or(bad, err)
 	}
 	return terms, bad
 }
@@ -236,9 +229,7 @@ func (l *Lock) GuardError(err error, first int) error { return l.group().GuardEr
 // Guards. If a guard failed, the context of its lock ends, or of all under their shared
 // lease, and GuardError returns a *LostError of the first lost lock, which wraps err.
 // Otherwise it returns err.
-func (g *Group) GuardError(err error, first int) error {
-	return g.g.GuardError(err, first)
-}
+func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
 
 // Read reads at most 99 items (98 under Config.SharedLease) in one transaction that
 // succeeds only while this grant is current, and so sees everything that earlier holders

@@ -42,20 +42,11 @@ type request struct {
 	acquire.Want
 	reentrant bool
 	lease     time.Duration // from WithLease; zero if not given
-	policy    policy        // from DeleteOnRelease
 	warnings  []warning
+	deletes   *bool          // from DeleteOnRelease; nil if not given
 	label     *string        // from Once; nil if not given
 	period    *time.Duration // from Every; nil if not given
 }
-
-// policy decides whether a release keeps the record.
-type policy int
-
-const (
-	byConfig policy = iota
-	keepRecord
-	deleteRecord
-)
 
 // warning is a function, set by WithExpiryWarning, to call before the lock expires.
 type warning struct {
@@ -165,11 +156,7 @@ func WithData(b []byte) RecordOption {
 // to Do and Close as well.
 type DeleteOnRelease bool
 
-func (yes DeleteOnRelease) toAcquire(r *request) {
-	if r.policy = keepRecord; yes {
-		r.policy = deleteRecord
-	}
-}
+func (yes DeleteOnRelease) toAcquire(r *request)    { r.deletes = (*bool)(&yes) }
 func (yes DeleteOnRelease) toRelease(t *hold.Terms) { t.Delete = bool(yes) }
 
 // ListOptions selects the records of List; the zero value selects all.

@@ -14,81 +14,81 @@ import (
 // maxItemBytes is DynamoDB's limit on the size of an item (Service quotas, "Item size").
 const maxItemBytes = 400 << 10
 
-// newRequest returns a checked call of Acquire, or the error of an invalid one.
-func (c *Client) newRequest(key string, opts []AcquireOption) (*request, error) {
-	r := &request{Want: acquire.Want{Key: protocol.Key{Partition: key}, Timing: c.timing}}
-	return r, c.completeRequest(r, opts)
-}
-
-// completeRequest applies the options and the defaults, and checks them.
-func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
+// newRequest returns a checked call of Acquire with its options and the defaults, or the
+// error of an invalid one.
+func (c *Client) newRequest(partition string, opts []AcquireOption) (*request, error) {
+	r := &request{Want: acquire.Want{Key: Key{Partition: partition}, Timing: c.timing}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {
-		return err
+		return nil, err
 	}
 	if c.holds.Shares() {
 		if r.Timing != c.timing {
-			return c.cfg.unsupported("WithLease together with SharedLease")
+			return nil, c.cfg.unsupported("WithLease together with SharedLease")
 		}
 		if r.Manual {
-			return c.cfg.unsupported("WithoutRenewal together with SharedLease")
+			return nil, c.cfg.unsupported("WithoutRenewal together with SharedLease")
 		}
 		r.Timing = hold.UnderSession(c.timing)
 	}
 	key, err := c.checkKey("acquire", r.Key)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.Key = key
 	if err := c.refuseSession("acquire", key); err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.completeOnce(r); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case !r.Once.None(): // the record must remain, because it contains the mark of the done work
-	case r.policy == byConfig:
+	case r.deletes == nil:
 		r.Delete = c.cfg.deletesByDefault()
 	default:
-		r.Delete = r.policy == deleteRecord
+		r.Delete = *r.deletes
 	}
 	if err := c.cfg.checkRelease(r.Delete); err != nil {
-		return err
+		return nil, err
 	}
 	for _, n := range r.warnings {
 		if n.fn == nil || n.left < 0 {
-			return c.env.Errorf("acquire", key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
+			return nil, c.env.Errorf("acquire", key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
 		}
 	}
-	return c.checkChanges("acquire", key, r.Changes)
+	return r, c.checkChanges("acquire", key, r.Changes)
 }
 
-// newTerms applies the options of a release to the terms of the grant, and checks them.
+// newTerms applies the options of a release to the terms of the grant, and checks them. If
+// an option is invalid, it returns the error and the terms that apply without options.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
-	key, t := h.Key(), hold.Terms{Delete: h.Want().Delete}
+	key, plain := h.Key(), hold.Terms{Delete: h.Want().Delete}
+	t := plain
 	if err := apply(c, "release", key, opts, ReleaseOption.toRelease, &t); err != nil {
-		return t, err
+		return plain, err
 	}
 	if err := c.cfg.checkRelease(t.Delete); err != nil {
-		return t, err
+		return plain, err
 	}
 	if err := c.checkChanges("release", key, t.Changes); err != nil {
-		return t, err
-	}
-	if t.Delete && !t.Changes.None() {
-		return t, c.env.Errorf("release", key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
+		return plain, err
 	}
 	switch once := h.Want().Once; {
+	case t.Delete && !t.Changes.None():
+		return plain, c.env.Errorf("release", key,
+			"it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
 	case t.Done && once.None() && h.IsResumed():
-		return t, c.env.Errorf("release", key, "the lock was resumed, and a resumed lock has forgotten Once and Every: leave MarkDone out, and the work may be done again, or release with MarkDone instead of Detach")
+		return plain, c.env.Errorf("release", key,
+			"the lock was resumed, and a resumed lock has forgotten Once and Every: leave MarkDone out, "+
+				"and the work may be done again, or release with MarkDone instead of Detach")
 	case t.Done && once.None():
-		return t, c.env.Errorf("release", key, "it was not acquired with Once or Every: leave MarkDone out, or acquire it so")
-	}
-	if t.Delete && !h.Want().Once.None() {
-		return t, c.env.Errorf("release", key, "it was acquired with Once or Every, and deletes the record, which says what is done: leave DeleteOnRelease out")
+		return plain, c.env.Errorf("release", key, "it was not acquired with Once or Every: leave MarkDone out, or acquire it so")
+	case t.Delete && !once.None():
+		return plain, c.env.Errorf("release", key,
+			"it was acquired with Once or Every, and deletes the record, which says what is done: leave DeleteOnRelease out")
 	}
 	return t, nil
 }
@@ -207,7 +207,7 @@ func (c *Client) completeOnce(r *request) error {
 		return c.cfg.unsupported("Once or Every: give each label or period a key of its own")
 	case r.label != nil && r.period != nil:
 		problem = "Once and Every: use one of them"
-	case r.policy == deleteRecord:
+	case r.deletes != nil && *r.deletes:
 		problem = "DeleteOnRelease deletes the record, and with it what says that the work is done: leave it out, or Once and Every"
 	case r.label != nil:
 		problem = protocol.LabelProblem(*r.label)

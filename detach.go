@@ -58,34 +58,26 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("leasehold: grant of %q: trustedUntil: %w", in.Key, err)
 	}
-	lease, err := leaseOfMs(in.LeaseMs)
-	if err != nil {
-		return fmt.Errorf("leasehold: grant of %q: %w", in.Key, err)
+	if in.LeaseMs < 0 || in.LeaseMs > longestLeaseMs {
+		return fmt.Errorf("leasehold: grant of %q: leaseMs is %d: it must be from 0 to %d", in.Key, in.LeaseMs, longestLeaseMs)
 	}
 	*g = Grant{
 		Table: in.Table, Key: Key{Partition: in.Key, Sort: in.SortKey}, Owner: in.Owner, Token: in.Token, ID: in.Grant,
-		Versions: in.Versions, Lease: lease, TrustedUntil: until,
+		Versions: in.Versions, Lease: durations.Times(time.Millisecond, in.LeaseMs), TrustedUntil: until,
 	}
 	return nil
 }
 
-// leaseOfMs returns a lease from its milliseconds. It returns an error if the lease is too
-// long for a Duration: the value would overflow to another, perhaps shorter, lease.
-func leaseOfMs(ms int64) (time.Duration, error) {
-	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
-		return 0, fmt.Errorf("leaseMs is %d: it must be from 0 to %d", ms, math.MaxInt64/int64(time.Millisecond))
-	}
-	return durations.Times(time.Millisecond, ms), nil
-}
+// longestLeaseMs is the longest lease in milliseconds that a Duration can hold. A longer one
+// would overflow to another, perhaps shorter, lease.
+const longestLeaseMs = math.MaxInt64 / int64(time.Millisecond)
 
 // Detach ends this handle without releasing the key: renewals stop, and the context ends
 // with ErrReleased. Client.Resume resumes the grant, in any process, before its lease
 // expires. A grant that was handed over and not renewed since is renewed first; otherwise
 // nothing is sent. A resumed lock cannot be released with MarkDone.
 func (l *Lock) Detach() (Grant, error) {
-	switch h := l.h.Lock(); {
-	case l.Err() != nil: // the handle has ended, so its error is returned
-	case h.UnderSession():
+	if l.Err() == nil && l.h.Lock().UnderSession() { // a handle that has ended returns its error
 		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")
 	}
 	d, err := l.h.Detach()

@@ -21,9 +21,8 @@ func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record
 		return Record{}, err
 	}
 	var item protocol.Item
-	err = c.retryRead(ctx, "get", k, func(ctx context.Context) error {
-		found, err := c.env.Requests.Read(ctx, k)
-		item = found
+	err = c.retryRead(ctx, "get", k, func() (err error) {
+		item, err = c.env.Requests.Read(ctx, k)
 		return err
 	})
 	if err != nil {
@@ -38,13 +37,9 @@ func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record
 
 // retryRead repeats a read that was throttled or had no answer, for as long as TryAcquire
 // would.
-func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {
+func (c *Client) retryRead(ctx context.Context, op string, key Key, read func() error) error {
 	began := c.env.Now()
-	err := c.env.Requests.Repeat(ctx, func() error {
-		attempt, cancel := context.WithTimeout(ctx, attempts.Limit)
-		defer cancel()
-		return read(attempt)
-	}, func(f *attempts.Failure) error {
+	err := c.env.Requests.Repeat(ctx, read, func(f *attempts.Failure) error {
 		if c.env.Now().Mono-began.Mono > acquire.TryFor {
 			return f
 		}
@@ -81,7 +76,7 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, e
 		}
 		for {
 			var items []protocol.Item
-			err := c.retryRead(ctx, "list", Key{Partition: opts.Partition}, func(ctx context.Context) (err error) {
+			err := c.retryRead(ctx, "list", Key{Partition: opts.Partition}, func() (err error) {
 				items, err = c.env.Requests.Page(ctx, attempts.Listing{Partition: opts.Partition, Prefix: opts.Prefix}, &at)
 				return err
 			})
@@ -202,23 +197,30 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	if problem := protocol.ReasonProblem(opts.Reason); problem != "" {
 		return c.env.Errorf("break", key, "%s", problem)
 	}
-	if ctx.Err() != nil {
-		return c.env.Errorf("break", key, "%w", attempts.Cause(ctx))
-	}
-	if !c.env.Enter() {
-		return c.env.AfterClose("break", key)
-	}
-	defer c.env.Leave()
-	ctx, stop := c.env.UntilClosing(ctx)
-	defer stop()
-	breaks := breaking.Breaker{Env: c.env}
-	return breaks.Break(ctx, breaking.Request{
-		Grant: protocol.Record{
+	request := breaking.Request{
+		Grant: protocol.Record{ // what the write and its condition contain
 			Key: key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version, Session: r.Session,
 			Data: r.Data, Attributes: r.Attributes, Done: (*protocol.Done)(r.Done),
 		},
 		Reason: opts.Reason, Unrenewed: opts.IfUnrenewed,
-	})
+	}
+	breaks := breaking.Breaker{Env: c.env}
+	return c.untilClosing(ctx, "break", key, func(ctx context.Context) error { return breaks.Break(ctx, request) })
+}
+
+// untilClosing runs a call that Close ends and waits for, unless ctx has ended or Close was
+// called before.
+func (c *Client) untilClosing(ctx context.Context, op string, key Key, call func(context.Context) error) error {
+	if ctx.Err() != nil {
+		return c.env.Errorf(op, key, "%w", attempts.Cause(ctx))
+	}
+	if !c.env.Enter() {
+		return c.env.AfterClose(op, key)
+	}
+	defer c.env.Leave()
+	ctx, stop := c.env.UntilClosing(ctx)
+	defer stop()
+	return call(ctx)
 }
 
 // ForgetDone removes the mark of r, as Get or List returned it, so that the next call does
@@ -234,36 +236,23 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 		return err
 	case r.Done == nil:
 		return c.env.Errorf("forget", key, "the record does not say that anything was done: pass one that Get or List returned")
-	case ctx.Err() != nil:
-		return c.env.Errorf("forget", key, "%w", attempts.Cause(ctx))
-	case !c.env.Enter():
-		return c.env.AfterClose("forget", key)
 	}
-	defer c.env.Leave()
-	ctx, stop := c.env.UntilClosing(ctx)
-	defer stop()
-	f := forgetting{c: c, proto: c.env.Native, key: key, mark: protocol.Done(*r.Done)}
-	return c.env.Outlive(ctx, "forget", f.key, &f.tried, func() error { return f.run(ctx) })
+	var tried attempts.Sequence[attempts.Version]
+	return c.untilClosing(ctx, "forget", key, func(ctx context.Context) error {
+		return c.env.Outlive(ctx, "forget", key, &tried, func() error { return c.forget(ctx, key, protocol.Done(*r.Done), &tried) })
+	})
 }
 
-// forgetting is the operation that removes one mark. It needs no version: it has succeeded
-// as soon as the record lacks the mark, whichever attempt removed the mark.
-type forgetting struct {
-	c     *Client
-	proto protocol.Native
-	key   protocol.Key
-	mark  protocol.Done
-	tried attempts.Sequence[attempts.Version]
-}
-
-func (f *forgetting) run(ctx context.Context) error {
-	r := f.tried.Run(context.WithoutCancel(ctx), ctx, f.c.env.Requests, attempts.Operation[attempts.Version]{
-		Key: f.key,
+// forget removes one mark. It needs no version: it has succeeded as soon as the record lacks
+// the mark, whichever attempt removed the mark.
+func (c *Client) forget(ctx context.Context, key Key, mark protocol.Done, tried *attempts.Sequence[attempts.Version]) error {
+	r := tried.Run(context.WithoutCancel(ctx), ctx, c.env.Requests, attempts.Operation[attempts.Version]{
+		Key: key,
 		Next: func() (attempts.Version, *protocol.Write) {
-			return attempts.Version(protocol.NewVersion()), f.proto.Unmark(f.key, f.mark)
+			return attempts.Version(protocol.NewVersion()), c.env.Native.Unmark(key, mark)
 		},
 		Shows: func(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
-			shown, err := f.proto.Decode(item)
+			shown, err := c.env.Native.Decode(item)
 			return sent[len(sent)-1], item == nil || err == nil && shown.Done == nil
 		},
 	})
@@ -271,9 +260,9 @@ func (f *forgetting) run(ctx context.Context) error {
 	case attempts.Applied:
 		return nil
 	case attempts.Rejected:
-		return f.c.env.Errorf("forget", f.key, "%w: the done mark has changed or is gone: read the record again", ErrChanged)
+		return c.env.Errorf("forget", key, "%w: the done mark has changed or is gone: read the record again", ErrChanged)
 	case attempts.Unanswered:
-		return f.c.env.UnknownOutcome("forget", f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
+		return c.env.UnknownOutcome("forget", key, attempts.Joined(attempts.Cause(ctx), r.Err))
 	}
-	return f.c.env.Errors.Failed("forget", f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
+	return c.env.Errors.Failed("forget", key, attempts.Joined(attempts.Cause(ctx), r.Err))
 }

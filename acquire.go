@@ -61,8 +61,8 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// searched runs search and emits an event with its outcome. Close waits for the search.
-func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]acquire.Holding, error) {
+// searched runs search and emits events of its outcome. Close waits for the search.
+func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
 	}
@@ -71,15 +71,18 @@ func (c *Client) searched(ctx context.Context, first Key, search func() (acquire
 	defer c.waiting.Add(-1)
 	began := c.env.Now()
 	found, err := search()
-	return found.Held, c.granted(ctx, began, found, err)
+	if err != nil {
+		return nil, c.gaveUp(ctx, found, began, err)
+	}
+	return c.granted(ctx, found, began)
 }
 
-// firstOf returns the lock of the first of the holdings.
-func firstOf(held []acquire.Holding, err error) (*Lock, error) {
+// firstOf returns the first of the locks that a search has acquired, or its error.
+func firstOf(locks []*Lock, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lockOf(held[0].(*hold.Lock).First()), nil
+	return locks[0], nil
 }
 
 // wanted returns the request in the form that package acquire takes.
@@ -91,34 +94,49 @@ func (r *request) wanted(c *Client) *acquire.Want {
 	return &r.Want
 }
 
-// granted emits an event with the outcome of a call. If the client is closing, granted
-// releases the keys that the call has acquired, as Close may have missed them.
-func (c *Client) granted(ctx context.Context, began decide.Instant, found acquire.Result, err error) error {
-	if err != nil {
-		if err == ErrClosed { //nolint:errorlint // what wraps it names the key
-			err = c.env.AfterClose("acquire", found.At)
-		}
-		c.emitGaveUp(ctx, found.At, began, found.Requests, err)
-		return err
-	}
-	kept := false // if OnEvent panics, the caller never receives the locks
+// granted emits an event for each lock that a search has acquired, and returns the locks. If
+// the client is closing, or OnEvent panics, the caller never receives them, and granted
+// gives them back: Close may have missed them.
+func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
+	received := false
 	defer func() {
-		if !kept {
+		if !received {
 			c.env.Detach(func() { c.holds.GiveBack(found.Held) })
 		}
 	}()
+	locks := make([]*Lock, len(found.Held))
+	for i, held := range found.Held {
+		locks[i] = lockOf(held.(*hold.Lock).First())
+	}
 	if c.env.IsClosing() {
-		return c.env.AfterClose("acquire", found.Held[0].(*hold.Lock).Key())
+		return nil, c.env.AfterClose("acquire", locks[0].Key())
 	}
 	requests, took := found.Requests, c.env.Now().Mono-began.Mono
-	for _, held := range found.Held {
-		h := held.(*hold.Lock)
-		c.emit(ctx, Event{Kind: EventGranted, Key: h.Key(), Token: h.Token(), Took: took,
-			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local})
+	for _, l := range locks {
+		c.emit(ctx, Event{Kind: EventGranted, Key: l.Key(), Token: l.Token(), Took: took,
+			Requests: requests, TookOver: l.h.Lock().Dead() != nil, Local: found.Local})
 		requests = 0 // only the first event has the number of requests of the call
 	}
-	kept = true
-	return nil
+	received = true
+	return locks, nil
+}
+
+// gaveUp emits the event of a search that ended without a grant, and returns its error. It
+// emits no event if the call used NoWait and found the key held.
+func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.Instant, err error) error {
+	if err == ErrClosed { //nolint:errorlint // what wraps it names the key
+		err = c.env.AfterClose("acquire", found.At)
+	}
+	held := (*HeldError)(nil)
+	if errors.As(err, &held) && held.Err == nil {
+		return err
+	}
+	kind := EventGaveUp
+	if errors.Is(err, ErrDone) {
+		kind = EventDone
+	}
+	c.emit(ctx, Event{Kind: kind, Key: found.At, Took: c.env.Now().Mono - began.Mono, Requests: found.Requests, Err: err})
+	return err
 }
 
 // AcquireAny acquires the first of keys that is free, in the order given. While none is

@@ -21,13 +21,11 @@ import (
 
 // Client acquires and holds locks in one table. It is safe for concurrent use.
 type Client struct {
-	cfg      Config
-	env      *core.Env
-	timing   lease.Timing
-	overhead int // number of bytes of a record without its key, data and attributes
+	cfg    Config
+	env    *core.Env
+	timing lease.Timing
 
 	acquirer    *acquire.Acquirer
-	observer    *liveness.Observer
 	leases      *lease.Leases
 	holds       *hold.Holds
 	waitFails   waitFails
@@ -63,15 +61,14 @@ func New(db DB, cfg Config) (*Client, error) {
 	}
 	c := &Client{cfg: cfg, timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()}}
 	c.env = newEnv(c, db, proto, on)
-	c.overhead = recordOverhead(c.env.Owner, proto)
 	c.connections.idle = idleConnections(db)
-	c.observer = liveness.New(c.env)
+	observer := liveness.New(c.env)
 	c.leases = &lease.Leases{
 		Env: c.env, ThroughOutage: throughOutage(cfg.Layout), Scheduler: renewals.New(on.Renewals, c.env.Detach, on.Chance),
 	}
 	keys := acquire.NewKeys(c.env)
 	c.holds = hold.New(c.env, keys, c.leases, c.timing, cfg.SharedLease)
-	c.acquirer = acquire.New(keys, c.observer, c.holds)
+	c.acquirer = acquire.New(keys, observer, c.holds)
 	return c, nil
 }
 

@@ -159,8 +159,7 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		if err != nil {
 			return nil, err
 		}
-		for _, held := range all {
-			l := lockOf(held.(*hold.Lock).First())
+		for _, l := range all {
 			granted[l.Key()] = l
 		}
 	}

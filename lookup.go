@@ -66,13 +66,11 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, e
 		var at attempts.Walk
 		if opts.After != (Key{}) {
 			key, err := c.checkKey("list after", opts.After)
-			if err == nil {
-				at.Start, err = c.env.Proto.Key(key)
-			}
 			if err != nil {
 				yield(Record{}, err)
 				return
 			}
+			at.Start, _ = c.env.Proto.Key(key) // no error, as the key is checked
 		}
 		for {
 			var items []protocol.Item
@@ -129,8 +127,8 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 		}
 		ctx, cancel := c.env.UntilClosing(ctx)
 		defer cancel()
-		c.observer.Records.Pin(k)
-		defer c.observer.Records.Unpin(k)
+		c.acquirer.Observer.Records.Pin(k)
+		defer c.acquirer.Observer.Records.Unpin(k)
 		w := c.acquirer.Observe(k)
 		var trouble acquire.Trouble
 		answered := false

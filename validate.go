@@ -47,11 +47,11 @@ func (c *Client) newRequest(partition string, opts []AcquireOption) (*request, e
 	switch {
 	case !r.Once.None(): // the record must remain, because it contains the mark of the done work
 	case r.deletes == nil:
-		r.Delete = c.cfg.deletesByDefault()
+		r.Delete = c.env.DeletesByDefault
 	default:
 		r.Delete = *r.deletes
 	}
-	if err := c.cfg.checkRelease(r.Delete); err != nil {
+	if err := c.checkRelease(r.Delete); err != nil {
 		return nil, err
 	}
 	for _, n := range r.warnings {
@@ -70,7 +70,7 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	if err := apply(c, "release", key, opts, ReleaseOption.toRelease, &t); err != nil {
 		return plain, err
 	}
-	if err := c.cfg.checkRelease(t.Delete); err != nil {
+	if err := c.checkRelease(t.Delete); err != nil {
 		return plain, err
 	}
 	if err := c.checkChanges("release", key, t.Changes); err != nil {
@@ -137,20 +137,14 @@ func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	return nil
 }
 
-// deletesByDefault reports whether a release deletes the record, unless an option says
-// otherwise.
-func (cfg *Config) deletesByDefault() bool {
-	return cfg.DeleteOnRelease || !cfg.Layout.Capabilities().KeepOnRelease
-}
-
 // checkRelease returns an error if the layout does not support a release that deletes the
 // record or, if deletes is false, keeps it.
-func (cfg *Config) checkRelease(deletes bool) error {
-	switch caps := cfg.Layout.Capabilities(); {
-	case !deletes && !caps.KeepOnRelease:
-		return cfg.unsupported("KeepOnRelease")
-	case deletes && !caps.DeleteOnRelease:
-		return cfg.unsupported("DeleteOnRelease")
+func (c *Client) checkRelease(deletes bool) error {
+	switch {
+	case !deletes && !c.env.Caps.KeepOnRelease:
+		return c.cfg.unsupported("KeepOnRelease")
+	case deletes && !c.env.Caps.DeleteOnRelease:
+		return c.cfg.unsupported("DeleteOnRelease")
 	}
 	return nil
 }
@@ -162,7 +156,7 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 	if len(ch.Attributes) > 0 && !c.env.Caps.Attributes {
 		return c.cfg.unsupported("attributes")
 	}
-	size := c.overhead + len(key.Partition) + len(key.Sort) + max(len(ch.Data), len(ch.InitialData))
+	size := c.recordOverhead() + len(key.Partition) + len(key.Sort) + max(len(ch.Data), len(ch.InitialData))
 	for name, v := range ch.Attributes {
 		switch {
 		case name == "":
@@ -188,10 +182,10 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 // attributes. It counts names, ids and numbers, all rounded up. It also counts a mark of
 // done work and, in the native layout, a full queue with the attributes handed and
 // noQueueUntil.
-func recordOverhead(owner string, proto protocol.Protocol) int {
+func (c *Client) recordOverhead() int {
 	const mark = 80 + protocol.LongestLabel
-	size := 320 + mark + 2*len(owner)
-	if _, native := proto.(protocol.Native); native {
+	size := 320 + mark + 2*len(c.env.Owner)
+	if c.env.Native != nil {
 		size += 60 + protocol.MostWaitersBytes
 	}
 	return size

@@ -24,13 +24,13 @@ import (
 
 // newEnv returns the environment that the parts of a client share.
 func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core.Env {
-	cfg := &c.cfg
+	cfg, caps := &c.cfg, c.cfg.Layout.Capabilities()
 	env := &core.Env{
 		Machine: on, Running: core.NewRunning(),
-		Table: cfg.Table, Proto: proto, Caps: cfg.Layout.Capabilities(), Name: cfg.Owner, Owner: protocol.NewOwner(cfg.Owner), Log: cfg.Logger,
+		Table: cfg.Table, Proto: proto, Caps: caps, Name: cfg.Owner, Owner: protocol.NewOwner(cfg.Owner), Log: cfg.Logger,
 		Requests: &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger},
 		Lease:    cfg.Lease, PollMin: min(pollMin, cfg.PollMax), PollMax: cfg.PollMax,
-		ReleaseGrace: cfg.ReleaseGrace, Retention: cfg.Retention, DeletesByDefault: cfg.deletesByDefault(),
+		ReleaseGrace: cfg.ReleaseGrace, Retention: cfg.Retention, DeletesByDefault: cfg.DeleteOnRelease || !caps.KeepOnRelease,
 		Errors: userErrors{c}, Listener: listener{c},
 	}
 	env.Native, _ = proto.(protocol.Native)
@@ -106,20 +106,6 @@ func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 		}
 		c.emit(ctx, Event{Kind: EventRegion, Region: now.Region, Err: now.Left})
 	})
-}
-
-// emitGaveUp emits the event of a call that ended without a grant. It emits no event if the
-// call used NoWait and found the key held.
-func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, requests int, err error) {
-	held := (*HeldError)(nil)
-	if errors.As(err, &held) && held.Err == nil {
-		return
-	}
-	kind := EventGaveUp
-	if errors.Is(err, ErrDone) {
-		kind = EventDone
-	}
-	c.emit(ctx, Event{Kind: kind, Key: key, Took: c.env.Now().Mono - began.Mono, Requests: requests, Err: err})
 }
 
 // userErrors makes errors of public types for the internal packages.

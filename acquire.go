@@ -192,32 +192,25 @@ func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) 
 }
 
 // refuses returns the reason why a request made under the grant's own context may not share
-// the grant. It returns nil if the request may.
+// the grant. It returns nil if the request may. To share a grant, the client sends no
+// request, so it cannot store what an option asks for and the grant does not have.
 func (r *request) refuses(c *Client, h *hold.Lock) error {
-	if !r.reentrant {
-		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.Key, c.cfg.Table)
-	}
-	if differs := r.differsFrom(h); differs != "" {
-		return c.env.Errorf("acquire", r.Key, "Reentrant shares the grant as it is, and %s", differs)
-	}
-	return nil
-}
-
-// differsFrom returns the first option that asks for something that the grant does not
-// have, or "" if there is none. To share a grant, the client sends no request, so it cannot
-// store what an option asks for.
-func (r *request) differsFrom(h *hold.Lock) string {
+	var differs string
 	switch lease := h.Lease().Duration(); {
+	case !r.reentrant:
+		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.Key, c.cfg.Table)
 	case r.lease != 0 && r.lease != lease:
-		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.lease)
+		differs = fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.lease)
 	case r.deletes != nil && r.Delete != h.Want().Delete:
-		return "its release policy is settled: give it in the first call, or in Release"
+		differs = "its release policy is settled: give it in the first call, or in Release"
 	case !r.Once.None() && r.Once != h.Want().Once:
-		return "it was not acquired for that work, which is to be done once: release it first"
+		differs = "it was not acquired for that work, which is to be done once: release it first"
 	case !r.Changes.In(h.Record()):
-		return "its record has other data or attributes: store them with Renew"
+		differs = "its record has other data or attributes: store them with Renew"
+	default:
+		return nil
 	}
-	return ""
+	return c.env.Errorf("acquire", r.Key, "Reentrant shares the grant as it is, and %s", differs)
 }
 
 // share returns another handle of the same grant, with its own expiry warnings.

@@ -62,13 +62,12 @@ func New(db DB, cfg Config) (*Client, error) {
 	c := &Client{cfg: cfg, timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()}}
 	c.env = newEnv(c, db, proto, on)
 	c.connections.idle = idleConnections(db)
-	observer := liveness.New(c.env)
 	c.leases = &lease.Leases{
 		Env: c.env, ThroughOutage: throughOutage(cfg.Layout), Scheduler: renewals.New(on.Renewals, c.env.Detach, on.Chance),
 	}
 	keys := acquire.NewKeys(c.env)
 	c.holds = hold.New(c.env, keys, c.leases, c.timing, cfg.SharedLease)
-	c.acquirer = acquire.New(keys, observer, c.holds)
+	c.acquirer = acquire.New(keys, liveness.New(c.env), c.holds)
 	return c, nil
 }
 

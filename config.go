@@ -167,7 +167,6 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	trust := lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Skew: skew}.Trust()
 	every := cfg.RenewEvery
 	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
-	trusted := false
 	switch {
 	case margin < 0:
 		bad("Margin is %v: negative", margin)
@@ -179,14 +178,11 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 			cfg.Lease, cfg.Margin, skew, trust, lease.ShortestTrust)
 	case trust < lease.ShortestTrust:
 		bad("Margin is %v: it leaves %v of Lease, %v, to be trusted: at least %v", cfg.Margin, trust, cfg.Lease, lease.ShortestTrust)
-	default:
-		trusted = true
-	}
-	switch {
-	case every < 0:
-		bad("RenewEvery is %v: negative", cfg.RenewEvery)
-	case trusted && cfg.RenewEvery > trust/3:
+	case cfg.RenewEvery > trust/3:
 		bad("RenewEvery is %v: at most a third of Lease - Margin - MaxSkew, %v", cfg.RenewEvery, trust/3)
+	}
+	if every < 0 {
+		bad("RenewEvery is %v: negative", every)
 	}
 	if cfg.MaxSkew < 0 {
 		bad("MaxSkew is %v: negative", cfg.MaxSkew)

@@ -45,22 +45,21 @@ type HeldError struct {
 }
 
 func (e *HeldError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "leasehold: %v is held by %s", e.Key, holderName(e.Holder))
+	text := fmt.Sprintf("leasehold: %v is held by %s", e.Key, holderName(e.Holder))
 	if says := visible.Remark(e.Holder.Data); says != "" {
-		fmt.Fprintf(&b, " (%q)", says)
+		text += fmt.Sprintf(" (%q)", says)
 	}
 	if at := e.Holder.GrantedAt; !at.IsZero() {
-		fmt.Fprintf(&b, " since %s", clockText(at))
+		text += " since " + clockText(at)
 	}
-	b.WriteString(inTable(e.Table))
+	text += inTable(e.Table)
 	if e.Holder.Token != 0 {
-		fmt.Fprintf(&b, " (token %d)", e.Holder.Token)
+		text += fmt.Sprintf(" (token %d)", e.Holder.Token)
 	}
 	if e.Err != nil {
-		fmt.Fprintf(&b, ": %s", oneLine(e.Err))
+		text += ": " + oneLine(e.Err)
 	}
-	return b.String()
+	return text
 }
 
 // inTable returns the part of an error's text that names the table, or "" if the table is

@@ -179,17 +179,13 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome Break
 // may have freed the grant, even if *ChangedError or ErrNotFound matches as well.
 func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
-	key, err := c.checkKey("break", r.Key)
-	if err != nil {
+	key, err := c.lockKey("break", r.Key)
+	switch {
+	case err != nil:
 		return err
-	}
-	if err := c.refuseSession("break", key); err != nil {
-		return err
-	}
-	if r.Version == "" {
+	case r.Version == "":
 		return c.env.Errorf("break", key, "the record lacks its version: pass one that Get or List returned")
-	}
-	if opts.Reason != "" && !c.env.Caps.KeepOnRelease {
+	case opts.Reason != "" && !c.env.Caps.KeepOnRelease:
 		return c.cfg.unsupported("reason of Break: a free key has no record")
 	}
 	if problem := protocol.ReasonProblem(opts.Reason); problem != "" {

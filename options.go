@@ -1,6 +1,7 @@
 package leasehold
 
 import (
+	"bytes"
 	"maps"
 	"time"
 
@@ -143,12 +144,7 @@ func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 // WithData replaces the record's data; nil removes it. Without it the data stays, whatever
 // client wrote it. A release that deletes the record refuses WithData and WithAttributes.
 func WithData(b []byte) RecordOption {
-	return recordOption(func(c *protocol.Changes) {
-		c.SetData, c.Data = true, nil
-		if b != nil {
-			c.Data = append([]byte{}, b...)
-		}
-	})
+	return recordOption(func(c *protocol.Changes) { c.SetData, c.Data = true, bytes.Clone(b) })
 }
 
 // DeleteOnRelease is an AcquireOption and a ReleaseOption that overrides

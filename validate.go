@@ -22,22 +22,19 @@ func (c *Client) newRequest(partition string, opts []AcquireOption) (*request, e
 		return nil, err
 	}
 	if c.holds.Shares() {
-		if r.Timing != c.timing {
+		switch {
+		case r.Timing != c.timing:
 			return nil, c.cfg.unsupported("WithLease together with SharedLease")
-		}
-		if r.Manual {
+		case r.Manual:
 			return nil, c.cfg.unsupported("WithoutRenewal together with SharedLease")
 		}
 		r.Timing = hold.UnderSession(c.timing)
 	}
-	key, err := c.checkKey("acquire", r.Key)
+	key, err := c.lockKey("acquire", r.Key)
 	if err != nil {
 		return nil, err
 	}
 	r.Key = key
-	if err := c.refuseSession("acquire", key); err != nil {
-		return nil, err
-	}
 	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {
 		return nil, err
 	}
@@ -124,6 +121,15 @@ func (c *Client) checkKey(op string, key Key) (Key, error) {
 		return key, c.env.Errorf(op, key, "%w", err)
 	}
 	return key, nil
+}
+
+// lockKey is checkKey that refuses the key of a session's row, which is not a lock.
+func (c *Client) lockKey(op string, key Key) (Key, error) {
+	key, err := c.checkKey(op, key)
+	if err == nil && protocol.IsSessionKey(c.env.Proto, key) {
+		err = c.env.Errorf(op, key, "the key belongs to a session: choose one that does not begin with leasehold/session/")
+	}
+	return key, err
 }
 
 func (c *Client) checkLease(op string, key Key, length time.Duration) error {
@@ -213,14 +219,6 @@ func (c *Client) completeOnce(r *request) error {
 	}
 	if problem != "" {
 		return c.env.Errorf("acquire", r.Key, "%s", problem)
-	}
-	return nil
-}
-
-// refuseSession returns an error if key is the key of a session's row, which is not a lock.
-func (c *Client) refuseSession(op string, key Key) error {
-	if protocol.IsSessionKey(c.env.Proto, key) {
-		return c.env.Errorf(op, key, "the key belongs to a session: choose one that does not begin with leasehold/session/")
 	}
 	return nil
 }

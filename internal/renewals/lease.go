@@ -12,11 +12,14 @@ type Lease struct {
 	send  func() Outcome
 	times Times
 
-	state  state
 	due    time.Time
 	ends   time.Time // when trust ends unless the lease is renewed
 	number int       // position in the order of Add, to break ties
-	index  int       // index of the lease in its line
+
+	line    *line // line that the lease is in; nil while its attempt is in flight, and after Remove
+	index   int   // index of the lease in its line
+	sending bool  // its attempt is in flight
+	removed bool
 
 	failures  int         // consecutive failures
 	doubtful  bool        // the last attempt had no answer or was throttled
@@ -41,16 +44,6 @@ const (
 	Throttled                // the table accepts no more requests at the moment
 	Conflict                 // conflict with another write of the record; that write has ended
 	Failed                   // any other answer
-)
-
-// state is the state of a lease; see the package comment.
-type state int
-
-const (
-	later   state = iota // not due yet
-	ready                // due
-	sending              // its attempt is in flight
-	removed
 )
 
 // place says how an attempt in flight is counted.
@@ -85,8 +78,14 @@ func (n *line) first() *Lease {
 	return n.leases[0]
 }
 
-func (n *line) add(l *Lease)    { heap.Push(n, l) }
-func (n *line) remove(l *Lease) { heap.Remove(n, l.index) }
+func (n *line) add(l *Lease) { heap.Push(n, l) }
+
+// leaveLine removes the lease from its line, if it is in one.
+func (l *Lease) leaveLine() {
+	if l.line != nil {
+		heap.Remove(l.line, l.index)
+	}
+}
 
 // Len, Less, Swap, Push and Pop implement heap.Interface.
 func (n *line) Len() int           { return len(n.leases) }
@@ -99,13 +98,14 @@ func (n *line) Swap(i, j int) {
 
 func (n *line) Push(x any) {
 	l := x.(*Lease)
-	l.index = len(n.leases)
+	l.line, l.index = n, len(n.leases)
 	n.leases = append(n.leases, l)
 }
 
 func (n *line) Pop() any {
 	last := len(n.leases) - 1
 	l := n.leases[last]
+	l.line = nil
 	n.leases[last] = nil
 	n.leases = n.leases[:last]
 	return l

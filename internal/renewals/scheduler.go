@@ -69,15 +69,28 @@ func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) 
 	return l
 }
 
+// lock locks q.mu and returns true. If l is nil or was removed, it locks nothing and returns
+// false: Remove, Renewed and Lasts ignore such a lease.
+func (q *Scheduler) lock(l *Lease) bool {
+	if l == nil {
+		return false
+	}
+	q.mu.Lock()
+	if l.removed {
+		q.mu.Unlock()
+		return false
+	}
+	return true
+}
+
 // Remove stops renewing a lease. It does not wait for an attempt in flight.
 func (q *Scheduler) Remove(l *Lease) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if l.state == removed {
+	if !q.lock(l) {
 		return
 	}
-	q.takeOut(l)
-	l.state = removed
+	defer q.mu.Unlock()
+	l.leaveLine()
+	l.removed = true
 	q.demand = q.demand.Remove(l.times.Every, l.times.Trust)
 	q.sendDue(time.Now())
 }
@@ -86,7 +99,9 @@ func (q *Scheduler) Remove(l *Lease) {
 // write. took is how long the renewal took, and left is how much longer the lease is
 // trusted. Renewed schedules the next renewal.
 func (q *Scheduler) Renewed(l *Lease, t Times, took, left time.Duration) {
-	q.change(l, t, left, func(now time.Time) {
+	q.change(l, left, func(now time.Time) {
+		q.demand = q.demand.Remove(l.times.Every, l.times.Trust).Add(t.Every, t.Trust)
+		l.times = t
 		l.displaced = l.displaced || l.sent.Sub(l.due) > t.Every/late
 		l.due = now.Add(decide.NextRenewal(t.Every, took, left, l.displaced, q.chance()))
 		l.displaced, l.doubtful, l.failures = false, false, 0
@@ -95,63 +110,39 @@ func (q *Scheduler) Renewed(l *Lease, t Times, took, left time.Duration) {
 
 // Lasts records how much longer a lease is trusted, if that has changed without a renewal.
 func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
-	q.change(l, l.times, left, func(now time.Time) {
+	q.change(l, left, func(now time.Time) {
 		if due := now.Add(max(left, 0) / 3); due.Before(l.due) {
 			l.due = due
 		}
 	})
 }
 
-// change sets the times and the trust of l, and calls its argument change. It then puts l
-// into the right line again.
-func (q *Scheduler) change(l *Lease, t Times, left time.Duration, change func(now time.Time)) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if l.state == removed {
+// change sets the trust of l, and calls its argument change. It then puts l into the right
+// line again.
+func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Time)) {
+	if !q.lock(l) {
 		return
 	}
+	defer q.mu.Unlock()
 	now := time.Now()
-	q.takeOut(l)
-	q.demand = q.demand.Remove(l.times.Every, l.times.Trust).Add(t.Every, t.Trust)
-	l.times, l.ends = t, now.Add(left)
+	l.leaveLine()
+	l.ends = now.Add(left)
 	change(now)
-	if l.state != sending {
-		q.putLater(l)
+	if !l.sending {
+		q.later.add(l)
 	}
 	q.sendDue(now)
-}
-
-// takeOut removes a lease from its line, if it is in one.
-func (q *Scheduler) takeOut(l *Lease) {
-	switch l.state {
-	case later:
-		q.later.remove(l)
-	case ready:
-		q.due(l).remove(l)
-	}
-}
-
-func (q *Scheduler) putLater(l *Lease) {
-	l.state = later
-	q.later.add(l)
-}
-
-// due returns the line of a lease that is due. l.doubtful does not change while the lease
-// is in that line.
-func (q *Scheduler) due(l *Lease) *line {
-	if l.doubtful {
-		return &q.doubtful
-	}
-	return &q.sure
 }
 
 // Waited reports whether the lease was due, but other leases were sent before it. A lease
 // that was sent as soon as it was found to be due has not waited, even if it was late: the
 // process may have been paused.
 func (q *Scheduler) Waited(l *Lease) bool {
-	q.mu.Lock()
+	if !q.lock(l) {
+		return false
+	}
 	defer q.mu.Unlock()
-	return l.state == ready || l.state == sending && l.sent.After(l.ready)
+	return l.line != nil && l.line != &q.later || l.sending && l.sent.After(l.ready)
 }
 
 // Waits records that the attempt in flight waits for another write of the same lock. It
@@ -167,9 +158,13 @@ func (q *Scheduler) Waits(l *Lease) {
 // timer for the rest. The caller must hold q.mu.
 func (q *Scheduler) sendDue(now time.Time) {
 	for l := q.later.first(); l != nil && !l.due.After(now); l = q.later.first() {
-		q.later.remove(l)
-		l.state, l.ready = ready, now
-		q.due(l).add(l)
+		l.leaveLine()
+		l.ready = now
+		if l.doubtful {
+			q.doubtful.add(l)
+		} else {
+			q.sure.add(l)
+		}
 	}
 	for l := q.choose(); l != nil && !q.next.After(now); l = q.choose() {
 		q.begin(l, now)
@@ -200,8 +195,8 @@ func (q *Scheduler) choose() *Lease {
 
 // begin sends an attempt to renew l. The caller must hold q.mu.
 func (q *Scheduler) begin(l *Lease, now time.Time) {
-	q.due(l).remove(l)
-	l.state, l.sent = sending, now
+	l.leaveLine()
+	l.sending, l.sent = true, now
 	l.place = ordinary
 	q.others++
 	if l.doubtful {
@@ -242,6 +237,7 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	l.hang.Stop()
 	q.move(l, none)
 	q.taken[none]--
+	l.sending = false
 	at, sent := now.Sub(q.origin), l.sent.Sub(q.origin)
 	switch out {
 	case Renewed:
@@ -249,7 +245,7 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	case Throttled:
 		q.pace = q.pace.Throttled(q.demand, sent, at)
 	}
-	if l.state != removed {
+	if !l.removed {
 		if out != Renewed { // Over is treated as Failed: the lease is about to be removed
 			var pause time.Duration // none after a first conflict: that is already over
 			if out != Conflict || l.failures > 0 {
@@ -260,7 +256,7 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 			l.displaced = true
 			l.failures++
 		}
-		q.putLater(l)
+		q.later.add(l)
 	}
 	q.sendDue(now)
 }

@@ -220,7 +220,7 @@ func (l *Lease) Look() {
 		return
 	}
 	loss := Loss{Reason: Expired, Err: l.lastErr}
-	if !l.manual && !l.begun && (l.renewal == nil || !l.c.Scheduler.Waited(l.renewal)) {
+	if !l.manual && !l.begun && !l.c.Scheduler.Waited(l.renewal) {
 		// There was time for several renewals. If none has started, this process did not
 		// run.
 		loss.Reason = Paused
@@ -253,9 +253,7 @@ func (l *Lease) End(cause error) bool {
 	l.cause = cause
 	close(l.over)
 	l.expiry.Stop()
-	if l.renewal != nil {
-		l.c.Scheduler.Remove(l.renewal)
-	}
+	l.c.Scheduler.Remove(l.renewal)
 	for _, w := range l.warnings {
 		w.timer.Stop()
 	}

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -27,9 +26,6 @@ type Changes struct {
 	Lease  time.Duration // zero keeps the lease unchanged
 	Record protocol.Changes
 }
-
-// stores reports whether data or attributes of the caller are written.
-func (ch Changes) stores() bool { return ch.Record.SetData || len(ch.Record.Attributes) > 0 }
 
 // Renew sends renewals until one succeeds or is refused, or until ctx or the lease ends.
 // Other renewals may come between its attempts. The error is the reason why the lease
@@ -78,9 +74,7 @@ func (l *Lease) ByHand() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.manual = true
-	if l.renewal != nil {
-		l.c.Scheduler.Remove(l.renewal)
-	}
+	l.c.Scheduler.Remove(l.renewal)
 }
 
 // enter locks out other renewals until l.renews is unlocked. It returns false if ctx or the
@@ -168,11 +162,10 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 // renewals, and transactions until leave is called. try lets both write the record again
 // before it calls Lost, Renewed or Failed of the Holder, because these may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Result[Attempt] {
-	unlock := sync.OnceFunc(func() {
+	unlock := func() {
 		leave()
 		l.renews.Unlock()
-	})
-	defer unlock()
+	}
 	ctx = context.WithoutCancel(ctx)
 	report := Report{Requests: 1 + l.settleByReading(ctx)}
 	a, w, within, ok := l.next(ch)
@@ -186,21 +179,23 @@ func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Resu
 	}, a, w)
 	l.c.sending.Add(-1)
 
+	var lost *Loss
 	switch r.Outcome {
 	case attempts.Applied:
 		record, err := l.holder.Decode(r.Item)
-		if err != nil { // a record that cannot be decoded is no longer ours
-			unlock()
-			l.holder.Lost(Loss{Reason: Unreadable, Err: err})
-			return l.rejected(r)
+		if err == nil {
+			l.extend(r.Attempt, record)
+		} else { // a record that cannot be decoded is no longer ours
+			lost = &Loss{Reason: Unreadable, Err: err}
 		}
-		l.extend(r.Attempt, record)
 	case attempts.Rejected:
-		unlock()
-		l.holder.Lost(Loss{Reason: Gone, Item: r.Item})
-		return l.rejected(r)
+		lost = &Loss{Reason: Gone, Item: r.Item}
 	}
 	unlock()
+	if lost != nil {
+		l.holder.Lost(*lost)
+		return l.rejected(r)
+	}
 	report.Took = l.c.Now().Mono - a.Sent.Mono
 	if r.Outcome == attempts.Applied {
 		if l.Ended() != nil {
@@ -234,7 +229,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 		timing = timing.Scaled(ch.Lease)
 	}
 	versions := l.versions()
-	a = Attempt{Version: protocol.NewVersion(), Sent: now, Lease: timing.Lease, Stores: ch.stores()}
+	a = Attempt{Version: protocol.NewVersion(), Sent: now, Lease: timing.Lease, Stores: !ch.Record.None()}
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
@@ -242,9 +237,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 		// refused. The refusal may answer a second copy of the request.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
-		if l.renewal != nil {
-			l.c.Scheduler.Lasts(l.renewal, now.Remaining(l.until))
-		}
+		l.c.Scheduler.Lasts(l.renewal, now.Remaining(l.until))
 	}
 	within = l.deadline(now)
 	l.mu.Unlock()
@@ -270,10 +263,7 @@ func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
 	}
-	record, err := l.holder.Decode(item)
-	if err != nil {
-		return a, false
-	}
+	record, _ := l.holder.Decode(item) // Stands has decoded the item, so there is no error
 	return attempts.Find(sent, record.Version)
 }
 
@@ -295,9 +285,7 @@ func (l *Lease) extend(a Attempt, record protocol.Record) {
 	}
 	l.begun, l.handed, l.lastErr, l.outage = false, 0, nil, nil
 	l.reset(now)
-	if l.renewal != nil {
-		l.c.Scheduler.Renewed(l.renewal, l.timing.times(), now.Mono-a.Sent.Mono, now.Remaining(l.until))
-	}
+	l.c.Scheduler.Renewed(l.renewal, l.timing.times(), now.Mono-a.Sent.Mono, now.Remaining(l.until))
 	l.mu.Unlock()
 	l.holder.Extended()
 }
@@ -318,7 +306,7 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	l.lastErr, l.outage = r.Err, nil
 	if r.Outage {
 		l.outage = &now
-		if l.c.ThroughOutage && l.renewal != nil {
+		if l.c.ThroughOutage {
 			// After the answer that DynamoDB is unavailable, the trust lasts for one lease,
 			// so other locks are renewed first.
 			l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
@@ -339,9 +327,8 @@ func (l *Lease) settleByReading(ctx context.Context) int {
 	}
 	if item, err := l.c.Requests.Read(ctx, l.terms.Key); err == nil {
 		if a, ok := l.shows(item, sent); ok {
-			if record, err := l.holder.Decode(item); err == nil {
-				l.extend(a, record)
-			}
+			record, _ := l.holder.Decode(item) // shows has decoded the item, so there is no error
+			l.extend(a, record)
 		}
 	}
 	l.pending.Keep(attempts.MostUnanswered)

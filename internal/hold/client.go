@@ -56,6 +56,19 @@ func (c *Holds) Locks() []*Lock {
 	return slices.SortedFunc(maps.Keys(c.held), func(a, b *Lock) int { return cmp.Compare(c.held[a], c.held[b]) })
 }
 
+// locksUnder returns the locks that are held under s, in no order.
+func (c *Holds) locksUnder(s *session) []*Lock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var locks []*Lock
+	for h := range c.held {
+		if h.session == s {
+			locks = append(locks, h)
+		}
+	}
+	return locks
+}
+
 // Holds reports whether this client holds key by the given grant.
 func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()

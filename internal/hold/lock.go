@@ -132,9 +132,6 @@ func (h *Lock) endWith(cause error, r *release) bool {
 	h.cancelHandles(cause)
 	h.c.drop(h)
 	h.c.failing.forget(&h.row)
-	if h.session != nil {
-		h.session.leave(h)
-	}
 	return true
 }
 

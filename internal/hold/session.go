@@ -2,8 +2,6 @@ package hold
 
 import (
 	"context"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -45,8 +43,7 @@ type session struct {
 	marks   attempts.Sequence[releaseAttempt] // attempts to mark the row dead
 	dead    bool                              // the row is marked dead
 
-	mu      sync.Mutex // guards the fields below; never held across I/O
-	locks   map[*Lock]struct{}
+	mu      sync.Mutex      // guards the fields below; never held across I/O
 	heard   map[string]bool // break notices in the row, by id; true once the lock that the notice names was checked
 	heardAt decide.Instant  // when the last notice arrived; zero before the first
 	inDoubt map[protocol.Key]*keyInDoubt
@@ -112,7 +109,7 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 	s := &session{
 		row:   c.newRow(ctx, key, c.Native.Session(), record),
 		queue: ctxmutex.New(), naming: ctxmutex.New(), marking: ctxmutex.New(),
-		locks: map[*Lock]struct{}{}, inDoubt: map[protocol.Key]*keyInDoubt{},
+		inDoubt: map[protocol.Key]*keyInDoubt{},
 	}
 	terms := lease.Terms{Timing: c.timing, Key: key, Values: s.ctx, Writes: s.naming}
 	s.lease = c.leases.New(terms, a.Attempt, record, s)
@@ -121,36 +118,18 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 	return s
 }
 
-// join adds h to the session's locks. If the session has ended in the meantime, the lock is
-// lost; if the lock has ended, the session forgets it. A notice of a break may have arrived
-// after the grant was sent, when the session did not know the lock yet. It may have been
-// for this lock, so the lock is checked.
+// join is called once h is held under the session. If the session has ended in the
+// meantime, the lock is lost. A notice of a break may have arrived after the grant was sent,
+// when the lock was not held yet. It may have been for this lock, so the lock is checked.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
-	s.locks[h] = struct{}{}
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
 		s.check(map[string]*Lock{"": h}) // notices that have not arrived yet are handled when they arrive
 	}
 	s.mu.Unlock()
-	switch {
-	case s.lease.IsOver():
+	if s.lease.IsOver() {
 		h.lease.Look() // Look ends the lock if the session has ended
-	case h.lease.IsOver(): // the lock may have ended before it was added
-		s.leave(h)
 	}
-}
-
-func (s *session) leave(h *Lock) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.locks, h)
-}
-
-// Locks returns the locks of the session.
-func (s *session) Locks() []*Lock {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.locks))
 }
 
 // turnAtMost is the longest time for which a transaction delays the transactions of other
@@ -218,7 +197,7 @@ func (s *session) loseWith(cause error) {
 	}
 	why, _ := core.LossOf(cause)
 	var lost []*Lock
-	for _, h := range s.Locks() {
+	for _, h := range s.c.locksUnder(s) {
 		if h.end(h.lostWithSession(why)) {
 			lost = append(lost, h)
 		}
@@ -240,7 +219,7 @@ func (s *session) end(cause error) bool {
 // handles break notices in the reply.
 func (s *session) Extended() {
 	s.hear()
-	for _, h := range s.Locks() {
+	for _, h := range s.c.locksUnder(s) {
 		h.lease.Rearm()
 	}
 }

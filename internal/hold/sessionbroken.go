@@ -37,6 +37,7 @@ func (s *session) hear() {
 		s.heard = nil
 		return
 	}
+	held := s.c.locksUnder(s)
 	heard := make(map[string]bool, len(told))
 	found := map[string]*Lock{}
 	for word, grant := range told {
@@ -45,25 +46,14 @@ func (s *session) hear() {
 			continue
 		}
 		s.heardAt = s.c.Now()
-		h := s.memberOf(grant)
-		heard[word] = h == nil
-		if h != nil {
-			found[word] = h
+		i := slices.IndexFunc(held, func(h *Lock) bool { return h.grant == grant })
+		heard[word] = i < 0 // the lock has ended, or is not held yet: see join
+		if i >= 0 {
+			found[word] = held[i]
 		}
 	}
 	s.heard = heard
 	s.check(found)
-}
-
-// memberOf returns the session's lock with the given grant, or nil if that lock has ended
-// or is not known yet. The caller must hold s.mu.
-func (s *session) memberOf(grant string) *Lock {
-	for h := range s.locks {
-		if h.grant == grant {
-			return h
-		}
-	}
-	return nil
 }
 
 // check renews the record of each lock. A rejected renewal means that the lock was broken,

@@ -28,7 +28,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	var freed []*release
-	for _, h := range s.Locks() {
+	for _, h := range c.locksUnder(s) {
 		r := h.newRelease()
 		r.close = true
 		if !r.terms.Delete && r.beginUnseen(limit) {

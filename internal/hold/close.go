@@ -126,8 +126,9 @@ func (cl *closer) free(h *Lock, leave func(), ok bool) {
 	}
 	defer leave()
 	r := h.newRelease()
-	r.close, r.effort = true, cl.limiter.Effort(leave)
-	cl.failed(cl.c.releaseWithin(cl.limit, []*release{r})[0])
+	r.effort = cl.limiter.Effort(leave)
+	r.begin(cl.limit, core.ErrClosed)
+	cl.failed(r.finish(cl.limit))
 }
 
 func (cl *closer) failed(err error) {

@@ -128,7 +128,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	slices.SortFunc(rs, func(a, b *release) int { return compareLocks(a.h, b.h) })
 	if ended != nil {
 		notDone(rs)
-		return withReleases(ended, c.freeAll(limit, rs))
+		return withReleases(ended, finishAll(limit, rs))
 	}
 	var err error
 	var now attempts.Latest
@@ -167,7 +167,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 func (l *Handle) begin(limit context.Context, r *release) error {
 	left, before := l.leave()
 	if !left && !before {
-		if !r.begin(limit) {
+		if !r.begin(limit, core.ErrReleased) {
 			return r.h.Ended()
 		}
 		return nil

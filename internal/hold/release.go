@@ -91,33 +91,16 @@ func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	}
 	limit, cancel := c.AtLeastGrace(ctx, end)
 	defer cancel()
-	return c.releaseWithin(limit, rs)
+	for _, r := range rs {
+		r.begin(limit, core.ErrReleased)
+	}
+	return finishAll(limit, rs)
 }
 
-func (c *Holds) releaseWithin(limit context.Context, rs []*release) []error {
-	for _, r := range rs {
-		r.begin(limit)
-	}
-	return c.freeAll(limit, rs)
-}
-
-// freeAll frees the keys of releases that have begun, in parallel, each by a write of its
-// own. It also releases locks that had ended before, and drops handles that share a grant.
-func (c *Holds) freeAll(limit context.Context, rs []*release) []error {
-	for _, r := range rs {
-		if r.isBegun() && r.handle == nil {
-			r.send(limit)
-		}
-	}
+// finishAll finishes the releases in parallel, each by a write of its own.
+func finishAll(limit context.Context, rs []*release) []error {
 	errs := make([]error, len(rs))
-	inParallel(len(rs), func(i int) {
-		r := rs[i]
-		if r.drop(limit); r.isBegun() {
-			errs[i] = r.wait(limit)
-		} else {
-			errs[i] = r.repeat(limit)
-		}
-	})
+	inParallel(len(rs), func(i int) { errs[i] = rs[i].finish(limit) })
 	return errs
 }
 
@@ -137,7 +120,6 @@ func (h *Lock) GiveBack() {
 type release struct {
 	h      *Lock
 	terms  Terms
-	close  bool             // the release is part of Close: the trust ends with ErrClosed
 	effort *inflight.Effort // limits the requests in flight; nil if there is no limit
 	again  bool             // the release repeats a failed release; it makes a single attempt and has no caller
 	handle *Handle          // the handle to end, if others share the grant; nil if the grant is to end
@@ -148,7 +130,6 @@ type release struct {
 	cut   context.CancelFunc // function that ends ctx, which cancels requests without an answer; otherwise it need not be called
 	done  chan struct{}
 	err   error // error of the release; valid once done is closed
-	freed bool  // true if the record no longer shows the grant; valid once done is closed
 
 	// Fields of a release that may send requests, set while it is freeing.r:
 	started decide.Instant
@@ -166,20 +147,16 @@ func (h *Lock) newRelease() *release {
 	return &release{h: h, terms: Terms{Delete: h.want.Delete}}
 }
 
-// begin ends the trust and begins the release. It returns false if the lock had ended
-// before.
-func (r *release) begin(limit context.Context) bool {
+// begin ends the trust with the given cause, and begins the release. It returns false if the
+// lock had ended before.
+func (r *release) begin(limit context.Context, cause error) bool {
 	r.h.lease.Look()
-	return r.beginUnseen(limit)
+	return r.beginUnseen(limit, cause)
 }
 
 // beginUnseen does what begin does, without reading the clock.
-func (r *release) beginUnseen(limit context.Context) bool {
+func (r *release) beginUnseen(limit context.Context, cause error) bool {
 	r.open(limit)
-	cause := core.ErrReleased
-	if r.close {
-		cause = core.ErrClosed
-	}
 	if r.h.endWith(cause, r) {
 		return true
 	}
@@ -196,6 +173,19 @@ func (r *release) open(limit context.Context) {
 // isBegun reports whether this release has begun. If the lock had ended before, begin does
 // not begin the release, but repeat may.
 func (r *release) isBegun() bool { return r.done != nil }
+
+// finish frees the key of a release that has begun, or drops the handle of a shared grant.
+// If the lock had ended before, the key may still be held: see repeat.
+func (r *release) finish(limit context.Context) error {
+	if !r.isBegun() {
+		return r.repeat(limit)
+	}
+	if r.handle == nil {
+		r.send(limit)
+	}
+	r.drop(limit)
+	return r.wait(limit)
+}
 
 // send frees the key once no commit of the lock is in progress.
 func (r *release) send(limit context.Context) {
@@ -219,10 +209,9 @@ func (r *release) drop(limit context.Context) {
 	}
 }
 
-// end ends the release with err. The release is final only if an answer shows that the
-// grant is gone.
+// end ends the release with err.
 func (r *release) end(err error) {
-	r.err, r.freed = err, freed(err)
+	r.err = err
 	close(r.done)
 }
 
@@ -236,7 +225,7 @@ func (r *release) ended() bool {
 }
 
 // failed reports whether the release has ended and the grant may still be current.
-func (r *release) failed() bool { return r.ended() && !r.freed }
+func (r *release) failed() bool { return r.ended() && !freed(r.err) }
 
 // wait waits for a release that has begun, and returns its error.
 func (r *release) wait(limit context.Context) error {
@@ -248,27 +237,20 @@ func (r *release) wait(limit context.Context) error {
 
 // Answered reports whether all requests of the release have been answered and no more will
 // be sent, because the release has no time left.
-func (r *release) Answered() bool {
-	tried := r.tried()
-	return tried != nil && r.limit.Err() != nil && tried.Answered()
-}
+func (r *release) Answered() bool { return r.limit.Err() != nil && r.tried().Answered() }
 
 // LastErr returns the error of the last attempt that has ended.
-func (r *release) LastErr() error {
-	if tried := r.tried(); tried != nil {
-		return tried.LastErr()
-	}
-	return nil
-}
+func (r *release) LastErr() error { return r.tried().LastErr() }
 
-// tried returns the attempts of this release, or nil if it has sent none.
+// tried returns the attempts of this release. They are empty while another release of the
+// lock sends requests.
 func (r *release) tried() *attempts.Sequence[releaseAttempt] {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
 	if f := r.h.freeing; f != nil && f.r == r {
 		return &f.tried
 	}
-	return nil
+	return &attempts.Sequence[releaseAttempt]{}
 }
 
 // repeat frees the key of a lock that had ended before this call, if the key may still be

@@ -30,8 +30,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	var freed []*release
 	for _, h := range c.locksUnder(s) {
 		r := h.newRelease()
-		r.close = true
-		if !r.terms.Delete && r.beginUnseen(limit) {
+		if !r.terms.Delete && r.beginUnseen(limit, core.ErrClosed) {
 			freed = append(freed, r)
 		}
 	}

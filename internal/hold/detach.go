@@ -159,12 +159,8 @@ func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 			a := c.newAttempt(ch.Lease)
 			return a, of.Renewal(a.Attempt, slices.Concat(versions, tried.Versions()), ch.Record)
 		},
-		Within: want.Within(nil),
-		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
-			shown, err := of.Decode(item)
-			a, ok := attempts.Find(sent, shown.Version)
-			return a, ok && err == nil && !shown.Released && !c.Now().Past(want.Timing.TrustedFrom(a.Sent))
-		},
+		Within:    want.Within(nil),
+		Shows:     of.showsGrant(want.Timing),
 		Throttled: of.throttled,
 	})
 	switch res.Outcome {

@@ -98,20 +98,13 @@ func (r *release) free() {
 
 // release sends the release.
 func (f *freeing) release() error {
-	r := f.run(attempts.Operation[releaseAttempt]{
+	return f.errorOf(f.run(attempts.Operation[releaseAttempt]{
 		Next: f.next,
 		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 			f.marked = f.marked || f.hasMark(item)
-			return sent[len(sent)-1], f.isFreed(item, sent, f.r.terms.Delete)
+			return sent[len(sent)-1], f.isFreed(item, sent)
 		},
-	})
-	switch r.Outcome {
-	case attempts.Applied:
-		return nil
-	case attempts.Rejected:
-		return f.lost(r.Item)
-	}
-	return f.h.c.notDone(f.r.limit, "release", f.h.key, r, &f.tried)
+	}))
 }
 
 // next returns the next attempt to release.

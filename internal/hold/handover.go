@@ -33,7 +33,7 @@ func (f *freeing) handToHead() (ended bool) {
 			return false
 		}
 		// f.record is the record that was shown last: a rejected hand-over changes it.
-		if ended, err := f.grantToHead(f.record.Waiters[0]); ended || err != nil {
+		if ended, err := f.grantToHead(f.record.Waiters[0]); ended {
 			f.end(err)
 			return true
 		}
@@ -41,8 +41,8 @@ func (f *freeing) handToHead() (ended bool) {
 	return false
 }
 
-// grantToHead sends the hand-over until it is answered. If it returns neither true nor an
-// error, another waiter has become the head.
+// grantToHead sends the hand-over until it is answered. It returns false if the record still
+// shows the grant, but another waiter has become the head.
 func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	h := f.h
 	g := protocol.Grant{
@@ -63,7 +63,6 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	switch r.Outcome {
 	case attempts.Applied:
 		h.c.keys.Left.Note(h.key, r.Item, r.Attempt.Sent)
-		return true, nil
 	case attempts.Rejected:
 		record, err := h.Decode(r.Item)
 		switch {
@@ -73,12 +72,9 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		case err == nil && !record.Released && slices.Contains(f.named().Grants, record.Grant):
 			f.record = record
 			return false, nil
-		case f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false):
-			return true, nil
 		}
-		return true, f.lost(r.Item) // lost returns nil if this grant had been handed over before, and so had ended
 	}
-	return false, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
+	return true, f.errorOf(r)
 }
 
 // handOver hands the key to the next goroutine in the local queue. One write ends this
@@ -133,7 +129,6 @@ func (f *freeing) handOver() (ended bool) {
 // because an earlier release was applied.
 func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	h := f.h
-	stores := !want.Changes.None()
 	var under acquire.Session
 	if h.session != nil {
 		under = h.session
@@ -144,22 +139,14 @@ func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 			a := releaseAttempt{GrantAttempt: h.c.keys.Attempt(want.Timing.Lease, under), handsOver: true}
 			return a, h.c.Proto.HandOver(f.named(), h.c.keys.Grant(want, a.GrantAttempt))
 		},
-		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
-			record, err := h.c.Decode(h.key, item)
-			a, ok := attempts.Find(sent, record.Version)
-			return a, ok && err == nil && !record.Released && a.Lives(want.Timing, h.c.Now())
-		},
+		Shows: h.showsGrant(want.Timing),
 	})
 	switch r.Outcome {
 	case attempts.Applied:
-		record, err := h.c.Decode(want.Key, r.Item)
+		record, err := h.Decode(r.Item)
 		return acquire.Grant{GrantAttempt: r.Attempt.GrantAttempt, Record: record}, err
-	case attempts.Rejected:
-		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false) {
-			return acquire.Grant{}, nil
-		}
-		return acquire.Grant{}, f.lost(r.Item)
+	case attempts.Unanswered:
+		f.mayHaveStored = f.mayHaveStored || !want.Changes.None()
 	}
-	f.mayHaveStored = f.mayHaveStored || r.Outcome == attempts.Unanswered && stores
-	return acquire.Grant{}, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
+	return acquire.Grant{}, f.errorOf(r)
 }

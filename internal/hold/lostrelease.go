@@ -13,9 +13,23 @@ import (
 // The functions here interpret a record after a release whose reply was lost, or whose
 // condition failed.
 
+// errorOf returns the error of a release or a hand-over with the given result. It returns nil
+// if the key was freed, or if this client had already given the lock up.
+func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
+	switch {
+	case r.Outcome == attempts.Applied:
+		return nil
+	case r.Outcome != attempts.Rejected:
+		return f.h.c.notDone(f.r.limit, "release", f.h.key, r, &f.tried)
+	case f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt)):
+		return nil
+	}
+	return f.lost(r.Item)
+}
+
 // isFreed reports whether an attempt of this release or an earlier one has freed the key,
 // judged by a record that does not show the grant.
-func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt, deletes bool) bool {
+func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
 	// While the first write was in flight no other client could be granted the key, unless
 	// that write was applied.
 	silent := f.tried.Silent()
@@ -24,7 +38,7 @@ func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt, deletes boo
 		return f.hasMark(item)
 	}
 	if item == nil {
-		return applied || silent && deletes
+		return applied || silent && f.r.terms.Delete
 	}
 	r, err := f.h.Decode(item)
 	if err != nil {

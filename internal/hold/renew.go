@@ -89,6 +89,16 @@ func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
 	return r.c.DecodeBy(r.proto, r.key, item)
 }
 
+// showsGrant returns a function for Operation.Shows. It returns the attempt that a record
+// shows as its grant, if that attempt can still be trusted. timing is that of the grant.
+func (r *row) showsGrant(timing lease.Timing) func(protocol.Item, []releaseAttempt) (releaseAttempt, bool) {
+	return func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
+		record, err := r.Decode(item)
+		a, ok := attempts.Find(sent, record.Version)
+		return a, ok && err == nil && !record.Released && a.Lives(timing, r.c.Now())
+	}
+}
+
 // Stands reports whether an item shows that the grant is current.
 func (r *row) Stands(item protocol.Item) bool {
 	reason, _, _ := r.gone(item)

@@ -1,7 +1,6 @@
 package hold
 
 import (
-	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -158,12 +157,7 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 		return attempts.Result[releaseAttempt]{Outcome: attempts.Unanswered, Err: failed.Err}
 	}
 	f.hold.Versions = versions
-	began := f.sent
-	op.Key, op.Throttled = h.key, h.throttled
 	op.BeforeSend = func() (func(), error) {
-		if f.sent > began && h.c.Now().Past(f.until) {
-			return nil, errOfNoUse
-		}
 		leave, ok := f.r.effort.Take(f.r.limit)
 		if !ok {
 			return nil, attempts.Cause(f.r.limit)
@@ -174,20 +168,10 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	if f.r.terms.Done {
 		op.Pauses.Most, op.RetryDenied = f.longestPause(), true
 	}
-	var r attempts.Result[releaseAttempt]
-	if f.sentInLease && !f.r.again {
-		r = f.tried.Run(f.r.ctx, f.r.limit, h.c.Requests, op)
-	} else {
-		r = f.tried.Try(f.r.ctx, h.c.Requests, op)
-	}
+	r := h.send(f.r.ctx, f.r.limit, &f.tried, op, !f.sentInLease || f.r.again, f.until)
 	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // After(true), because DynamoDB accepted this client before, when it answered the request for the grant
 	return r
 }
-
-// errOfNoUse is the error of a release whose repetitions have ended without an answer.
-// Either the lease has freed the key, or the lease is a shared one that is still renewed.
-// In the second case, another release follows later, under that lease.
-var errOfNoUse = errors.New("no answer for as long as a lease")
 
 // longestPause returns the longest pause between attempts of a release that may take the
 // whole lease. The pause grows with the lease, because a condition can name only a limited

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -84,6 +85,34 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 	}
 	return slices.DeleteFunc(slices.Clone(versions), settled), reads, nil
 }
+
+// send sends attempts that free the row. It sends only one if once is set. Otherwise it sends
+// them until one is answered or limit ends, and begins none but the first after until.
+func (r *row) send(
+	ctx, limit context.Context, tried *attempts.Sequence[releaseAttempt], op attempts.Operation[releaseAttempt], once bool, until decide.Instant,
+) attempts.Result[releaseAttempt] {
+	sent, wait := false, op.BeforeSend
+	op.Key, op.Throttled = r.key, r.throttled
+	op.BeforeSend = func() (func(), error) {
+		if sent && r.c.Now().Past(until) {
+			return nil, errOfNoUse
+		}
+		sent = true
+		if wait == nil {
+			return func() {}, nil
+		}
+		return wait()
+	}
+	if once {
+		return tried.Try(ctx, r.c.Requests, op)
+	}
+	return tried.Run(ctx, limit, r.c.Requests, op)
+}
+
+// errOfNoUse is the error of a release whose repetitions have ended without an answer.
+// Either the lease has freed the key, or the lease is a shared one that is still renewed.
+// In the second case, another release follows later, under that lease.
+var errOfNoUse = errors.New("no answer for as long as a lease")
 
 func (r *row) guard() types.TransactWriteItem {
 	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // the condition of the guard is true for every version of the grant

@@ -103,18 +103,8 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	if err != nil {
 		return s.c.UnknownOutcome("release", s.key, err)
 	}
-
-	sent := false
-	op := attempts.Operation[releaseAttempt]{
-		Key: s.key, Throttled: s.throttled,
-		BeforeSend: func() (func(), error) {
-			if sent && s.c.Now().Past(until) {
-				return nil, errOfNoUse
-			}
-			return func() {}, nil
-		},
+	r := s.send(ctx, limit, &s.marks, attempts.Operation[releaseAttempt]{
 		Next: func() (releaseAttempt, *protocol.Write) {
-			sent = true
 			a := s.c.newAttempt(0)
 			return a, s.proto.Release(s.named(slices.Concat(held, s.marks.Versions())),
 				protocol.Release{Version: a.Version, Now: s.c.Wall(), Expires: s.c.DeadExpires()})
@@ -122,13 +112,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 			return sent[len(sent)-1], s.isMarked(item, sent)
 		},
-	}
-	var r attempts.Result[releaseAttempt]
-	if trusted {
-		r = s.marks.Run(ctx, limit, s.c.Requests, op)
-	} else {
-		r = s.marks.Try(ctx, s.c.Requests, op)
-	}
+	}, !trusted, until)
 	switch r.Outcome {
 	case attempts.Applied:
 		return nil

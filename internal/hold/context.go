@@ -16,8 +16,9 @@ import (
 // goroutine.
 type lockContext struct {
 	context.Context
-	readClock func() // function that ends the context if its lock has ended
-	held      *heldKeys
+	cancel context.CancelCauseFunc
+	over   func() error // reads the clock, and returns the error with which a lock of the context has ended
+	held   *heldKeys
 }
 
 // heldKeys lists the locks that a context belongs to, innermost first.
@@ -68,18 +69,19 @@ func (h *heldKeys) has(holds []*Lock) bool {
 	return false
 }
 
-// newLockContext returns a context of h. Its values are the values of the given context,
-// which must never be cancelled.
-func newLockContext(values context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
-	inner, end := context.WithCancelCause(values)
-	cancel := func(cause error) { end(core.Public(cause)) }
-	readClock := func() {
-		// The goroutine that ended the lease may not have ended this context yet.
-		if cause := h.lease.Ended(); cause != nil {
-			cancel(cause)
-		}
+// newLockContext returns a copy of ctx that belongs to the locks in held. It also ends once
+// over returns an error.
+func newLockContext(ctx context.Context, held *heldKeys, over func() error) *lockContext {
+	inner, cancel := context.WithCancelCause(ctx)
+	return &lockContext{Context: inner, cancel: cancel, over: over, held: held}
+}
+
+// readClock ends the context if a lock has ended. The goroutine that ended the lock may not
+// have ended this context yet.
+func (c *lockContext) readClock() {
+	if cause := c.over(); cause != nil {
+		c.cancel(cause)
 	}
-	return &lockContext{Context: inner, readClock: readClock, held: &heldKeys{by: h, outer: heldKeysOf(values)}}, cancel
 }
 
 func (c *lockContext) Done() <-chan struct{} {
@@ -112,26 +114,27 @@ func (c *lockContext) ended() error {
 // bind returns a copy of ctx that belongs to all the locks, and also ends when the first of
 // them ends.
 func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFunc) {
-	inner, cancel := context.WithCancelCause(ctx)
 	held := heldKeysOf(ctx)
-	stops := make([]func() bool, len(locks))
-	for i, l := range locks {
+	for _, l := range locks {
 		held = &heldKeys{by: l.h, bound: ctx, outer: held}
-		stops[i] = context.AfterFunc(l.ctx, func() { cancel(l.Err()) })
 	}
-	readClock := func() {
+	bound := newLockContext(ctx, held, func() error {
 		for _, l := range locks {
 			if err := l.Err(); err != nil {
-				cancel(err)
-				return
+				return err
 			}
 		}
+		return nil
+	})
+	stops := make([]func() bool, len(locks))
+	for i, l := range locks {
+		stops[i] = context.AfterFunc(l.ctx, func() { bound.cancel(l.Err()) })
 	}
-	return &lockContext{Context: inner, held: held, readClock: readClock}, func() {
+	return bound, func() {
 		for _, stop := range stops {
 			stop()
 		}
-		cancel(context.Canceled)
+		bound.cancel(context.Canceled)
 	}
 }
 

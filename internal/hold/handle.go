@@ -20,9 +20,8 @@ type Handle struct {
 	// the work as done.
 	Once bool
 
-	h      *Lock
-	ctx    *lockContext
-	cancel context.CancelCauseFunc
+	h   *Lock
+	ctx *lockContext
 
 	closed   bool             // the handle was released while other handles share the grant; guarded by h.mu
 	warnings []*lease.Warning // guarded by h.mu
@@ -61,7 +60,7 @@ func (l *Handle) TrustedUntil() time.Time {
 // values, a context that must never be cancelled.
 func (h *Lock) add(values context.Context, l *Handle) {
 	l.h = h
-	l.ctx, l.cancel = newLockContext(values, h)
+	l.ctx = newLockContext(values, &heldKeys{by: h, outer: heldKeysOf(values)}, func() error { return core.Public(h.lease.Ended()) })
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.handles = append(h.handles, l)
@@ -70,19 +69,17 @@ func (h *Lock) add(values context.Context, l *Handle) {
 // Share adds l to the handles of a grant that already has other handles.
 func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) error {
 	h.add(context.WithoutCancel(ctx), l)
-	err := h.Ended()
-	if err == nil && h.c.IsClosing() { // checked again, as Close may not have seen the new handle
-		err = core.ErrClosed
-	}
+	h.lease.Look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err == nil {
-		err = h.lease.Cause()
+	err := h.lease.Cause()
+	if err == nil && h.c.IsClosing() { // Close may not have seen the new handle
+		err = core.ErrClosed
 	}
 	if err != nil {
 		err = h.naming(err)
 		h.dropHandle(l)
-		l.cancel(err)
+		l.ctx.cancel(err)
 		return err
 	}
 	l.warn(warnings)
@@ -117,7 +114,7 @@ func (l *Handle) leave() (left, before bool) {
 		w.Cancel()
 	}
 	l.h.mu.Unlock()
-	l.cancel(core.ErrReleased)
+	l.ctx.cancel(core.ErrReleased)
 	return true, false
 }
 

@@ -138,7 +138,7 @@ func (h *Lock) endWith(cause error, r *release) bool {
 // cancelHandles ends the contexts of all handles.
 func (h *Lock) cancelHandles(cause error) {
 	for _, l := range h.Handles() {
-		l.cancel(cause)
+		l.ctx.cancel(core.Public(cause))
 	}
 }
 

@@ -125,14 +125,13 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 // isMarked reports whether one of our attempts has marked the row dead, judged by an item
 // that no longer shows the session.
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
-	if item != nil {
-		if r, err := s.Decode(item); err == nil {
-			_, ours := attempts.Find(sent, r.Version)
-			return ours && r.Released
-		}
+	r, err := s.Decode(item)
+	if err != nil {
+		// A row that is marked dead is kept for a long time. If there is no row, an attempt
+		// without a reply has marked it, and an operator has deleted it since. A session that
+		// was lost before is reported as lost in any case.
+		return s.marks.Silent()
 	}
-	// A row that is marked dead is kept for a long time. If there is no row, an attempt
-	// without a reply has marked it, and an operator has deleted it since. A session that
-	// was lost before is reported as lost in any case.
-	return s.marks.Silent()
+	_, ours := attempts.Find(sent, r.Version)
+	return ours && r.Released
 }

@@ -54,17 +54,15 @@ func (g *Group) GuardError(err error, first int) error {
 	if !errors.As(err, &cancelled) || first < 0 || first > len(cancelled.CancellationReasons) {
 		return err
 	}
-	reasons := cancelled.CancellationReasons[first:]
 	holds := g.locks()
+	rows := rowsOf(holds)
 	shown := map[*row]protocol.Item{}
-	for i, r := range rowsOf(holds) {
-		if i >= len(reasons) {
-			break
+	for i, reason := range cancelled.CancellationReasons[first:] {
+		if i >= len(rows) || aws.ToString(reason.Code) != "ConditionalCheckFailed" {
+			continue
 		}
-		reason := reasons[i]
-		ours := reason.Item == nil || r.isIn(&g.c.Table, reason.Item) // false if the item that failed is not the guard
-		if aws.ToString(reason.Code) == "ConditionalCheckFailed" && ours {
-			shown[r] = reason.Item
+		if reason.Item == nil || rows[i].isIn(&g.c.Table, reason.Item) { // otherwise the item that failed is not the guard
+			shown[rows[i]] = reason.Item
 		}
 	}
 	lost := cmp.Or(loseBy(shown, holds, err, (*Lock).endedOtherwise)...)
@@ -120,16 +118,13 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 	if err := cmp.Or(h.c.Requests.CheckTransactions(ctx), h.checkGets(gets), l.Err()); err != nil {
 		return nil, err
 	}
-	all, err := h.besideRows(gets)
-	if err != nil {
-		return nil, err
-	}
 	if ctx.Err() != nil {
 		return nil, h.c.Errors.Failed("read", h.key, attempts.Cause(ctx))
 	}
+	all := slices.Concat(gets, each(rowsOf([]*Lock{h}), (*row).get))
 	var items []protocol.Item
 	var ended error
-	err = h.c.Requests.Repeat(ctx, func() (err error) {
+	err := h.c.Requests.Repeat(ctx, func() (err error) {
 		defer h.session.lockTransactions(ctx)()
 		items, err = h.c.Requests.ReadTogether(ctx, all)
 		return err
@@ -155,26 +150,12 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 	return items[:len(gets)], nil
 }
 
-// besideRows returns the items that the caller reads, followed by the rows that the grant
-// depends on.
-func (h *Lock) besideRows(gets []types.TransactGetItem) ([]types.TransactGetItem, error) {
-	all := slices.Clip(gets)
-	for _, row := range rowsOf([]*Lock{h}) {
-		key, err := h.c.Proto.Key(row.key)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, types.TransactGetItem{Get: &types.Get{TableName: aws.String(h.c.Table), Key: key}})
-	}
-	return all, nil
-}
-
 // stillHeld ends the trust in the lock if the rows that were read no longer show the grant
 // or its session.
 func (h *Lock) stillHeld(items []protocol.Item) error {
 	shown := map[*row]protocol.Item{}
 	for i, r := range rowsOf([]*Lock{h}) {
-		if reason, _, _ := r.gone(items[i]); reason != "" {
+		if !r.Stands(items[i]) {
 			shown[r] = items[i]
 		}
 	}

@@ -114,6 +114,10 @@ func (r *row) send(
 // In the second case, another release follows later, under that lease.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
+func (r *row) get() types.TransactGetItem {
+	return types.TransactGetItem{Get: &types.Get{TableName: aws.String(r.c.Table), Key: r.item()}}
+}
+
 func (r *row) guard() types.TransactWriteItem {
 	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // the condition of the guard is true for every version of the grant
 }
@@ -125,12 +129,14 @@ func (r *row) isIn(table *string, item protocol.Item) bool {
 	if !sameTable(aws.ToString(table), r.c.Table) {
 		return false
 	}
-	own, err := r.c.Proto.Key(r.key)
-	if err != nil {
-		return false
-	}
 	schema := r.c.Proto.Schema()
-	return schema.KeyOf(item) == schema.KeyOf(own) // no part of our own key is "", so that an item without a part does not match
+	return schema.KeyOf(item) == schema.KeyOf(r.item()) // no part of our own key is "", so that an item without a part does not match
+}
+
+// item returns the key of the row as an item.
+func (r *row) item() protocol.Item {
+	item, _ := r.c.Proto.Key(r.key) // the row was written under this key, so there is no error
+	return item
 }
 
 // gone returns the reason for which, according to a record, the grant has ended. The reason

@@ -81,8 +81,14 @@ func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	return false
 }
 
-func (c *Holds) keep(h *Lock) {
+// keep adds a lock to those that are held. It returns false if the lock was resumed and the
+// client is closing: Close may have released the locks already.
+func (c *Holds) keep(h *Lock) bool {
 	c.mu.Lock()
+	if h.resumed && c.IsClosing() {
+		c.mu.Unlock()
+		return false
+	}
 	if !h.lease.IsOver() {
 		c.grants++
 		c.held[h] = c.grants
@@ -92,6 +98,7 @@ func (c *Holds) keep(h *Lock) {
 	if h.session == nil {
 		c.Listener.Report(h.ctx, core.Event{Kind: core.Kept, Key: h.key, Locks: locks})
 	}
+	return true
 }
 
 func (c *Holds) drop(h *Lock) {

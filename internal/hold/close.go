@@ -51,10 +51,9 @@ type closer struct {
 	errs []error
 }
 
-// byTrust returns the locks that callers have, sorted by how much longer they are trusted,
-// shortest first.
+// byTrust returns the locks sorted by how much longer they are trusted, shortest first.
 func (c *Holds) byTrust() []*Lock {
-	held := slices.DeleteFunc(c.Locks(), c.isUnclaimed)
+	held := c.Locks()
 	now := c.Now()
 	left := make(map[*Lock]time.Duration, len(held))
 	for _, h := range held {

@@ -90,27 +90,11 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 	if err != nil {
 		return nil, err
 	}
-	if !c.claim(h) {
+	if !c.keep(h) {
 		c.detachAgain(d, h)
 		return nil, c.AfterClose("resume", want.Key)
 	}
 	return h, nil
-}
-
-// claim gives the lock to the caller of Resume. It returns false if the client is closing:
-// Close releases only locks that have a caller.
-func (c *Holds) claim(h *Lock) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h.unclaimed = c.IsClosing()
-	return !h.unclaimed
-}
-
-// isUnclaimed reports whether a lock was resumed but its caller does not have it yet.
-func (c *Holds) isUnclaimed(h *Lock) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return h.unclaimed
 }
 
 // detachAgain detaches a grant again if its Resume was answered after the caller had left,

@@ -26,8 +26,6 @@ type Lock struct {
 	first   *Handle          // the handle of the call that acquired the lock, with the values of that call's context
 	resumed bool             // the lock was made by Resume: the grant was detached before, in this process or another
 
-	unclaimed bool // the lock was resumed, but its caller does not have it yet; guarded by the client's mu
-
 	committing ctxmutex.Mutex // held during each commit and the release, so that only one of them runs at a time
 	working    core.Calls     // functions in Do; Close waits for them
 
@@ -45,7 +43,7 @@ func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, f
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{
 		row: c.newRow(ctx, want.Key, c.Proto, g.Record), want: want,
-		granted: g.Sent, dead: g.Dead, first: first, resumed: g.Resumed, unclaimed: g.Resumed, committing: ctxmutex.New(),
+		granted: g.Sent, dead: g.Dead, first: first, resumed: g.Resumed, committing: ctxmutex.New(),
 	}
 	h.session, _ = g.Session.(*session)
 	terms := lease.Terms{
@@ -58,7 +56,9 @@ func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, f
 	h.add(h.ctx, first)
 	first.warn(warnings)
 	h.lease.Start()
-	c.keep(h)
+	if !h.resumed { // Resume keeps the lock once its caller has it
+		c.keep(h)
+	}
 	if h.session != nil {
 		h.session.join(h)
 	}

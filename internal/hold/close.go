@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -45,9 +46,9 @@ type closer struct {
 	limit   context.Context
 	limiter *inflight.Limiter
 	wg      sync.WaitGroup
+	busy    atomic.Bool // a function in Do did not return in time
 
-	mu   sync.Mutex // guards the fields below
-	busy bool       // a function in Do did not return in time
+	mu   sync.Mutex // guards errs
 	errs []error
 }
 
@@ -90,7 +91,7 @@ func (cl *closer) freeAll(held, unfreed []*Lock) {
 		}
 	}
 	cl.wg.Wait()
-	cl.failed(cl.c.closeSession(cl.limit, cl.busy))
+	cl.failed(cl.c.closeSession(cl.limit, cl.busy.Load()))
 }
 
 // freeOne frees a lock once there is a slot for its request. If no function in Do works
@@ -104,9 +105,7 @@ func (cl *closer) freeOne(h *Lock) {
 	cl.wg.Go(func() {
 		if !h.working.Wait(cl.limit) {
 			h.end(core.ErrClosed)
-			cl.mu.Lock()
-			cl.busy = true
-			cl.mu.Unlock()
+			cl.busy.Store(true)
 			cl.failed(fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
 				h.key, attempts.Cause(cl.limit)))
 			return

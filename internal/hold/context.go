@@ -59,16 +59,6 @@ func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
 	return nil
 }
 
-// has reports whether the context belongs to one of holds.
-func (h *heldKeys) has(holds []*Lock) bool {
-	for ; h != nil; h = h.outer {
-		if slices.Contains(holds, h.by) {
-			return true
-		}
-	}
-	return false
-}
-
 // newLockContext returns a copy of ctx that belongs to the locks in held. It also ends once
 // over returns an error.
 func newLockContext(ctx context.Context, held *heldKeys, over func() error) *lockContext {
@@ -145,7 +135,10 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
-		bound := heldKeysOf(ctx).has(holds) // if false, a release that ends ctx is the release of another lock
+		bound := false // if it stays false, a release that ends ctx is the release of another lock
+		for held := heldKeysOf(ctx); held != nil; held = held.outer {
+			bound = bound || slices.Contains(holds, held.by)
+		}
 		stop := context.AfterFunc(ctx, func() {
 			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, core.ErrReleased) {
 				cancel(cause)

@@ -92,18 +92,13 @@ func (r *release) free() {
 	if f.sentInLease && !r.terms.Delete && !f.reportsDone && (f.handToHead() || r.terms.Changes.None() && f.handOver()) {
 		return
 	}
-	f.end(f.release())
-}
-
-// release sends the release.
-func (f *freeing) release() error {
-	return f.errorOf(f.run(attempts.Operation[releaseAttempt]{
+	f.end(f.errorOf(f.run(attempts.Operation[releaseAttempt]{
 		Next: f.next,
 		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 			f.marked = f.marked || f.hasMark(item)
 			return sent[len(sent)-1], f.isFreed(item, sent)
 		},
-	}))
+	})))
 }
 
 // next returns the next attempt to release.

@@ -84,12 +84,11 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 // way.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
-	if h.token >= protocol.MaxToken { // a hand-over needs a higher token, and there is none: release the key, so that the next call to acquire it returns the error
-		return false
-	}
-	// A resumed lock has no session. If this client's locks share a session, a resumed lock
-	// is not handed over: the next holder's lock must be under the session.
-	if (h.session != nil) != h.c.Shares() {
+	// A hand-over needs a higher token. If there is none, the key is released, so that the
+	// next call to acquire it returns the error. A resumed lock has no session. If this
+	// client's locks share a session, a resumed lock is not handed over: the next holder's
+	// lock must be under the session.
+	if h.token >= protocol.MaxToken || (h.session != nil) != h.c.Shares() {
 		return false
 	}
 	for {

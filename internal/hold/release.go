@@ -37,19 +37,13 @@ func (g *Group) releases(terms []Terms) []*release {
 // release frees the keys. If other handles share a grant, it only ends this group's handle
 // of that grant.
 func (g *Group) release(ctx context.Context, rs []*release) []error {
-	errs := make([]error, len(rs))
-	last := make([]*release, 0, len(rs))
-	var at []int // index in rs of each element of last
 	for i, l := range g.handles {
-		shared, err := l.endIfShared(rs[i].terms)
-		if errs[i] = err; !shared {
-			last, at = append(last, rs[i]), append(at, i)
+		if shared, err := l.endIfShared(rs[i].terms); shared {
+			rs[i].open(ctx)
+			rs[i].end(err)
 		}
 	}
-	for i, err := range g.c.release(ctx, last) {
-		errs[at[i]] = err
-	}
-	return errs
+	return g.c.release(ctx, rs)
 }
 
 // Reasons why the release of one handle has not stored the mark of done work.
@@ -79,7 +73,8 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// release ends the trust in all the locks and frees their keys. Even if ctx ends at once,
+// release ends the trust in the locks of all releases that have not ended yet, and frees
+// their keys. Even if ctx ends at once,
 // the call may take as long as ReleaseGrace. A release that stores a mark may take until
 // the lease has ended, or until Close gives up. The caller must know whether another client
 // will do the work, and until then no other client can do it. The errors are in the order
@@ -92,7 +87,9 @@ func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	limit, cancel := c.AtLeastGrace(ctx, end)
 	defer cancel()
 	for _, r := range rs {
-		r.begin(limit, core.ErrReleased)
+		if !r.isBegun() {
+			r.begin(limit, core.ErrReleased)
+		}
 	}
 	return finishAll(limit, rs)
 }
@@ -180,7 +177,7 @@ func (r *release) finish(limit context.Context) error {
 	if !r.isBegun() {
 		return r.repeat(limit)
 	}
-	if r.handle == nil {
+	if r.handle == nil && !r.ended() {
 		r.send(limit)
 	}
 	r.drop(limit)

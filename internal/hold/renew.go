@@ -169,9 +169,8 @@ func (f *failing) add(r *row, err error) {
 // renewed records that a lock was renewed. Once all renewals succeed again, it logs that.
 func (f *failing) renewed(r *row) {
 	f.mu.Lock()
-	_, failed := f.locks[r]
 	delete(f.locks, r)
-	over := failed && len(f.locks) == 0 && f.inEpisode
+	over := f.inEpisode && len(f.locks) == 0
 	attempts := f.attempts
 	if over {
 		f.inEpisode, f.attempts = false, 0

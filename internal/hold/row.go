@@ -89,7 +89,8 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 // send sends attempts that free the row. It sends only one if once is set. Otherwise it sends
 // them until one is answered or limit ends, and begins none but the first after until.
 func (r *row) send(
-	ctx, limit context.Context, tried *attempts.Sequence[releaseAttempt], op attempts.Operation[releaseAttempt], once bool, until decide.Instant,
+	ctx, limit context.Context, tried *attempts.Sequence[releaseAttempt], op attempts.Operation[releaseAttempt],
+	once bool, until decide.Instant,
 ) attempts.Result[releaseAttempt] {
 	sent, wait := false, op.BeforeSend
 	op.Key, op.Throttled = r.key, r.throttled

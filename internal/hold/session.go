@@ -83,20 +83,18 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	key, a := c.Native.SessionKey(protocol.ClientID(owner)), c.newAttempt(c.timing.Lease)
 	grant := proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: c.Wall()})
 	r := c.Requests.Write(context.WithoutCancel(ctx), grant, min(attempts.Limit, c.timing.Trust()))
-	failure := &attempts.Failure{Cause: r.Cause, Err: r.Err}
-	switch {
+	var failure *attempts.Failure
+	switch record, err := c.DecodeBy(proto, key, r.Item); {
 	case r.Effect == decide.Unknown, r.Cause == decide.ConditionFailed: // a rejection is the reply to a second copy of the request, as the first copy has created the row
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Effect != decide.Applied:
-		return nil, failure
+		return nil, &attempts.Failure{Cause: r.Cause, Err: r.Err}
 	case c.IsClosing(): // Close may have stopped waiting for this call
 		failure = &attempts.Failure{Cause: decide.Refused, Err: core.ErrClosed}
+	case err != nil:
+		failure = &attempts.Failure{Cause: decide.Refused, Err: err}
 	default:
-		record, err := proto.Decode(r.Item)
-		if err == nil {
-			return c.sessionBegun(ctx, key, a, record), nil
-		}
-		failure = &attempts.Failure{Cause: decide.Refused, Err: c.Errors.Unreadable(key, r.Item, err)}
+		return c.sessionBegun(ctx, key, a, record), nil
 	}
 	hold := protocol.Hold{Key: key, Owner: owner, Grants: []string{a.Version}, Versions: []string{a.Version}}
 	c.Detach(func() { c.Requests.Write(context.WithoutCancel(ctx), proto.Delete(hold), attempts.Limit) })

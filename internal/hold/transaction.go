@@ -179,21 +179,17 @@ func nameGuards(locks, guards int) string {
 // target returns the table of a write, the item or key that the write names, and the number
 // of operations in the write.
 func target(w types.TransactWriteItem) (table *string, item protocol.Item, operations int) {
-	if w.ConditionCheck != nil {
-		table, item = w.ConditionCheck.TableName, w.ConditionCheck.Key
-		operations++
+	if op := w.ConditionCheck; op != nil {
+		table, item, operations = op.TableName, op.Key, operations+1
 	}
-	if w.Put != nil {
-		table, item = w.Put.TableName, w.Put.Item
-		operations++
+	if op := w.Put; op != nil {
+		table, item, operations = op.TableName, op.Item, operations+1
 	}
-	if w.Update != nil {
-		table, item = w.Update.TableName, w.Update.Key
-		operations++
+	if op := w.Update; op != nil {
+		table, item, operations = op.TableName, op.Key, operations+1
 	}
-	if w.Delete != nil {
-		table, item = w.Delete.TableName, w.Delete.Key
-		operations++
+	if op := w.Delete; op != nil {
+		table, item, operations = op.TableName, op.Key, operations+1
 	}
 	return table, item, operations
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -135,17 +136,10 @@ func (e *Env) DecodeBy(proto protocol.Protocol, key protocol.Key, item protocol.
 // true, the record has data of the caller. Expires then also returns the zero time, unless
 // Retention is set.
 func (e *Env) Expires(data, mark bool) time.Time {
-	retention := e.Retention
-	if retention == 0 {
-		retention = defaultRetention
-		if data {
-			retention = -1
-		}
-	}
-	if retention < 0 || mark {
+	if mark || e.Retention < 0 || data && e.Retention == 0 {
 		return time.Time{}
 	}
-	return e.Wall().Add(retention)
+	return e.Wall().Add(cmp.Or(e.Retention, defaultRetention))
 }
 
 // defaultRetention is how long a released record without data of the caller is kept.

@@ -29,19 +29,17 @@ func New(env *core.Env) *Observer {
 // Observe records that a reply has shown item as the record of key at now. item is nil if
 // there is no record. Observe returns nil if the key is free.
 func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (*protocol.Record, observed.Version, error) {
-	if item == nil {
-		o.Records.Forget(key)
-		return nil, observed.Version{}, nil
+	if item != nil {
+		r, err := o.Decode(key, item)
+		if err != nil {
+			return nil, observed.Version{}, err
+		}
+		if !r.Released {
+			return &r, o.Records.Note(key, versionOf(r, now)), nil
+		}
 	}
-	r, err := o.Decode(key, item)
-	if err != nil {
-		return nil, observed.Version{}, err
-	}
-	if r.Released {
-		o.Records.Forget(key)
-		return nil, observed.Version{}, nil
-	}
-	return &r, o.Records.Note(key, versionOf(r, now)), nil
+	o.Records.Forget(key)
+	return nil, observed.Version{}, nil
 }
 
 // DeadAt returns when the holder of r will be dead if it does not renew. A reply has shown

@@ -3,8 +3,6 @@ package election
 import (
 	"context"
 	"iter"
-
-	"github.com/leasehold-go/leasehold"
 )
 
 // Observe yields the current leader and each new leader. It yields the zero Leader when
@@ -24,7 +22,10 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 				yield(Leader{}, err)
 				return
 			}
-			now := seatOf(seen)
+			var now seat
+			if seen.Holder != nil && !seen.Dead {
+				now = seat{true, leaderOf(*seen.Holder)}
+			}
 			again := last != nil && now == *last && (!now.taken || !seen.NewGrant)
 			last = &now
 			if !again && !yield(now.leader, nil) {
@@ -38,11 +39,4 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 type seat struct {
 	taken  bool
 	leader Leader // zero if nothing is known about the leader
-}
-
-func seatOf(seen leasehold.Sighting) seat {
-	if seen.Holder == nil || seen.Dead {
-		return seat{}
-	}
-	return seat{true, leaderOf(*seen.Holder)}
 }

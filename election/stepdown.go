@@ -98,7 +98,11 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 // request. A leader that has renewed its grant does not replace it. In that case a new
 // grant means that the leader has resigned and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
-	renewed := wasRenewed(r)
+	// Whether the record was written again after its grant. It is not enough to compare the
+	// version with the grant: a hand-over also writes a version that differs from the grant.
+	// But in a record that was handed over, the time of the grant equals the time of the
+	// write, as both come from one clock.
+	renewed := r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {
 		case err != nil:
@@ -113,14 +117,6 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 		renewed = renewed || seen.Holder.Version != r.Version
 	}
 	return nil, attempts.Cause(ctx)
-}
-
-// wasRenewed reports whether a record was written again after its grant. It is not enough
-// to compare the version with the grant: a hand-over also writes a version that differs
-// from the grant. But in a record that was handed over, the time of the grant equals the
-// time of the write, as both come from one clock.
-func wasRenewed(r leasehold.Record) bool {
-	return r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 }
 
 // OnStepDown registers fn for the terms of Campaign; Lead handles requests itself. fn is

@@ -31,11 +31,12 @@ func (c *Holds) Close(ctx context.Context) error {
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
 	cl := &closer{c: c, limit: limit, limiter: inflight.New(c.Renewals)}
-	held, unfreed := c.byTrust(), c.failedToFree()
-	cl.freeAll(held, unfreed)
+	held := c.byTrust()
+	locks := slices.Concat(c.failedToFree(), held)
+	cl.freeAll(locks)
 	c.WaitIdle(limit)
 	if len(cl.errs) > 0 {
-		c.result = &closeError{table: c.Table, held: len(held) + len(unfreed), errs: cl.errs}
+		c.result = &closeError{table: c.Table, held: len(locks), errs: cl.errs}
 	}
 	return c.result
 }
@@ -54,31 +55,24 @@ type closer struct {
 
 // byTrust returns the locks sorted by how much longer they are trusted, shortest first.
 func (c *Holds) byTrust() []*Lock {
-	held := c.Locks()
-	now := c.Now()
-	left := make(map[*Lock]time.Duration, len(held))
-	for _, h := range held {
-		left[h] = now.Remaining(h.lease.TrustedUntil())
-	}
-	slices.SortStableFunc(held, func(a, b *Lock) int { return cmp.Compare(left[a], left[b]) })
+	held, now := c.Locks(), c.Now()
+	left := func(h *Lock) time.Duration { return now.Remaining(h.lease.TrustedUntil()) }
+	slices.SortStableFunc(held, func(a, b *Lock) int { return cmp.Compare(left(a), left(b)) })
 	return held
 }
 
 // freeAll frees each lock once no function in Do works under it. The locks of a session are
 // freed together, by one write that ends the session, if their functions return within half
 // of the grace. Otherwise they are freed one by one, so that a function that does not
-// return delays only its own lock. unfreed are locks whose release has failed before.
-func (cl *closer) freeAll(held, unfreed []*Lock) {
+// return delays only its own lock.
+func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
-	for _, h := range held {
+	for _, h := range locks {
 		h.cancelHandles(core.ErrClosed) // tells functions in Do to stop; until they have stopped, the lease is renewed
 	}
-	for _, h := range unfreed {
-		cl.freeOne(h)
-	}
 	var ofSession []*Lock
-	for _, h := range held {
+	for _, h := range locks {
 		if h.session != nil && !h.want.Delete {
 			ofSession = append(ofSession, h)
 		} else {

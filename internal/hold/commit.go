@@ -44,10 +44,7 @@ func (g *Group) commit(t *transaction) error {
 	cancel()
 	if late != nil {
 		leave()
-		if err := g.Err(); err != nil {
-			return err
-		}
-		return notSent(late, attempts.Cause(t.ctx))
+		return cmp.Or(g.Err(), notSent(late, attempts.Cause(t.ctx)))
 	}
 	result, err := t.run()
 	leave() // unlock first: once the caller learns the result, it may commit again or release the locks

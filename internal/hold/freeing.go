@@ -69,8 +69,10 @@ func (r *release) freeing() *freeing {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.freeing == nil {
-		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.Record(), mayHaveStored: h.lease.MayHaveStored(), sentInLease: h.givenUp}
-		h.freeing.pauses.Most = h.freeing.longestPause()
+		h.freeing = &freeing{
+			h: h, hold: h.asHeld(), record: h.Record(), mayHaveStored: h.lease.MayHaveStored(), sentInLease: h.givenUp,
+			pauses: attempts.Pauses{Most: h.longestPause()},
+		}
 	}
 	f, now := h.freeing, h.c.Now()
 	if f.r != r {
@@ -148,8 +150,7 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, &f.tried, f.until)
 	f.sent += reads
 	if failed := attempts.FailureOf(err); failed != nil {
-		f.r.refused = failed.After(true).Cause == decide.Refused
-		return attempts.Result[releaseAttempt]{Outcome: attempts.Unanswered, Err: failed.Err}
+		return attempts.Result[releaseAttempt]{Outcome: attempts.Unanswered, Cause: failed.Cause, Err: failed.Err}
 	}
 	f.hold.Versions = versions
 	op.BeforeSend = func() (func(), error) {
@@ -161,19 +162,15 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 		return leave, nil
 	}
 	if f.r.terms.Done {
-		op.Pauses.Most, op.RetryDenied = f.longestPause(), true
+		op.Pauses.Most, op.RetryDenied = h.longestPause(), true
 	}
-	r := h.send(f.r.ctx, f.r.limit, &f.tried, op, !f.sentInLease || f.r.again, f.until)
-	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // After(true), because DynamoDB accepted this client before, when it answered the request for the grant
-	return r
+	return h.send(f.r.ctx, f.r.limit, &f.tried, op, !f.sentInLease || f.r.again, f.until)
 }
 
 // longestPause returns the longest pause between attempts of a release that may take the
 // whole lease. The pause grows with the lease, because a condition can name only a limited
 // number of attempts.
-func (f *freeing) longestPause() time.Duration {
-	return max(time.Second, f.h.lease.Root().Duration()/15)
-}
+func (h *Lock) longestPause() time.Duration { return max(time.Second, h.lease.Root().Duration()/15) }
 
 // end ends the current release, so that the next goroutine in the local queue may acquire
 // the key.

@@ -105,15 +105,14 @@ func (l *Handle) warn(warnings []*lease.Warning) {
 // handle still counts as sharing the grant.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
 	if l.closed || l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
-		defer l.h.mu.Unlock()
 		return false, l.closed
 	}
 	l.closed = true
 	for _, w := range l.warnings {
 		w.Cancel()
 	}
-	l.h.mu.Unlock()
 	l.ctx.cancel(core.ErrReleased)
 	return true, false
 }

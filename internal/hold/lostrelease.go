@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -16,6 +17,8 @@ import (
 // errorOf returns the error of a release or a hand-over with the given result. It returns nil
 // if the key was freed, or if this client had already given the lock up.
 func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
+	// DynamoDB accepted this client before, when it answered the request for the grant.
+	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused
 	switch {
 	case r.Outcome == attempts.Applied:
 		return nil

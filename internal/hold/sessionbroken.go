@@ -80,13 +80,11 @@ func (s *session) check(locks map[string]*Lock) {
 func (s *session) checked(word string, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, told := s.heard[word]; !told {
-		return
-	}
-	if answered {
-		s.heard[word] = true
-	} else {
+	switch _, told := s.heard[word]; {
+	case !answered:
 		delete(s.heard, word)
+	case told:
+		s.heard[word] = true
 	}
 }
 

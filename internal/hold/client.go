@@ -32,8 +32,8 @@ type Holds struct {
 	result   error                    // error of the first Close, returned by later calls of Close
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
-	held    map[*Lock]int
-	grants  int                // number of grants so far; locks are sorted by the number of their grant
+	held    map[*Lock]struct{}
+	grants  int                // number of grants so far
 	unfreed map[*Lock]struct{} // locks whose release has failed and is repeated by a timer
 }
 
@@ -42,7 +42,7 @@ type Holds struct {
 func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.Timing, shared bool) *Holds {
 	return &Holds{
 		Env: env, keys: keys, leases: leases, timing: timing, shared: shared, beginning: ctxmutex.New(),
-		failing: failing{locks: map[*row]error{}}, held: map[*Lock]int{}, unfreed: map[*Lock]struct{}{},
+		failing: failing{locks: map[*row]error{}}, held: map[*Lock]struct{}{}, unfreed: map[*Lock]struct{}{},
 	}
 }
 
@@ -53,20 +53,7 @@ func (c *Holds) Shares() bool { return c.shared }
 func (c *Holds) Locks() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(c.held), func(a, b *Lock) int { return cmp.Compare(c.held[a], c.held[b]) })
-}
-
-// locksUnder returns the locks that are held under s, in no order.
-func (c *Holds) locksUnder(s *session) []*Lock {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var locks []*Lock
-	for h := range c.held {
-		if h.session == s {
-			locks = append(locks, h)
-		}
-	}
-	return locks
+	return slices.SortedFunc(maps.Keys(c.held), func(a, b *Lock) int { return cmp.Compare(a.nth, b.nth) })
 }
 
 // Holds reports whether this client holds key by the given grant.
@@ -91,7 +78,8 @@ func (c *Holds) keep(h *Lock) bool {
 	}
 	if !h.lease.IsOver() {
 		c.grants++
-		c.held[h] = c.grants
+		h.nth = c.grants
+		c.held[h] = struct{}{}
 	}
 	locks := len(c.held)
 	c.mu.Unlock()

@@ -171,12 +171,12 @@ func (c *Holds) notResumed(d Detached, want *acquire.Want, item protocol.Item) e
 	if now := c.Wall().Round(0); now.Before(lost.At) {
 		lost.At = now
 	}
-	var damage error
-	if item != nil {
-		var r protocol.Record
-		if r, damage = c.Decode(want.Key, item); damage == nil {
-			lost.Seen(r, d.ID)
-		}
+	r, damage := c.Decode(want.Key, item)
+	switch {
+	case item == nil:
+		damage = nil
+	case damage == nil:
+		lost.Seen(r, d.ID)
 	}
 	return attempts.Joined(c.Errors.Lost(lost), damage)
 }

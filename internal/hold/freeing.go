@@ -176,8 +176,7 @@ func (h *Lock) longestPause() time.Duration { return max(time.Second, h.lease.Ro
 // the key.
 func (f *freeing) end(err error) {
 	f.marked = f.marked || err == nil && f.done() != nil
-	repeated := f.repeat(err)
-	f.report(err, repeated)
+	f.report(err, f.repeat(err))
 	if f.hasQueue() {
 		f.h.c.keys.Local.PassQueued(f.h.key, f.h)
 	} else {

@@ -33,17 +33,16 @@ func (f *freeing) handToHead() (ended bool) {
 			return false
 		}
 		// f.record is the record that was shown last: a rejected hand-over changes it.
-		if ended, err := f.grantToHead(f.record.Waiters[0]); ended {
-			f.end(err)
+		if f.grantToHead(f.record.Waiters[0]) {
 			return true
 		}
 	}
 	return false
 }
 
-// grantToHead sends the hand-over until it is answered. It returns false if the record still
-// shows the grant, but another waiter has become the head.
-func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
+// grantToHead sends the hand-over until it is answered, and ends the release. It returns
+// false if the record still shows the grant, but another waiter has become the head.
+func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	h := f.h
 	g := protocol.Grant{
 		Key: h.key, Owner: head.Owner, ID: head.Grant, Lease: decide.HandOverLease(h.lease.Root().Duration()),
@@ -68,13 +67,14 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		switch {
 		case err != nil && r.Item != nil: // a damaged record may have another head, or show another grant
 			f.record.Waiters = nil // forget the queue and release the key: a release checks only the grant
-			return false, nil
+			return false
 		case err == nil && !record.Released && slices.Contains(f.named().Grants, record.Grant):
 			f.record = record
-			return false, nil
+			return false
 		}
 	}
-	return true, f.errorOf(r)
+	f.end(f.errorOf(r))
+	return true
 }
 
 // handOver hands the key to the next goroutine in the local queue. One write ends this

@@ -22,6 +22,7 @@ type Lock struct {
 	want    *acquire.Want
 	session *session // the session that is renewed in place of this grant's own lease; nil if there is none
 	granted decide.Instant
+	nth     int              // number of the grant, by which locks are sorted; guarded by the client's mu
 	dead    *protocol.Record // the dead holder that the key was taken over from; nil if there was none
 	first   *Handle          // the handle of the call that acquired the lock, with the values of that call's context
 	resumed bool             // the lock was made by Resume: the grant was detached before, in this process or another
@@ -144,7 +145,7 @@ func (h *Lock) cancelHandles(cause error) {
 
 // Lost ends the trust because the lease was lost.
 func (h *Lock) Lost(why lease.Loss) {
-	err := h.endOf(why)
+	err := h.lossOf(why)
 	if !h.end(err) {
 		return
 	}
@@ -155,28 +156,11 @@ func (h *Lock) Lost(why lease.Loss) {
 	}
 }
 
-// endOf returns the error of a lock whose lease was lost. If this client has given up the
-// lock's session, as Close does, it has also given up the lock.
-func (h *Lock) endOf(why lease.Loss) error {
-	if why.Reason != lease.WithParent {
-		return h.lossOf(why)
-	}
-	if of, lost := core.LossOf(why.Err); lost {
-		return h.lostWithSession(of)
-	}
-	return why.Err
-}
-
-// lostWithSession returns the loss of a lock whose session was lost.
-func (h *Lock) lostWithSession(session core.Loss) error {
-	return h.lostError(session.Reason, nil, session.Err)
-}
-
 // outlived returns the loss of a lock that this client has given up, if the lock's lease
 // would have ended in the meantime. It returns nil if the lock would still be trusted.
 func (h *Lock) outlived() error {
 	if why, lost := h.lease.Outlived(); lost {
-		return core.Public(h.endOf(why))
+		return core.Public(h.lossOf(why))
 	}
 	return nil
 }

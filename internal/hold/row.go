@@ -160,7 +160,8 @@ func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record,
 	return "", &shown, nil
 }
 
-// lossOf returns the error of a lease that was lost.
+// lossOf returns the error of a lease that was lost. If this client has given up the session
+// of a lock, as Close does, it has also given up the lock.
 func (r *row) lossOf(why lease.Loss) error {
 	switch why.Reason {
 	case lease.Paused:
@@ -169,8 +170,18 @@ func (r *row) lossOf(why lease.Loss) error {
 		return r.lostError(core.Replaced, nil, why.Err)
 	case lease.Gone:
 		return r.lossShown(why.Item, nil)
+	case lease.WithParent:
+		if of, lost := core.LossOf(why.Err); lost {
+			return r.lostWithSession(of)
+		}
+		return why.Err
 	}
 	return r.lostError(core.Expired, nil, why.Err)
+}
+
+// lostWithSession returns the loss of a lock whose session was lost.
+func (r *row) lostWithSession(session core.Loss) error {
+	return r.lostError(session.Reason, nil, session.Err)
 }
 
 // lossShown returns the error of a lock if the record no longer shows its grant, or shows a

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -130,6 +131,11 @@ func (s *session) join(h *Lock) {
 	}
 }
 
+// Locks returns the locks of the session.
+func (s *session) Locks() []*Lock {
+	return slices.DeleteFunc(s.c.Locks(), func(h *Lock) bool { return h.session != s })
+}
+
 // turnAtMost is the longest time for which a transaction delays the transactions of other
 // locks. So a transaction that hangs does not block the others. After that time, the next
 // one is sent all the same. It may conflict with the first, and conflicts are retried.
@@ -195,7 +201,7 @@ func (s *session) loseWith(cause error) {
 	}
 	why, _ := core.LossOf(cause)
 	var lost []*Lock
-	for _, h := range s.c.locksUnder(s) {
+	for _, h := range s.Locks() {
 		if h.end(h.lostWithSession(why)) {
 			lost = append(lost, h)
 		}
@@ -217,7 +223,7 @@ func (s *session) end(cause error) bool {
 // handles break notices in the reply.
 func (s *session) Extended() {
 	s.hear()
-	for _, h := range s.c.locksUnder(s) {
+	for _, h := range s.Locks() {
 		h.lease.Rearm()
 	}
 }

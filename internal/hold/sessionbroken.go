@@ -37,7 +37,7 @@ func (s *session) hear() {
 		s.heard = nil
 		return
 	}
-	held := s.c.locksUnder(s)
+	held := s.Locks()
 	heard := make(map[string]bool, len(told))
 	found := map[string]*Lock{}
 	for word, grant := range told {

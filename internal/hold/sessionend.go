@@ -28,7 +28,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	var freed []*release
-	for _, h := range c.locksUnder(s) {
+	for _, h := range s.Locks() {
 		r := h.newRelease()
 		if !r.terms.Delete && r.beginUnseen(limit, core.ErrClosed) {
 			freed = append(freed, r)

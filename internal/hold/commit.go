@@ -27,13 +27,11 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 // checkCommit returns the reason why writes need not be sent.
 func (g *Group) checkCommit(ctx context.Context, writes []types.TransactWriteItem) error {
 	holds := g.inOrder()
-	if err := cmp.Or(g.c.Requests.CheckTransactions(ctx), g.c.checkWrites(holds, writes), g.Err()); err != nil {
-		return err
-	}
-	if ctx.Err() != nil {
+	err := cmp.Or(g.c.Requests.CheckTransactions(ctx), g.c.checkWrites(holds, writes), g.Err())
+	if err == nil && ctx.Err() != nil {
 		return notSent(holds[0], attempts.Cause(ctx))
 	}
-	return nil
+	return err
 }
 
 // commit runs t while no other commit or release of its locks runs.

@@ -159,10 +159,8 @@ func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 	case attempts.Rejected:
 		return nil, c.notResumed(d, want, res.Item)
 	}
-	if len(earlier) > 0 { // attempts of earlier calls may still be applied, whatever the outcome of this one
-		return nil, c.UnknownOutcome("resume", want.Key, attempts.Joined(attempts.Cause(ctx), res.Err))
-	}
-	return nil, c.notDone(ctx, "resume", want.Key, res, tried)
+	// Attempts of earlier calls may still be applied, whatever the outcome of this one.
+	return nil, c.notDone(ctx, "resume", want.Key, res, len(earlier)+len(tried.Versions()))
 }
 
 // notResumed returns the error of a grant that is no longer current, according to item.

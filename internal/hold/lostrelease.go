@@ -23,7 +23,7 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 	case r.Outcome == attempts.Applied:
 		return nil
 	case r.Outcome != attempts.Rejected:
-		return f.h.c.notDone(f.r.limit, "release", f.h.key, r, &f.tried)
+		return f.h.c.notDone(f.r.limit, "release", f.h.key, r, len(f.tried.Versions()))
 	case f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt)):
 		return nil
 	}
@@ -135,11 +135,11 @@ func (f *freeing) lost(item protocol.Item) error {
 }
 
 // notDone returns the error of an operation whose last attempt was neither applied nor
-// rejected. If all attempts were answered, the operation has changed nothing. limit is the
+// rejected. If no attempt is unanswered, the operation has changed nothing. limit is the
 // context of the operation.
-func (c *Holds) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[releaseAttempt], tried *attempts.Sequence[releaseAttempt]) error {
+func (c *Holds) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[releaseAttempt], unanswered int) error {
 	err := attempts.Joined(attempts.Cause(limit), r.Err)
-	if r.Outcome == attempts.Unanswered || len(tried.Versions()) > 0 {
+	if r.Outcome == attempts.Unanswered || unanswered > 0 {
 		return c.UnknownOutcome(op, key, err)
 	}
 	return c.Errors.Failed(op, key, err)

@@ -127,11 +127,9 @@ func (r *row) guard() types.TransactWriteItem {
 // number as different keys. If such an item is the row after all, DynamoDB itself refuses
 // the transaction, as it has two operations on one item.
 func (r *row) isIn(table *string, item protocol.Item) bool {
-	if !sameTable(aws.ToString(table), r.c.Table) {
-		return false
-	}
 	schema := r.c.Proto.Schema()
-	return schema.KeyOf(item) == schema.KeyOf(r.item()) // no part of our own key is "", so that an item without a part does not match
+	return sameTable(aws.ToString(table), r.c.Table) &&
+		schema.KeyOf(item) == schema.KeyOf(r.item()) // no part of our own key is "", so that an item without a part does not match
 }
 
 // item returns the key of the row as an item.

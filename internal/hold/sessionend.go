@@ -119,7 +119,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	case attempts.Rejected:
 		return core.Public(s.lossShown(r.Item, nil))
 	}
-	return s.c.notDone(limit, "release", s.key, r, &s.marks)
+	return s.c.notDone(limit, "release", s.key, r, len(s.marks.Versions()))
 }
 
 // isMarked reports whether one of our attempts has marked the row dead, judged by an item

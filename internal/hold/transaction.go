@@ -139,24 +139,23 @@ func (t *transaction) Throttled(err error) {
 // checkWrites returns an error if writes can never be committed together with the guards of
 // holds.
 func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) error {
-	rows := rowsOf(holds)
+	rows, key := rowsOf(holds), holds[0].key
 	switch most := attempts.MaxTransact - len(rows); {
 	case most < 0:
-		return c.Errorf("commit", holds[0].key, "%d guards alone: a transaction takes %d items: commit under fewer locks at once",
+		return c.Errorf("commit", key, "%d guards alone: a transaction takes %d items: commit under fewer locks at once",
 			len(rows), attempts.MaxTransact)
 	case len(writes) > most:
-		return c.Errorf("commit", holds[0].key, "%d writes: at most %d beside %s: split them, or write one item that refers to the rest",
+		return c.Errorf("commit", key, "%d writes: at most %d beside %s: split them, or write one item that refers to the rest",
 			len(writes), most, nameGuards(len(holds), len(rows)))
 	}
 	for i, w := range writes {
 		table, item, n := target(w)
 		if n != 1 {
-			return c.Errorf("commit", holds[0].key, "write %d has %d operations: give each exactly one of ConditionCheck, Put, Update and Delete",
-				i, n)
+			return c.Errorf("commit", key, "write %d has %d operations: give each exactly one of ConditionCheck, Put, Update and Delete", i, n)
 		}
 		switch of := slices.IndexFunc(rows, func(r *row) bool { return r.isIn(table, item) }); {
 		case of >= len(holds):
-			return c.Errorf("commit", holds[0].key, "write %d is to the row of this client's shared lease, which nobody else may write", i)
+			return c.Errorf("commit", key, "write %d is to the row of this client's shared lease, which nobody else may write", i)
 		case of >= 0:
 			return c.Errorf("commit", rows[of].key, "write %d is to the lock's own record: change that with Renew, or with options of CommitAndRelease",
 				i)

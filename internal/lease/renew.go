@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -35,13 +36,7 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
 		if !l.enter(ctx) {
-			switch {
-			case l.IsOver():
-				return l.Cause()
-			case last == nil:
-				return attempts.Cause(ctx)
-			}
-			return last
+			return cmp.Or(l.Cause(), last, attempts.Cause(ctx))
 		}
 		r := l.try(ctx, ch, l.lockWrites())
 		unknown = unknown || r.Outcome == attempts.Unanswered

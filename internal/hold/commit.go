@@ -44,9 +44,7 @@ func (g *Group) commit(t *transaction) error {
 		leave()
 		return cmp.Or(g.Err(), notSent(late, attempts.Cause(t.ctx)))
 	}
-	result, err := t.run()
-	leave() // unlock first: once the caller learns the result, it may commit again or release the locks
-	t.report(result, err)
+	_, err := t.run(leave) // unlock first: once the caller learns the result, it may commit again or release the locks
 	return err
 }
 
@@ -203,8 +201,7 @@ func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []
 	}
 	t := newTransaction(ctx, g, writes, ends, rs)
 	now.Begin(t)
-	result, err := t.run()
-	t.report(result, err)
+	result, err := t.run(func() {})
 	for i, f := range fs {
 		switch {
 		case f == nil:

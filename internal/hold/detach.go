@@ -2,7 +2,6 @@ package hold
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -132,21 +131,16 @@ func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool
 func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
 	of := row{c: c, key: want.Key, owner: d.Owner, grant: d.ID, token: d.Token, proto: c.Proto, ctx: ctx}
 	earlier := c.resumes.Of(d.ID, c.Now().Mono) // versions of unanswered attempts of earlier calls
-	versions, _, err := of.narrow(ctx, ctx, slices.Concat(d.Versions, earlier), tried, decide.Never)
-	if err != nil {
-		return nil, c.UnknownOutcome("resume", want.Key, errors.Join(attempts.Cause(ctx), err))
-	}
+	versions := slices.Concat(d.Versions, earlier)
 	defer func() { c.resumes.Add(d.ID, tried.Versions(), c.Now().Mono) }()
-	res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[releaseAttempt]{
-		Key: want.Key,
+	res, _ := of.send(context.WithoutCancel(ctx), ctx, &versions, tried, attempts.Operation[releaseAttempt]{
 		Next: func() (releaseAttempt, *protocol.Write) {
 			a := c.newAttempt(ch.Lease)
 			return a, of.Renewal(a.Attempt, slices.Concat(versions, tried.Versions()), ch.Record)
 		},
-		Within:    want.Within(nil),
-		Shows:     of.showsGrant(want.Timing),
-		Throttled: of.throttled,
-	})
+		Within: want.Within(nil),
+		Shows:  of.showsGrant(want.Timing),
+	}, false, decide.Never)
 	switch res.Outcome {
 	case attempts.Applied:
 		shown, err := of.Decode(res.Item)

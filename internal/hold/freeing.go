@@ -147,12 +147,6 @@ func (f *freeing) named() protocol.Hold {
 // lost, or if this release is a repetition. op makes the writes and reads the record.
 func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[releaseAttempt] {
 	h := f.h
-	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, &f.tried, f.until)
-	f.sent += reads
-	if failed := attempts.FailureOf(err); failed != nil {
-		return attempts.Result[releaseAttempt]{Outcome: attempts.Unanswered, Cause: failed.Cause, Err: failed.Err}
-	}
-	f.hold.Versions = versions
 	op.BeforeSend = func() (func(), error) {
 		leave, ok := f.r.effort.Take(f.r.limit)
 		if !ok {
@@ -164,7 +158,9 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	if f.r.terms.Done {
 		op.Pauses.Most, op.RetryDenied = h.longestPause(), true
 	}
-	return h.send(f.r.ctx, f.r.limit, &f.tried, op, !f.sentInLease || f.r.again, f.until)
+	r, reads := h.send(f.r.ctx, f.r.limit, &f.hold.Versions, &f.tried, op, !f.sentInLease || f.r.again, f.until)
+	f.sent += reads
+	return r
 }
 
 // longestPause returns the longest pause between attempts of a release that may take the

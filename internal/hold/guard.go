@@ -22,10 +22,7 @@ func (g *Group) Guards() []types.TransactWriteItem { return each(rowsOf(g.locks(
 // rowsOf returns the rows that holds depend on: their own records in order, and the row of
 // their session.
 func rowsOf(holds []*Lock) []*row {
-	rows := make([]*row, 0, len(holds)+1)
-	for _, h := range holds {
-		rows = append(rows, &h.row)
-	}
+	rows := each(holds, func(h *Lock) *row { return &h.row })
 	if s := sessionOf(holds); s != nil {
 		rows = append(rows, &s.row)
 	}

@@ -50,14 +50,16 @@ func (r *row) named(versions []string) protocol.Hold {
 	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }
 
-// narrow returns the elements of versions that the next condition must still name. It also
-// drops from tried the attempts that need no longer be named. Usually nothing changes. If
-// there are too many versions for a condition, narrow reads the record to find out which
-// attempts are settled. It gives up when limit ends, or at until.
-func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attempts.Sequence[releaseAttempt], until decide.Instant) (left []string, reads int, err error) {
-	all := slices.Concat(versions, tried.Versions())
+// narrow removes the versions that the next condition need no longer name, and drops such
+// attempts from tried. Usually nothing changes. If there are too many versions for a
+// condition, narrow reads the record to find out which attempts are settled. It gives up
+// when limit ends, or at until. It returns the number of requests.
+func (r *row) narrow(
+	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt], until decide.Instant,
+) (reads int, err error) {
+	all := slices.Concat(*versions, tried.Versions())
 	if len(all) <= attempts.MostUnanswered {
-		return versions, 0, nil
+		return 0, nil
 	}
 	var shown protocol.Record
 	err = r.c.Requests.Repeat(limit, func() error {
@@ -73,8 +75,8 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 		}
 		return nil
 	})
-	if f := attempts.FailureOf(err); f != nil {
-		return nil, reads, f
+	if err != nil {
+		return reads, err
 	}
 	named := decide.StillToName(all, shown.Version, attempts.MostUnanswered)
 	settled := func(version string) bool { return !slices.Contains(named, version) }
@@ -83,15 +85,22 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 			tried.Drop(version)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(versions), settled), reads, nil
+	*versions = slices.DeleteFunc(slices.Clone(*versions), settled)
+	return reads, nil
 }
 
-// send sends attempts that free the row. It sends only one if once is set. Otherwise it sends
-// them until one is answered or limit ends, and begins none but the first after until.
+// send sends attempts that free the row, or resume its grant. Their conditions name versions,
+// which send narrows first; reads is the number of requests for that. It sends only one
+// attempt if once is set. Otherwise it sends them until one is answered or limit ends, and
+// begins none but the first after until.
 func (r *row) send(
-	ctx, limit context.Context, tried *attempts.Sequence[releaseAttempt], op attempts.Operation[releaseAttempt],
-	once bool, until decide.Instant,
-) attempts.Result[releaseAttempt] {
+	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
+	op attempts.Operation[releaseAttempt], once bool, until decide.Instant,
+) (result attempts.Result[releaseAttempt], reads int) {
+	reads, err := r.narrow(ctx, limit, versions, tried, until)
+	if failed := attempts.FailureOf(err); failed != nil {
+		return attempts.Result[releaseAttempt]{Outcome: attempts.Unanswered, Cause: failed.Cause, Err: failed.Err}, reads
+	}
 	sent, wait := false, op.BeforeSend
 	op.Key, op.Throttled = r.key, r.throttled
 	op.BeforeSend = func() (func(), error) {
@@ -105,9 +114,9 @@ func (r *row) send(
 		return wait()
 	}
 	if once {
-		return tried.Try(ctx, r.c.Requests, op)
+		return tried.Try(ctx, r.c.Requests, op), reads
 	}
-	return tried.Run(ctx, limit, r.c.Requests, op)
+	return tried.Run(ctx, limit, r.c.Requests, op), reads
 }
 
 // errOfNoUse is the error of a release whose repetitions have ended without an answer.

@@ -99,11 +99,8 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	until := s.c.Now().Add(s.lease.Duration()) // time when the lease expires, which frees the locks
 	ctx := context.WithoutCancel(limit)
-	held, _, err := s.narrow(ctx, limit, s.lease.Versions(), &s.marks, until)
-	if err != nil {
-		return s.c.UnknownOutcome("release", s.key, err)
-	}
-	r := s.send(ctx, limit, &s.marks, attempts.Operation[releaseAttempt]{
+	held := s.lease.Versions()
+	r, _ := s.send(ctx, limit, &held, &s.marks, attempts.Operation[releaseAttempt]{
 		Next: func() (releaseAttempt, *protocol.Write) {
 			a := s.c.newAttempt(0)
 			return a, s.proto.Release(s.named(slices.Concat(held, s.marks.Versions())),

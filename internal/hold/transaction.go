@@ -43,24 +43,22 @@ func newTransaction(ctx context.Context, g *Group, writes, ends []types.Transact
 	return t
 }
 
-// run sends the transaction until its outcome is known, or can never be known. It must be
-// called only once.
-func (t *transaction) run() (fence.Result, error) {
+// run sends the transaction until its outcome is known, or can never be known. It then calls
+// leave, and emits the event of the commit. It must be called only once.
+func (t *transaction) run(leave func()) (fence.Result, error) {
 	defer t.stop()
 	r := t.Run(t.ctx)
-	return r, t.errorOf(r)
+	err := t.errorOf(r)
+	leave()
+	t.c.Listener.Report(context.WithoutCancel(t.ctx), core.Event{Kind: core.Committed,
+		Key: t.holds[0].key, Token: t.holds[0].token, Took: r.Took, Requests: r.Requests, Err: err,
+	})
+	return r, err
 }
 
 // Answered makes the transaction begin no other request, and reports whether no request is
 // in flight.
 func (t *transaction) Answered() bool { return !t.Leave() }
-
-// report emits the event of the commit.
-func (t *transaction) report(r fence.Result, err error) {
-	t.c.Listener.Report(context.WithoutCancel(t.ctx), core.Event{Kind: core.Committed,
-		Key: t.holds[0].key, Token: t.holds[0].token, Took: r.Took, Requests: r.Requests, Err: err,
-	})
-}
 
 // errorOf returns the error for the caller of a commit with the given result.
 func (t *transaction) errorOf(r fence.Result) error {

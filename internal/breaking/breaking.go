@@ -113,16 +113,12 @@ func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol
 	if now, err = c.Proto.Decode(item); err != nil {
 		return now, false, c.Errors.Unreadable(grant.Key, item, err)
 	}
-	if now.Released || !c.sameGrant(grant, now) {
+	// A grant of another library has no id. If such a grant names its owner, the owner stays
+	// the same when the grant is renewed. In layouts with an expiry time, the holder of such
+	// a grant does not renew it. So there a record with another version shows another grant.
+	sameIfEqual := grant.Grant != "" || grant.Owner != "" && c.Caps.Expiry == layout.Observed
+	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, c.Errors.Changed(now)
 	}
 	return now, false, nil
-}
-
-// sameGrant reports whether two records of a key show the same grant. A grant of another
-// library has no id. If such a grant names its owner, the owner stays the same when the
-// grant is renewed. In layouts with an expiry time, the holder of such a grant does not
-// renew it. So there a record with another version shows another grant.
-func (c *Breaker) sameGrant(a, b protocol.Record) bool {
-	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.Caps.Expiry == layout.Observed)
 }

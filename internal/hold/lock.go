@@ -145,13 +145,11 @@ func (h *Lock) cancelHandles(cause error) {
 
 // Lost ends the trust because the lease was lost.
 func (h *Lock) Lost(why lease.Loss) {
-	err := h.lossOf(why)
-	if !h.end(err) {
-		return
-	}
-	if errors.Is(err, core.ErrLost) {
+	switch err := h.lossOf(why); {
+	case !h.end(err):
+	case errors.Is(err, core.ErrLost):
 		reportLosses([]*Lock{h})
-	} else {
+	default:
 		h.passTurn()
 	}
 }

@@ -171,10 +171,6 @@ func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record,
 // of a lock, as Close does, it has also given up the lock.
 func (r *row) lossOf(why lease.Loss) error {
 	switch why.Reason {
-	case lease.Paused:
-		return r.lostError(core.Paused, nil, why.Err)
-	case lease.Unreadable:
-		return r.lostError(core.Replaced, nil, why.Err)
 	case lease.Gone:
 		return r.lossShown(why.Item, nil)
 	case lease.WithParent:
@@ -183,7 +179,7 @@ func (r *row) lossOf(why lease.Loss) error {
 		}
 		return why.Err
 	}
-	return r.lostError(core.Expired, nil, why.Err)
+	return r.lostError(why.Reason, nil, why.Err)
 }
 
 // lostWithSession returns the loss of a lock whose session was lost.

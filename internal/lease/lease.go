@@ -68,21 +68,19 @@ type Holder interface {
 
 // Loss describes how a lease was lost.
 type Loss struct {
-	Reason Reason
+	Reason core.Reason
 	Item   protocol.Item // the record, set only for Gone; nil if there is no record
 	Err    error         // error of the last renewal (Expired, Paused), of the decoder (Unreadable) or of the parent (WithParent)
 }
 
-// Reason is why a lease was lost.
-type Reason int
-
-// Values of Reason.
+// Reasons of a loss. For Gone, the Holder finds the reason of the lock's loss in the record,
+// and for WithParent in the error of the parent. The others are that reason.
 const (
-	Expired    Reason = iota // the lease has run out
-	Paused                   // the lease ran out before any renewal had started: the process did not run
-	Gone                     // the record shows another grant, or a version that is not ours
-	Unreadable               // the record that a renewal wrote cannot be decoded
-	WithParent               // the parent lease has ended
+	Expired    = core.Expired               // the lease has run out
+	Paused     = core.Paused                // the lease ran out before any renewal had started: the process did not run
+	Unreadable = core.Replaced              // the record that a renewal wrote cannot be decoded
+	Gone       = core.Reason("gone")        // the record shows another grant, or a version that is not ours
+	WithParent = core.Reason("with parent") // the parent lease has ended
 )
 
 // Report is the result of one attempt to renew.

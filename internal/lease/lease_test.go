@@ -198,7 +198,7 @@ func (w *world) Extended()      { w.set(func() { w.extended++ }) }
 func (w *world) Renewed(Report) { w.set(func() { w.renewed++ }) }
 func (w *world) Failed(Report)  {}
 
-func (w *world) lostBy(t *testing.T, want Reason) {
+func (w *world) lostBy(t *testing.T, want core.Reason) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()

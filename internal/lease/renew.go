@@ -320,11 +320,10 @@ func (l *Lease) settleByReading(ctx context.Context) int {
 	if len(sent) < attempts.MostUnanswered {
 		return 0
 	}
-	if item, err := l.c.Requests.Read(ctx, l.terms.Key); err == nil {
-		if a, ok := l.shows(item, sent); ok {
-			record, _ := l.holder.Decode(item) // shows has decoded the item, so there is no error
-			l.extend(a, record)
-		}
+	item, _ := l.c.Requests.Read(ctx, l.terms.Key) // if there is no answer, nothing is settled
+	if a, ok := l.shows(item, sent); ok {
+		record, _ := l.holder.Decode(item) // shows has decoded the item, so there is no error
+		l.extend(a, record)
 	}
 	l.pending.Keep(attempts.MostUnanswered)
 	return 1

@@ -53,9 +53,6 @@ func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	if err == nil {
 		return nil
 	}
-	if f := attempts.FailureOf(err); f != nil {
-		err = f.Err
-	}
 	return c.untold(r.Key, errors.Join(attempts.Cause(limit), err))
 }
 

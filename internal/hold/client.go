@@ -100,10 +100,9 @@ func (c *Holds) drop(h *Lock) {
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	delete(c.unfreed, h)
 	if repeats {
 		c.unfreed[h] = struct{}{}
-	} else {
-		delete(c.unfreed, h)
 	}
 }
 

@@ -56,48 +56,32 @@ func (l *Handle) TrustedUntil() time.Time {
 	return l.h.c.Wall().Add(left).Round(0)
 }
 
-// add adds l to the handles of the grant. The context of l has the values of the argument
-// values, a context that must never be cancelled.
-func (h *Lock) add(values context.Context, l *Handle) {
-	l.h = h
+// add adds l to the handles of the grant, and starts the given warnings. The context of l has
+// the values of the argument values, a context that must never be cancelled. The caller must
+// hold h.mu, unless no other goroutine has the lock yet.
+func (h *Lock) add(values context.Context, l *Handle, warnings []*lease.Warning) {
+	l.h, l.warnings = h, warnings
 	l.ctx = newLockContext(values, &heldKeys{by: h, outer: heldKeysOf(values)}, func() error { return core.Public(h.lease.Ended()) })
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.handles = append(h.handles, l)
+	for _, w := range warnings {
+		h.lease.Warn(w)
+	}
 }
 
 // Share adds l to the handles of a grant that already has other handles.
 func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) error {
-	h.add(context.WithoutCancel(ctx), l)
 	h.lease.Look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.lease.Cause()
-	if err == nil && h.c.IsClosing() { // Close may not have seen the new handle
+	if err == nil && h.c.IsClosing() { // Close ends the contexts of the handles that it finds
 		err = core.ErrClosed
 	}
 	if err != nil {
-		err = h.naming(err)
-		h.dropHandle(l)
-		l.ctx.cancel(err)
-		return err
+		return h.naming(err)
 	}
-	l.warn(warnings)
+	h.add(context.WithoutCancel(ctx), l, warnings)
 	return nil
-}
-
-// dropHandle forgets a handle that has ended. The caller must hold h.mu.
-func (h *Lock) dropHandle(l *Handle) {
-	h.handles = slices.DeleteFunc(h.handles, func(o *Handle) bool { return o == l })
-}
-
-// warn starts the given warnings. The calling function must hold h.mu, unless no other
-// goroutine has the handle yet.
-func (l *Handle) warn(warnings []*lease.Warning) {
-	l.warnings = warnings
-	for _, w := range warnings {
-		l.h.lease.Warn(w)
-	}
 }
 
 // leave ends this handle if other handles share the grant. left reports whether this call
@@ -121,7 +105,7 @@ func (l *Handle) leave() (left, before bool) {
 func (l *Handle) drop() (last bool) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
-	l.h.dropHandle(l)
+	l.h.handles = slices.DeleteFunc(l.h.handles, func(o *Handle) bool { return o == l })
 	return len(l.h.handles) == 0
 }
 

@@ -47,15 +47,12 @@ func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, f
 		granted: g.Sent, dead: g.Dead, first: first, resumed: g.Resumed, committing: ctxmutex.New(),
 	}
 	h.session, _ = g.Session.(*session)
-	terms := lease.Terms{
-		Timing: want.Timing, Manual: want.Manual, Handed: g.Handed, Key: want.Key, Values: h.ctx, Writes: h.committing,
-	}
+	terms := lease.Terms{Timing: want.Timing, Manual: want.Manual, Handed: g.Handed, Key: want.Key, Values: h.ctx, Writes: h.committing}
 	if h.session != nil {
 		terms.Parent = h.session.lease
 	}
 	h.lease = c.leases.New(terms, g.Attempt, g.Record, h)
-	h.add(h.ctx, first)
-	first.warn(warnings)
+	h.add(h.ctx, first, warnings)
 	h.lease.Start()
 	if !h.resumed { // Resume keeps the lock once its caller has it
 		c.keep(h)
@@ -173,8 +170,7 @@ func reportLosses(lost []*Lock) {
 	for _, h := range lost {
 		err := h.lease.Cause()
 		why, _ := core.LossOf(err)
-		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
-			slog.String("table", h.c.Table),
+		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()), slog.String("table", h.c.Table),
 			slog.Int64("token", h.token), slog.String("reason", string(why.Reason)), slog.Any("err", why.Err))
 		h.c.Listener.Report(h.ctx, core.Event{Kind: core.Lost, Key: h.key, Token: h.token, Held: h.held(), Err: core.Public(err)})
 	}

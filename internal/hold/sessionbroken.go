@@ -46,10 +46,9 @@ func (s *session) hear() {
 			continue
 		}
 		s.heardAt = s.c.Now()
-		i := slices.IndexFunc(held, func(h *Lock) bool { return h.grant == grant })
-		heard[word] = i < 0 // the lock has ended, or is not held yet: see join
-		if i >= 0 {
-			found[word] = held[i]
+		heard[word] = true // if no lock is found, it has ended, or is not held yet: see join
+		if i := slices.IndexFunc(held, func(h *Lock) bool { return h.grant == grant }); i >= 0 {
+			heard[word], found[word] = false, held[i]
 		}
 	}
 	s.heard = heard

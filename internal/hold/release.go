@@ -74,11 +74,10 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 }
 
 // release ends the trust in the locks of all releases that have not ended yet, and frees
-// their keys. Even if ctx ends at once,
-// the call may take as long as ReleaseGrace. A release that stores a mark may take until
-// the lease has ended, or until Close gives up. The caller must know whether another client
-// will do the work, and until then no other client can do it. The errors are in the order
-// of rs.
+// their keys. Even if ctx ends at once, the call may take as long as ReleaseGrace. A release
+// that stores a mark may take until the lease has ended, or until Close gives up. The caller
+// must know whether another client will do the work, and until then no other client can do
+// it. The errors are in the order of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -144,8 +143,8 @@ func (h *Lock) newRelease() *release {
 	return &release{h: h, terms: Terms{Delete: h.want.Delete}}
 }
 
-// begin ends the trust with the given cause, and begins the release. It returns false if the
-// lock had ended before.
+// begin ends the trust with the given cause, and begins the release. It returns false if
+// the lock had ended before.
 func (r *release) begin(limit context.Context, cause error) bool {
 	r.h.lease.Look()
 	return r.beginUnseen(limit, cause)
@@ -239,8 +238,8 @@ func (r *release) Answered() bool { return r.limit.Err() != nil && r.tried().Ans
 // LastErr returns the error of the last attempt that has ended.
 func (r *release) LastErr() error { return r.tried().LastErr() }
 
-// tried returns the attempts of this release. They are empty while another release of the
-// lock sends requests.
+// tried returns the attempts of the lock's releases, if this one may send requests now.
+// Otherwise it returns none.
 func (r *release) tried() *attempts.Sequence[releaseAttempt] {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()

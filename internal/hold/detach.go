@@ -36,13 +36,13 @@ func (l *Handle) Detach() (Detached, error) {
 	if err := l.Err(); err != nil {
 		return Detached{}, err
 	}
-	if h.lease.RestsOnHandOver() && !h.isShared() {
+	if h.lease.RestsOnHandOver() && len(h.Handles()) <= 1 {
 		if err := l.Renew(h.ctx, lease.Changes{}); err != nil { // Renew repeats the renewal until it is answered or the lock is no longer trusted
 			return Detached{}, err
 		}
 	}
 	until := l.TrustedUntil()
-	if h.isShared() {
+	if len(h.Handles()) > 1 {
 		return Detached{}, h.c.Errorf("detach", h.key, "other handles share the grant: release them first")
 	}
 	if !h.end(core.ErrDetached) {

@@ -55,10 +55,8 @@ func (g *Group) GuardError(err error, first int) error {
 	rows := rowsOf(holds)
 	shown := map[*row]protocol.Item{}
 	for i, reason := range cancelled.CancellationReasons[first:] {
-		if i >= len(rows) || aws.ToString(reason.Code) != "ConditionalCheckFailed" {
-			continue
-		}
-		if reason.Item == nil || rows[i].isIn(&g.c.Table, reason.Item) { // otherwise the item that failed is not the guard
+		failed := i < len(rows) && aws.ToString(reason.Code) == "ConditionalCheckFailed"
+		if failed && (reason.Item == nil || rows[i].isIn(&g.c.Table, reason.Item)) { // otherwise the item that failed is not the guard
 			shown[rows[i]] = reason.Item
 		}
 	}

@@ -102,9 +102,6 @@ func (h *Lock) Handles() []*Handle {
 	return slices.Clone(h.handles)
 }
 
-// isShared reports whether several handles share the grant.
-func (h *Lock) isShared() bool { return len(h.Handles()) > 1 }
-
 // Ended returns the error with which the trust has ended, or nil while the lock is trusted.
 func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }
 
@@ -149,15 +146,6 @@ func (h *Lock) Lost(why lease.Loss) {
 	default:
 		h.passTurn()
 	}
-}
-
-// outlived returns the loss of a lock that this client has given up, if the lock's lease
-// would have ended in the meantime. It returns nil if the lock would still be trusted.
-func (h *Lock) outlived() error {
-	if why, lost := h.lease.Outlived(); lost {
-		return core.Public(h.lossOf(why))
-	}
-	return nil
 }
 
 // reportLosses reports locks that were lost; all of them have ended. It first lets waiters

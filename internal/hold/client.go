@@ -68,14 +68,8 @@ func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	return false
 }
 
-// keep adds a lock to those that are held. It returns false if the lock was resumed and the
-// client is closing: Close may have released the locks already.
-func (c *Holds) keep(h *Lock) bool {
+func (c *Holds) keep(h *Lock) {
 	c.mu.Lock()
-	if h.resumed && c.IsClosing() {
-		c.mu.Unlock()
-		return false
-	}
 	if !h.lease.IsOver() {
 		c.grants++
 		h.nth = c.grants
@@ -86,7 +80,6 @@ func (c *Holds) keep(h *Lock) bool {
 	if h.session == nil {
 		c.Listener.Report(h.ctx, core.Event{Kind: core.Kept, Key: h.key, Locks: locks})
 	}
-	return true
 }
 
 func (c *Holds) drop(h *Lock) {

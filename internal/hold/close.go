@@ -53,9 +53,13 @@ type closer struct {
 	errs []error
 }
 
-// byTrust returns the locks sorted by how much longer they are trusted, shortest first.
+// byTrust returns the locks that callers have, sorted by how much longer they are trusted,
+// shortest first.
 func (c *Holds) byTrust() []*Lock {
 	held, now := c.Locks(), c.Now()
+	c.mu.Lock()
+	held = slices.DeleteFunc(held, func(h *Lock) bool { return h.unclaimed })
+	c.mu.Unlock()
 	left := func(h *Lock) time.Duration { return now.Remaining(h.lease.TrustedUntil()) }
 	slices.SortStableFunc(held, func(a, b *Lock) int { return cmp.Compare(left(a), left(b)) })
 	return held

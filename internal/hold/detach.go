@@ -89,7 +89,10 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 	if err != nil {
 		return nil, err
 	}
-	if !c.keep(h) {
+	c.mu.Lock()
+	h.unclaimed = c.IsClosing() // Close releases only locks that have a caller
+	c.mu.Unlock()
+	if h.unclaimed {
 		c.detachAgain(d, h)
 		return nil, c.AfterClose("resume", want.Key)
 	}

@@ -69,10 +69,8 @@ func (r *release) freeing() *freeing {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.freeing == nil {
-		h.freeing = &freeing{
-			h: h, hold: h.asHeld(), record: h.Record(), mayHaveStored: h.lease.MayHaveStored(), sentInLease: h.givenUp,
-			pauses: attempts.Pauses{Most: h.longestPause()},
-		}
+		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.Record(), mayHaveStored: h.lease.MayHaveStored(), sentInLease: h.givenUp}
+		h.freeing.pauses.Most = h.longestPause()
 	}
 	f, now := h.freeing, h.c.Now()
 	if f.r != r {

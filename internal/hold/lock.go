@@ -27,6 +27,8 @@ type Lock struct {
 	first   *Handle          // the handle of the call that acquired the lock, with the values of that call's context
 	resumed bool             // the lock was made by Resume: the grant was detached before, in this process or another
 
+	unclaimed bool // the lock was resumed, but its caller does not have it yet; guarded by the client's mu
+
 	committing ctxmutex.Mutex // held during each commit and the release, so that only one of them runs at a time
 	working    core.Calls     // functions in Do; Close waits for them
 
@@ -44,7 +46,7 @@ func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, f
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{
 		row: c.newRow(ctx, want.Key, c.Proto, g.Record), want: want,
-		granted: g.Sent, dead: g.Dead, first: first, resumed: g.Resumed, committing: ctxmutex.New(),
+		granted: g.Sent, dead: g.Dead, first: first, resumed: g.Resumed, unclaimed: g.Resumed, committing: ctxmutex.New(),
 	}
 	h.session, _ = g.Session.(*session)
 	terms := lease.Terms{Timing: want.Timing, Manual: want.Manual, Handed: g.Handed, Key: want.Key, Values: h.ctx, Writes: h.committing}
@@ -54,9 +56,7 @@ func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, f
 	h.lease = c.leases.New(terms, g.Attempt, g.Record, h)
 	h.add(h.ctx, first, warnings)
 	h.lease.Start()
-	if !h.resumed { // Resume keeps the lock once its caller has it
-		c.keep(h)
-	}
+	c.keep(h)
 	if h.session != nil {
 		h.session.join(h)
 	}

@@ -32,10 +32,8 @@ type row struct {
 
 // newRow returns the row of the grant that record shows. The caller sets the row's lease.
 func (c *Holds) newRow(ctx context.Context, key protocol.Key, proto protocol.Protocol, record protocol.Record) row {
-	return row{
-		c: c, key: key, owner: record.Owner, grant: record.Grant, token: record.Token,
-		ctx: context.WithoutCancel(ctx), proto: proto,
-	}
+	ctx = context.WithoutCancel(ctx)
+	return row{c: c, key: key, owner: record.Owner, grant: record.Grant, token: record.Token, ctx: ctx, proto: proto}
 }
 
 // Lease returns the lease of the row.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"iter"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -33,6 +34,9 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 	"github.com/leasehold-go/leasehold/table"
 )
+
+// accesses are all kinds of access.
+var accesses = []table.Access{table.Use, table.Operate, table.Read}
 
 const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
 
@@ -118,10 +122,13 @@ func newAccount(t *testing.T, l layout.Layout) *account {
 
 func (a *account) client(shared bool) *leasehold.Client {
 	a.Helper()
-	c, err := leasehold.New(a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }),
-		leasehold.Config{Table: "locks", Layout: a.layout, Logger: slog.New(slog.DiscardHandler), SharedLease: shared})
-	a.must(err)
-	return c
+	cfg := leasehold.Config{Table: "locks", Layout: a.layout, Logger: slog.New(slog.DiscardHandler), SharedLease: shared}
+	return lab.Must(leasehold.New(a.db(), cfg))(a)
+}
+
+// db returns a client of DynamoDB whose requests IAM checks.
+func (a *account) db() *dynamodb.Client {
+	return a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam })
 }
 
 func (a *account) must(errs ...error) {
@@ -131,48 +138,36 @@ func (a *account) must(errs ...error) {
 
 func (a *account) lock(c *leasehold.Client, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	a.Helper()
-	l, err := c.Acquire(a.Context(), key, opts...)
-	a.must(err)
-	return l
+	return lab.Must(c.Acquire(a.Context(), key, opts...))(a)
 }
 
 func (a *account) group(keys ...string) *leasehold.Group {
 	a.Helper()
-	g, err := a.first.AcquireAll(a.Context(), leasehold.Keys(keys...))
-	a.must(err)
-	return g
+	return lab.Must(a.first.AcquireAll(a.Context(), leasehold.Keys(keys...)))(a)
 }
 
 // election returns an election in which c can be a candidate.
 func (a *account) election(c *leasehold.Client) *election.Election {
 	a.Helper()
-	e, err := election.New(c, "k")
-	a.must(err)
-	return e
+	return lab.Must(election.New(c, "k"))(a)
 }
 
 // term returns a term of an election that c has won.
 func (a *account) term(c *leasehold.Client) *leasehold.Lock {
 	a.Helper()
-	l, err := a.election(c).Campaign(a.Context(), "")
-	a.must(err)
-	return l
+	return lab.Must(a.election(c).Campaign(a.Context(), ""))(a)
 }
 
 // semaphore returns a semaphore of two permits.
 func (a *account) semaphore() *semaphore.Semaphore {
 	a.Helper()
-	s, err := semaphore.New(a.first, "k", 2)
-	a.must(err)
-	return s
+	return lab.Must(semaphore.New(a.first, "k", 2))(a)
 }
 
 // readWrite returns a read/write lock of two keys.
 func (a *account) readWrite() *rwlock.RWLock {
 	a.Helper()
-	rw, err := rwlock.New(a.first, "k", 2)
-	a.must(err)
-	return rw
+	return lab.Must(rwlock.New(a.first, "k", 2))(a)
 }
 
 // nothing is a function for Do that does nothing.
@@ -191,6 +186,17 @@ func (a *account) later(l *leasehold.Lock) {
 			a.Error(err)
 		}
 	})
+}
+
+// twice takes two values of a sequence.
+func twice[V any](a *account, all iter.Seq2[V, error]) {
+	seen := 0
+	for _, err := range all {
+		a.must(err)
+		if seen++; seen == 2 {
+			break
+		}
+	}
 }
 
 // calls are the calls of the library that send requests, by access and name.
@@ -213,13 +219,10 @@ var calls = map[table.Access]map[string]func(a *account){
 				return
 			}
 			a.must(a.first.Do(a.Context(), "k", nothing, leasehold.Once("it")))
-			r, err := a.first.Get(a.Context(), "k")
-			a.must(err)
-			a.must(a.first.ForgetDone(a.Context(), r))
+			a.must(a.first.ForgetDone(a.Context(), lab.Must(a.first.Get(a.Context(), "k"))(a)))
 		},
 		"Client.TryAcquire": func(a *account) {
-			l, err := a.first.TryAcquire(a.Context(), "k")
-			a.must(err)
+			l := lab.Must(a.first.TryAcquire(a.Context(), "k"))(a)
 			lab.WantErr(a, "TryAcquire", lab.ErrorOf(a.second.TryAcquire(a.Context(), "k")), leasehold.ErrHeld)
 			a.must(l.Release(a.Context()))
 		},
@@ -232,19 +235,15 @@ var calls = map[table.Access]map[string]func(a *account){
 		"Client.AcquireAny": func(a *account) {
 			a.later(a.lock(a.second, "k"))
 			l := a.lock(a.second, "n")
-			one, err := a.first.AcquireAny(a.Context(), leasehold.Keys("k", "n"))
-			a.must(err, l.Release(a.Context()))
-			a.must(one.Release(a.Context()))
+			one := lab.Must(a.first.AcquireAny(a.Context(), leasehold.Keys("k", "n")))(a)
+			a.must(l.Release(a.Context()), one.Release(a.Context()))
 		},
 		"Client.Do": func(a *account) {
-			a.must(a.first.Do(a.Context(), "k", func(context.Context, *leasehold.Lock) error { return nil }))
+			a.must(a.first.Do(a.Context(), "k", nothing))
 		},
 		"Client.Resume": func(a *account) {
-			g, err := a.lock(a.first, "k").Detach()
-			a.must(err)
-			l, err := a.second.Resume(a.Context(), g)
-			a.must(err)
-			a.must(l.Release(a.Context()))
+			g := lab.Must(a.lock(a.first, "k").Detach())(a)
+			a.must(lab.Must(a.second.Resume(a.Context(), g))(a).Release(a.Context()))
 		},
 		"Client.Close": func(a *account) {
 			c := a.client(false)
@@ -270,7 +269,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(a.lock(a.first, "k").Release(a.Context(), leasehold.DeleteOnRelease(true)))
 		},
 		"Lock.Do": func(a *account) {
-			a.must(a.lock(a.first, "k").Do(a.Context(), func(context.Context, *leasehold.Lock) error { return nil }))
+			a.must(a.lock(a.first, "k").Do(a.Context(), nothing))
 		},
 		"Lock.Commit": func(a *account) {
 			l := a.lock(a.first, "k")
@@ -284,8 +283,7 @@ var calls = map[table.Access]map[string]func(a *account){
 		},
 		"Lock.Guards": func(a *account) {
 			l := a.lock(a.first, "k")
-			_, err := a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }).TransactWriteItems(a.Context(),
-				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), l.Guards()...)})
+			_, err := a.db().TransactWriteItems(a.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(write(), l.Guards()...)})
 			a.must(l.GuardError(err, 1), l.Release(a.Context()))
 		},
 		"Lock.Read": func(a *account) {
@@ -308,8 +306,7 @@ var calls = map[table.Access]map[string]func(a *account){
 		"Group.CommitAndRelease": func(a *account) { a.must(a.group("k", "n").CommitAndRelease(a.Context(), write())) },
 		"Group.Guards": func(a *account) {
 			g := a.group("k", "n")
-			_, err := a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }).TransactWriteItems(a.Context(),
-				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), g.Guards()...)})
+			_, err := a.db().TransactWriteItems(a.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: append(write(), g.Guards()...)})
 			a.must(g.GuardError(err, 1), g.Release(a.Context()))
 		},
 		"Election.Campaign": func(a *account) {
@@ -317,20 +314,14 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(a.term(a.second).Release(a.Context()))
 		},
 		"Election.Lead": func(a *account) {
-			a.must(a.election(a.first).Lead(a.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }))
+			a.must(a.election(a.first).Lead(a.Context(), "", nothing))
 		},
 		"Election.Leader": func(a *account) {
 			lab.WantErr(a, "Leader", lab.ErrorOf(a.election(a.first).Leader(a.Context())), election.ErrNoLeader)
 		},
 		"Election.Observe": func(a *account) {
 			a.later(a.term(a.second))
-			seen := 0
-			for _, err := range a.election(a.first).Observe(a.Context()) {
-				a.must(err)
-				if seen++; seen == 2 {
-					break
-				}
-			}
+			twice(a, a.election(a.first).Observe(a.Context()))
 		},
 		"Election.StepDown": func(a *account) {
 			term := a.term(a.second)
@@ -343,38 +334,24 @@ var calls = map[table.Access]map[string]func(a *account){
 		},
 		"Semaphore.Acquire": func(a *account) {
 			for range 3 {
-				permit, err := a.semaphore().Acquire(a.Context())
-				a.must(err)
-				a.later(permit)
+				a.later(lab.Must(a.semaphore().Acquire(a.Context()))(a))
 			}
 			time.Sleep(2 * time.Minute)
 		},
 		"Semaphore.Do": func(a *account) { a.must(a.semaphore().Do(a.Context(), nothing)) },
 		"Client.Watch": func(a *account) {
 			a.later(a.lock(a.second, "k"))
-			seen := 0
-			for _, err := range a.first.Watch(a.Context(), "k") {
-				a.must(err)
-				if seen++; seen == 2 {
-					break
-				}
-			}
+			twice(a, a.first.Watch(a.Context(), "k"))
 		},
-		"RWLock.DoRead": func(a *account) {
-			a.must(a.readWrite().DoRead(a.Context(), nothing))
-		},
+		"RWLock.DoRead": func(a *account) { a.must(a.readWrite().DoRead(a.Context(), nothing)) },
 		"RWLock.DoWrite": func(a *account) {
 			a.must(a.readWrite().DoWrite(a.Context(), func(context.Context, *leasehold.Group) error { return nil }))
 		},
 		"RWLock.AcquireRead": func(a *account) {
-			lock, err := a.readWrite().AcquireRead(a.Context())
-			a.must(err)
-			a.later(lock)
+			a.later(lab.Must(a.readWrite().AcquireRead(a.Context()))(a))
 		},
 		"RWLock.AcquireWrite": func(a *account) {
-			group, err := a.readWrite().AcquireWrite(a.Context())
-			a.must(err)
-			a.must(group.Release(a.Context()))
+			a.must(lab.Must(a.readWrite().AcquireWrite(a.Context()))(a).Release(a.Context()))
 		},
 	},
 	table.Read: {
@@ -469,7 +446,7 @@ func TestPoliciesCoverEveryMethodOfTheLibrary(t *testing.T) {
 }
 
 func TestPoliciesDoNotAllowCreatingTable(t *testing.T) {
-	for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
+	for _, access := range accesses {
 		for _, action := range policy(t, table.Spec{}, arn, access).Statement[0].Action {
 			if strings.Contains(action, "Table") || strings.Contains(action, "TimeToLive") || strings.Contains(action, "*") {
 				t.Errorf("%s allows %s", access, action)
@@ -495,7 +472,6 @@ func TestUnknownAccessAllowsNothing(t *testing.T) {
 func TestTablePageListsActionsOfEveryPolicy(t *testing.T) {
 	page := lab.Must(os.ReadFile("../docs/table.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(dynamodb:\\w+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
-	accesses := []table.Access{table.Use, table.Operate, table.Read}
 	listed := map[table.Access][]string{}
 	for _, row := range rows {
 		cells := strings.Split(row[2], "|")

@@ -169,7 +169,7 @@ func TestPolicyForPrefixAllowsOnlyItsKeys(t *testing.T) {
 			if len(items) < 100 {
 				t.Errorf("%d accesses: this test tests nothing", len(items))
 			}
-			for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
+			for _, access := range accesses {
 				foreign := policy(t, spec, arn, access, "kk", "other/")
 				for _, a := range items {
 					if !foreign.denies(a) {
@@ -214,7 +214,7 @@ func TestPolicyWithSharedLeasesAllowsSessionsOfEveryClient(t *testing.T) {
 }
 
 func TestPolicyForPrefixDeniesActionsWithoutKey(t *testing.T) {
-	for _, a := range []table.Access{table.Use, table.Operate, table.Read} {
+	for _, a := range accesses {
 		d := policy(t, table.Spec{}, arn, a, "billing/")
 		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {
 			t.Errorf("%s lists the whole table", a)

@@ -74,11 +74,7 @@ func TestCreateAllowsManyCallersAtOnce(t *testing.T) {
 	db := newDB(t)
 	var wg sync.WaitGroup
 	for range 16 {
-		wg.Go(func() {
-			if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
-				t.Error(err)
-			}
-		})
+		wg.Go(func() { lab.WantErr(t, "create", table.Create(t.Context(), db, table.Spec{Name: "locks"}), nil) })
 	}
 	wg.Wait()
 }
@@ -227,7 +223,8 @@ func TestCheckOfMissingTableReturnsErrTableNotFound(t *testing.T) {
 
 func TestCheckReportsLayoutOfTable(t *testing.T) {
 	db := localdynamo.New().Client()
-	sharing := map[string]string{"native": "native or awslabs or dynamolock", "awslabs": "native or awslabs or dynamolock", "dynamolock": "native or awslabs or dynamolock"}
+	const three = "native or awslabs or dynamolock"
+	sharing := map[string]string{"native": three, "awslabs": three, "dynamolock": three}
 	for _, is := range layout.Names() {
 		l := lab.Must(layout.Parse(is))(t)
 		lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: is, Layout: l}))

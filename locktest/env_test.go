@@ -3,7 +3,6 @@ package locktest_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"runtime"
 	"strconv"
@@ -58,9 +57,7 @@ func TestEnvReportsKeyOfLockLeftHeld(t *testing.T) {
 			t.Errorf("at the end: %q", problems)
 		}
 		for _, l := range []*leasehold.Lock{lock, shared} {
-			if !errors.Is(l.Err(), leasehold.ErrClosed) {
-				t.Errorf("the lock left held: %v", l.Err())
-			}
+			lab.WantErr(t, "the lock left held", l.Err(), leasehold.ErrClosed)
 		}
 	})
 }
@@ -69,14 +66,10 @@ func TestEnvDoesNotReportReleasedLock(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
-			if err := locks.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			lab.OK(t, locks.Close(t.Context()))
 		},
 		"detached": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) {
-			if _, err := lock.Detach(); err != nil {
-				t.Error(err)
-			}
+			lab.Must(lock.Detach())(t)
 		},
 		"lost": func(t *testing.T, env *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) {
 			env.Steal("k")
@@ -119,9 +112,7 @@ func TestWaiterLeftAtEndOfTestIsNotGrantedKey(t *testing.T) {
 		synctest.Wait()
 		env.Disconnect(dead)
 		time.Sleep(time.Minute)
-		if problems := p.end(); len(problems) > 0 {
-			t.Errorf("at the end: %q", problems)
-		}
+		p.endsWell(t)
 		for range 2 {
 			lab.WantErr(t, "the waiter", <-ended, leasehold.ErrNotRun)
 		}
@@ -139,18 +130,13 @@ func TestHeldKeyIsNotGrantedToWaitersLeftAtEndOfTest(t *testing.T) {
 		key := strconv.Itoa(i)
 		env.Hold(key)
 		waiting.Go(func() {
-			err := locks.Do(context.Background(), key, func(context.Context, *leasehold.Lock) error { return nil })
-			if !errors.Is(err, leasehold.ErrClosed) {
-				t.Errorf("a waiter ended with %v", err)
-			}
+			lab.WantErr(t, "a waiter", locks.Do(context.Background(), key, nothing), leasehold.ErrClosed)
 		})
 	}
 	for locks.Stats().Waiting < 20 {
 		runtime.Gosched()
 	}
-	if problems := p.end(); len(problems) > 0 {
-		t.Errorf("at the end: %q", problems)
-	}
+	p.endsWell(t)
 	waiting.Wait()
 }
 
@@ -256,9 +242,8 @@ func TestEnvWorksInEveryLayout(t *testing.T) {
 				lab.WantErr(t, "commit", lock.Commit(t.Context(), nil), leasehold.ErrLost)
 				release(t, stolen)
 				env.Hold("k")
-				if _, err := env.Client(leasehold.Config{}).TryAcquire(t.Context(), "k"); !errors.Is(err, leasehold.ErrHeld) {
-					t.Errorf("a client that names no layout: %v", err)
-				}
+				_, err := env.Client(leasehold.Config{}).TryAcquire(t.Context(), "k")
+				lab.WantErr(t, "a client that names no layout", err, leasehold.ErrHeld)
 			})
 		})
 	}
@@ -276,9 +261,7 @@ func TestBadConfigFailsTheTest(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		p.fails(t, func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }, "Lease is 1ms")
 		env.Disconnect() // Disconnect must also work after a client could not be created
-		if problems := p.end(); len(problems) > 0 {
-			t.Errorf("at the end: %q", problems)
-		}
+		p.endsWell(t)
 	})
 }
 

@@ -71,8 +71,10 @@ func (p *probe) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// fatal calls fn on another goroutine and returns the message. fn must end the test.
-func (p *probe) fatal(fn func()) string {
+// fails calls fn on another goroutine, and fails the test unless fn ends its own test with a
+// message that has each of parts.
+func (p *probe) fails(t *testing.T, fn func(), parts ...string) {
+	t.Helper()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -81,18 +83,18 @@ func (p *probe) fatal(fn func()) string {
 	<-done
 	said := strings.Join(p.problems, "\n")
 	p.problems = nil
-	return said
-}
-
-// fails calls fn on another goroutine, and fails the test unless fn ends its own test with a
-// message that has each of parts.
-func (p *probe) fails(t *testing.T, fn func(), parts ...string) {
-	t.Helper()
-	said := p.fatal(fn)
 	for _, part := range parts {
 		if !strings.Contains(said, part) {
 			t.Errorf("it does not say %q: %s", part, said)
 		}
+	}
+}
+
+// endsWell ends the test, and fails t if it has errors.
+func (p *probe) endsWell(t *testing.T) {
+	t.Helper()
+	if problems := p.end(); len(problems) > 0 {
+		t.Errorf("at the end: %q", problems)
 	}
 }
 

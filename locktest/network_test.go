@@ -73,10 +73,7 @@ func TestWaiterContinuesAtOnceAfterReconnect(t *testing.T) {
 		began := time.Now()
 		granted := make(chan time.Duration)
 		go func() {
-			err := locks.Do(t.Context(), "k", func(context.Context, *leasehold.Lock) error { return nil })
-			if err != nil {
-				t.Error(err)
-			}
+			lab.WantErr(t, "do", locks.Do(t.Context(), "k", nothing), nil)
 			granted <- time.Since(began)
 		}()
 		synctest.Wait() // wait until the waiter's request is in flight, where it would stay for three seconds
@@ -100,9 +97,7 @@ func TestDisconnectWithoutArgumentsAffectsAllClients(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for name, l := range map[string]*leasehold.Lock{"of the code under test": lock, "of Hold": held, "of a later Hold": heldLater, "of Steal": thief} {
-			if !errors.Is(l.Err(), leasehold.ErrLost) {
-				t.Errorf("the lock %s: %v", name, l.Err())
-			}
+			lab.WantErr(t, "the lock "+name, l.Err(), leasehold.ErrLost)
 		}
 		env.Reconnect(later)
 		lab.WantErr(t, "the client reconnected", lab.ErrorOf(later.Get(t.Context(), "k")), nil)

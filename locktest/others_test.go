@@ -7,17 +7,19 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/locktest"
 )
+
+// nothing is a function for Do that does nothing.
+func nothing(context.Context, *leasehold.Lock) error { return nil }
 
 func TestHeldKeyStaysHeldUntilItIsReleased(t *testing.T) {
 	withClient(t, func(t *testing.T, env *locktest.Env, locks *leasehold.Client) {
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
-		if _, err := locks.Acquire(ctx, "k"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("acquire: %v", err)
-		}
+		lab.WantErr(t, "acquire", lab.ErrorOf(locks.Acquire(ctx, "k")), leasehold.ErrHeld)
 		release(t, theirs)
 		lock := acquire(t, locks, "k")
 		if string(lock.Record().Data) != "d" || lock.Token() <= theirs.Token() {
@@ -74,9 +76,7 @@ func TestHolderTrustsStolenLockUntilNextRenewal(t *testing.T) {
 		if !errors.As(context.Cause(lock.Context()), &lost) || lost.Reason != leasehold.LostReplaced || lost.By.Token != after.Token || time.Since(began) > 5*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), context.Cause(lock.Context()))
 		}
-		if _, err := locks.TryAcquire(t.Context(), "k"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("acquire: %v", err)
-		}
+		lab.WantErr(t, "acquire", lab.ErrorOf(locks.TryAcquire(t.Context(), "k")), leasehold.ErrHeld)
 	})
 }
 
@@ -93,10 +93,8 @@ func TestCommitUnderStolenLockIsRejected(t *testing.T) {
 
 func TestStealWorksInEveryStateOfKey(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client){
-		"never held": func(*testing.T, *locktest.Env, *leasehold.Client) {},
-		"released": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client) {
-			release(t, acquire(t, locks, "k"))
-		},
+		"never held":     func(*testing.T, *locktest.Env, *leasehold.Client) {},
+		"released":       func(t *testing.T, _ *locktest.Env, locks *leasehold.Client) { release(t, acquire(t, locks, "k")) },
 		"held by Hold":   func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Hold("k") },
 		"stolen before":  func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Steal("k") },
 		"held by a dead": func(_ *testing.T, env *locktest.Env, _ *leasehold.Client) { env.Hold("k", leasehold.WithoutRenewal()) },
@@ -135,12 +133,8 @@ func TestStealTakesOneLockOfSharedLease(t *testing.T) {
 		locks := env.Client(leasehold.Config{SharedLease: true})
 		one, other := acquire(t, locks, "k"), acquire(t, locks, "l")
 		env.Steal("k")
-		if err := one.Commit(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("commit: %v", err)
-		}
-		if err := other.Commit(t.Context(), nil); err != nil {
-			t.Errorf("the other lock: %v", err)
-		}
+		lab.WantErr(t, "commit", one.Commit(t.Context(), nil), leasehold.ErrLost)
+		lab.WantErr(t, "the other lock", other.Commit(t.Context(), nil), nil)
 		release(t, other)
 	})
 }
@@ -154,19 +148,14 @@ func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 				defer close(renewing)
 				// The holder renews without a pause, so that the version changes between
 				// Steal's read and its write.
-				var err error
-				for err == nil {
+				for err := error(nil); err == nil; {
 					err = lock.Renew(t.Context())
 				}
 			}()
 			stolen := env.Steal("k")
 			<-renewing
-			if !errors.Is(lock.Err(), leasehold.ErrLost) {
-				t.Errorf("the holder: %v", lock.Err())
-			}
-			if err := stolen.Commit(t.Context(), nil); err != nil {
-				t.Errorf("the thief: %v", err)
-			}
+			lab.WantErr(t, "the holder", lock.Err(), leasehold.ErrLost)
+			lab.WantErr(t, "the thief", stolen.Commit(t.Context(), nil), nil)
 			release(t, stolen)
 		}
 	})

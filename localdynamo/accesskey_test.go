@@ -21,12 +21,8 @@ func guarded(t *testing.T) string {
 	t.Helper()
 	e := New(WithAccessKey(theID, theSecret))
 	server := httptest.NewServer(e)
-	t.Cleanup(func() {
-		server.Close()
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { ok(t, e.Close()) })
+	t.Cleanup(server.Close)
 	return server.URL
 }
 

@@ -22,20 +22,16 @@ import (
 // LEASEHOLD_DYNOXIDE_ENDPOINT it also measures dynoxide at that address in the same way,
 // for comparison.
 func BenchmarkConditionalUpdate(b *testing.B) {
-	servers := []struct {
-		name   string
-		client func(*testing.B) *dynamodb.Client
-	}{{"memory", func(b *testing.B) *dynamodb.Client { return newTable(b, localdynamo.New()) }}}
-	if endpoint := os.Getenv("LEASEHOLD_DYNOXIDE_ENDPOINT"); endpoint != "" {
-		servers = append(servers, struct {
-			name   string
-			client func(*testing.B) *dynamodb.Client
-		}{"dynoxide", func(b *testing.B) *dynamodb.Client { return newRemoteTable(b, endpoint) }})
+	servers := map[string]func(*testing.B) *dynamodb.Client{
+		"memory": func(b *testing.B) *dynamodb.Client { return newTable(b, localdynamo.New()) },
 	}
-	for _, server := range servers {
+	if endpoint := os.Getenv("LEASEHOLD_DYNOXIDE_ENDPOINT"); endpoint != "" {
+		servers["dynoxide"] = func(b *testing.B) *dynamodb.Client { return newRemoteTable(b, endpoint) }
+	}
+	for name, newClient := range servers {
 		for _, workers := range []int{1, 32} {
-			b.Run(fmt.Sprintf("%s/%d", server.name, workers), func(b *testing.B) {
-				client := server.client(b)
+			b.Run(fmt.Sprintf("%s/%d", name, workers), func(b *testing.B) {
+				client := newClient(b)
 				var left atomic.Int64
 				left.Store(int64(b.N))
 				b.ReportAllocs()
@@ -77,16 +73,16 @@ func renew(client *dynamodb.Client, key string, n int) error {
 	last, next := strconv.Itoa(n-1), strconv.Itoa(n)
 	_, err := client.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
 		TableName:           aws.String("locks"),
-		Key:                 map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "lock-" + key}},
+		Key:                 map[string]types.AttributeValue{"id": text("lock-" + key)},
 		UpdateExpression:    aws.String("SET recordVersionNumber = :next, leaseDuration = :lease, ownerName = :owner, fencingToken = if_not_exists(fencingToken, :zero) + :one"),
 		ConditionExpression: aws.String("attribute_not_exists(id) OR recordVersionNumber = :last AND ownerName = :owner AND attribute_not_exists(isReleased)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":next":  &types.AttributeValueMemberS{Value: next},
-			":last":  &types.AttributeValueMemberS{Value: last},
-			":lease": &types.AttributeValueMemberS{Value: "20000"},
-			":owner": &types.AttributeValueMemberS{Value: "bench/0123456789abcdef"},
-			":zero":  &types.AttributeValueMemberN{Value: "0"},
-			":one":   &types.AttributeValueMemberN{Value: "1"},
+			":next":  text(next),
+			":last":  text(last),
+			":lease": text("20000"),
+			":owner": text("bench/0123456789abcdef"),
+			":zero":  number(0),
+			":one":   number(1),
 		},
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

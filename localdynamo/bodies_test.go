@@ -142,9 +142,7 @@ func TestSlowLargeRequestsDoNotDelaySmallOne(t *testing.T) {
 func TestLargeBodyOverTotalLimitIsRejectedAsRetryable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
-		if err := e.bodies.room.Acquire(t.Context(), fourRoom); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, e.bodies.room.Acquire(t.Context(), fourRoom))
 		began := time.Now()
 		status, said := newSlow(u, large).post(t.Context(), e, large)
 		if status != http.StatusInternalServerError || !strings.Contains(said, "try again") || time.Since(began) > largePatience+2*time.Second {
@@ -214,18 +212,14 @@ func TestServeHTTPAnswersTooLargeBodyBeforeClosing(t *testing.T) {
 			server := httptest.NewServer(seededEngine(t))
 			defer server.Close()
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			defer conn.Close()
 			// This client reads nothing until it has sent everything.
-			if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"+tc.head+"\r\n\r\n"+tc.body); err != nil {
-				t.Fatalf("sending: %v", err)
-			}
+			const head = "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"
+			_, err = io.WriteString(conn, head+tc.head+"\r\n\r\n"+tc.body)
+			ok(t, err)
 			reply, err := http.ReadResponse(bufio.NewReader(conn), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			ok(t, err)
 			defer reply.Body.Close()
 			said, err := io.ReadAll(reply.Body)
 			if err != nil || reply.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(said), "larger than 16 MB") {

@@ -114,18 +114,23 @@ func TestServeHTTPRefusesBodyOfTooManyValues(t *testing.T) {
 	}
 }
 
+// ok ends the test if err is not nil.
+func ok(t interface{ Fatal(...any) }, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // storedBy returns everything that the engine stores.
 func storedBy(t testing.TB, e *Engine) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	if err := e.store.View(func(tx Tx) error {
+	ok(t, e.store.View(func(tx Tx) error {
 		for key, value := range tx.Range(nil, nil) {
 			all[string(key)] = string(value)
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 

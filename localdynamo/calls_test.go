@@ -1,15 +1,12 @@
 package localdynamo_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -28,6 +25,14 @@ func newSeeded(t *testing.T) *localdynamo.Engine {
 // invalid returns the reply to a request that is refused.
 func invalid(message string) string {
 	return `{"__type":"com.amazon.coral.validate#ValidationException","message":"` + strings.ReplaceAll(message, `"`, `\"`) + `"}`
+}
+
+// update returns a request that updates the seed, with the given expression and values.
+func update(expression, values string) string {
+	if values != "" {
+		values = `,"ExpressionAttributeValues":{` + values + `}`
+	}
+	return `{"TableName":"locks","Key":{"id":{"S":"a"}},"UpdateExpression":"` + expression + `"` + values + `}`
 }
 
 const (
@@ -73,11 +78,7 @@ func TestListUpdateUsesIndexesOfOldList(t *testing.T) {
 		{"SET l[0] = l[2], l[2] = l[0]", `[{"S":"3"},{"S":"2"},{"S":"1"}]`},
 	} {
 		e := newSeeded(t)
-		values := ""
-		if strings.Contains(test.update, ":v") {
-			values = `,"ExpressionAttributeValues":{":v":{"S":"v"}}`
-		}
-		want(t, e, "UpdateItem", `{"TableName":"locks","Key":{"id":{"S":"a"}},"UpdateExpression":"`+test.update+`"`+values+`}`, `{}`)
+		want(t, e, "UpdateItem", update(test.update, strings.Repeat(`":v":{"S":"v"}`, strings.Count(test.update, ":v"))), `{}`)
 		want(t, e, "GetItem", `{"TableName":"locks","Key":{"id":{"S":"a"}},"ProjectionExpression":"l"}`, `{"Item":{"l":{"L":`+test.list+`}}}`)
 	}
 	e := newSeeded(t)
@@ -96,11 +97,7 @@ func TestImpossibleUpdateIsRejectedAndChangesNothing(t *testing.T) {
 		{"SET c = :v", `":v":{}`, "ExpressionAttributeValues contains invalid value: Supplied AttributeValue is empty, must contain exactly one of the supported datatypes for key :v"},
 	} {
 		e := newSeeded(t)
-		given := ""
-		if test.values != "" {
-			given = `,"ExpressionAttributeValues":{` + test.values + `}`
-		}
-		want(t, e, "UpdateItem", `{"TableName":"locks","Key":{"id":{"S":"a"}},"UpdateExpression":"`+test.update+`"`+given+`}`, invalid(test.message))
+		want(t, e, "UpdateItem", update(test.update, test.values), invalid(test.message))
 		want(t, e, "PutItem", strings.Replace(seed, `"TableName"`, `"ReturnValues":"ALL_OLD","TableName"`, 1), `{"Attributes":{"id":{"S":"a"},"n":{"N":"5"},"s":{"SS":["a","b"]},
 			"l":{"L":[{"S":"1"},{"S":"2"},{"S":"3"}]},"m":{"M":{"x":{"S":"q"},"y":{"L":[{"N":"1"},{"N":"2"}]}}}}}`)
 	}
@@ -177,23 +174,18 @@ func TestClientRequestTokenIsForgottenAfterTenMinutes(t *testing.T) {
 }
 
 func TestProtectedTableIsNotDeleted(t *testing.T) {
-	e := localdynamo.New()
-	client := newTable(t, e)
-	lab.Must(client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String("locks"), DeletionProtectionEnabled: aws.Bool(true)}))(t)
-	if _, err := client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String("locks")}); err == nil {
-		t.Error("it was deleted")
+	e := newSeeded(t)
+	call(t, e, "UpdateTable", `{"TableName":"locks","DeletionProtectionEnabled":true}`)
+	if status, body := call(t, e, "DeleteTable", `{"TableName":"locks"}`); status != http.StatusBadRequest {
+		t.Errorf("it was deleted: %d %s", status, body)
 	}
+	want(t, e, "ListTables", `{}`, `{"TableNames":["locks"]}`)
 }
 
 func TestTagsAreKept(t *testing.T) {
-	client := newTable(t, localdynamo.New())
-	arn := aws.String("arn:aws:dynamodb:local:000000000000:table/locks")
-	lab.Must(client.TagResource(t.Context(), &dynamodb.TagResourceInput{ResourceArn: arn, Tags: []types.Tag{
-		{Key: aws.String("a"), Value: aws.String("1")}, {Key: aws.String("b"), Value: aws.String("2")},
-	}}))(t)
-	lab.Must(client.UntagResource(t.Context(), &dynamodb.UntagResourceInput{ResourceArn: arn, TagKeys: []string{"a"}}))(t)
-	out, err := client.ListTagsOfResource(t.Context(), &dynamodb.ListTagsOfResourceInput{ResourceArn: arn})
-	if err != nil || len(out.Tags) != 1 || *out.Tags[0].Key != "b" || *out.Tags[0].Value != "2" {
-		t.Errorf("%v, %v", out.Tags, err)
-	}
+	e := newSeeded(t)
+	const arn = `"ResourceArn":"arn:aws:dynamodb:local:000000000000:table/locks"`
+	call(t, e, "TagResource", `{`+arn+`,"Tags":[{"Key":"a","Value":"1"},{"Key":"b","Value":"2"}]}`)
+	call(t, e, "UntagResource", `{`+arn+`,"TagKeys":["a"]}`)
+	want(t, e, "ListTagsOfResource", `{`+arn+`}`, `{"Tags":[{"Key":"b","Value":"2"}]}`)
 }

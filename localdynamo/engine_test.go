@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
 func TestEngineWorksInSynctestBubble(t *testing.T) {
@@ -45,19 +47,23 @@ func TestEngineWorksInSynctestBubble(t *testing.T) {
 }
 
 func TestCallWithEndedContextSendsNothing(t *testing.T) {
-	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
-		client := newTable(t, e)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localdynamo/", strings.NewReader(`{"TableName":"locks","Item":{"id":{"S":"k"}}}`))
-		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
-		if reply, err := e.RoundTrip(r); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v, %v", reply, err)
-		}
-		if get(t, client, "k") != nil {
-			t.Error("it wrote")
-		}
-	})
+	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
+	for name, e := range map[string]*localdynamo.Engine{"memory": localdynamo.New(), "file": localdynamo.New(localdynamo.WithStore(store))} {
+		t.Run(name, func(t *testing.T) {
+			client := newTable(t, e)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			item := strings.NewReader(`{"TableName":"locks","Item":{"id":{"S":"k"}}}`)
+			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localdynamo/", item)
+			r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
+			if reply, err := e.RoundTrip(r); !errors.Is(err, context.Canceled) {
+				t.Errorf("%v, %v", reply, err)
+			}
+			if get(t, client, "k") != nil {
+				t.Error("it wrote")
+			}
+		})
+	}
 }
 
 func TestClosedEngineRefusesRequests(t *testing.T) {

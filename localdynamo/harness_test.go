@@ -3,11 +3,11 @@ package localdynamo_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -18,27 +18,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
-	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
-
-// eachStore runs a test on an engine in memory and on one in a file.
-func eachStore(t *testing.T, test func(*testing.T, *localdynamo.Engine)) {
-	t.Run("memory", func(t *testing.T) { test(t, localdynamo.New()) })
-	t.Run("file", func(t *testing.T) {
-		store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
-		test(t, localdynamo.New(localdynamo.WithStore(store)))
-	})
-}
 
 // newTable returns a client of the engine with a table "locks" whose key is the
 // string "id". The engine is closed when the test ends.
 func newTable(tb testing.TB, e *localdynamo.Engine) *dynamodb.Client {
 	tb.Helper()
-	tb.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { lab.OK(tb, e.Close()) })
 	client := e.Client()
 	createTable(tb, client)
 	return client
@@ -87,8 +73,8 @@ func increment(ctx context.Context, client *dynamodb.Client, id string) error {
 
 func get(t *testing.T, client *dynamodb.Client, id string) map[string]types.AttributeValue {
 	t.Helper()
-	out := lab.Must(client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key(id), ConsistentRead: aws.Bool(true)}))(t)
-	return out.Item
+	in := &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key(id), ConsistentRead: aws.Bool(true)}
+	return lab.Must(client.GetItem(t.Context(), in))(t).Item
 }
 
 // put stores an item with the given key and attributes.
@@ -119,13 +105,7 @@ func want(t *testing.T, e *localdynamo.Engine, operation, body, reply string) {
 	t.Helper()
 	_, got := call(t, e, operation, body)
 	var a, b any
-	if err := json.Unmarshal([]byte(got), &a); err != nil {
-		t.Fatalf("%s %s\n got %s: %v", operation, body, got, err)
-	}
-	if err := json.Unmarshal([]byte(reply), &b); err != nil {
-		t.Fatalf("%s: %v", reply, err)
-	}
-	if !reflect.DeepEqual(a, b) {
-		t.Errorf("%s %s\n got %s\nwant %s", operation, body, got, reply)
+	if err := errors.Join(json.Unmarshal([]byte(got), &a), json.Unmarshal([]byte(reply), &b)); err != nil || !reflect.DeepEqual(a, b) {
+		t.Errorf("%s %s\n got %s\nwant %s, %v", operation, body, got, reply, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func contents(t *rapid.T, m *memory) map[string]string {
 	all := map[string]string{}
 	var last []byte
-	err := m.View(func(tx Tx) error {
+	ok(t, m.View(func(tx Tx) error {
 		for key, value := range tx.Range(nil, nil) {
 			if last != nil && bytes.Compare(last, key) >= 0 {
 				t.Fatalf("%q comes after %q", key, last)
@@ -26,10 +26,7 @@ func contents(t *rapid.T, m *memory) map[string]string {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -84,43 +81,33 @@ func TestPanicRollsBackUpdate(t *testing.T) {
 			}
 		}()
 		_ = m.Update(func(tx Tx) error {
-			if err := tx.Put([]byte("k"), []byte("v")); err != nil {
-				return err
-			}
+			ok(t, tx.Put([]byte("k"), []byte("v")))
 			panic("boom")
 		})
 	}()
-	if err := m.View(func(tx Tx) error {
+	ok(t, m.View(func(tx Tx) error {
 		if tx.Get([]byte("k")) != nil {
 			t.Error("the change is there")
 		}
 		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 }
 
 func TestRangeExcludesUpperBound(t *testing.T) {
 	m := newMemory()
-	if err := m.Update(func(tx Tx) error {
+	ok(t, m.Update(func(tx Tx) error {
 		for _, key := range []string{"a", "b", "ba", "c"} {
-			if err := tx.Put([]byte(key), []byte{}); err != nil {
-				return err
-			}
+			ok(t, tx.Put([]byte(key), []byte{}))
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	keys := func(from, to []byte) (all []string) {
-		if err := m.View(func(tx Tx) error {
+		ok(t, m.View(func(tx Tx) error {
 			for key := range tx.Range(from, to) {
 				all = append(all, string(key))
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 		return all
 	}
 	if got := keys([]byte("b"), []byte("c")); !slices.Equal(got, []string{"b", "ba"}) {

@@ -44,6 +44,13 @@ func anyNumber() *rapid.Generator[string] {
 	)
 }
 
+// parsed returns the text with which a number is stored.
+func parsed(t *rapid.T, s string) string {
+	n, err := parseNumber(s)
+	ok(t, err)
+	return n
+}
+
 func rational(t *rapid.T, s string) *big.Rat {
 	r, ok := new(big.Rat).SetString(s)
 	if !ok {
@@ -55,14 +62,7 @@ func rational(t *rapid.T, s string) *big.Rat {
 func TestNumbersCompareByValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := anyNumber().Draw(t, "one"), anyNumber().Draw(t, "two")
-		a, err := parseNumber(one)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := parseNumber(two)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a, b := parsed(t, one), parsed(t, two)
 		x, y := rational(t, one), rational(t, two)
 		if rational(t, a).Cmp(x) != 0 {
 			t.Fatalf("%s is kept as %s", one, a)
@@ -82,14 +82,7 @@ func TestNumbersCompareByValue(t *testing.T) {
 
 func TestSumsAreExactOrRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, err := parseNumber(anyNumber().Draw(t, "a"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := parseNumber(anyNumber().Draw(t, "b"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		a, b := parsed(t, anyNumber().Draw(t, "a")), parsed(t, anyNumber().Draw(t, "b"))
 		minus := rapid.Bool().Draw(t, "minus")
 		want := new(big.Rat).Add(rational(t, a), rational(t, b))
 		if minus {

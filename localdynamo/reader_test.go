@@ -43,9 +43,7 @@ func TestStringsAreDecodedLikeEncodingJSON(t *testing.T) {
 		`"plain"`, `"é😀"`, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\ud83d\ude00"`, `"a\ud83dz"`, `"\ud83d\u0041"`, `"\udE00"`, `"\u0000"`,
 	} {
 		var want, got string
-		if err := json.Unmarshal([]byte(written), &want); err != nil {
-			t.Fatal(err)
-		}
+		ok(t, json.Unmarshal([]byte(written), &want))
 		if err := readJSON(written, func(r *reader) { got = r.string() }); err != nil || got != want {
 			t.Errorf("%s was read as %q, %v; want %q", written, got, err, want)
 		}

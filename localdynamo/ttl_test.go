@@ -14,6 +14,14 @@ import (
 
 const turnOn = `{"TableName":"locks","TimeToLiveSpecification":{"AttributeName":"expiresAt","Enabled":true}}`
 
+func hasItems(t *testing.T, client *dynamodb.Client, n int64) {
+	t.Helper()
+	described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
+	if err != nil || *described.Table.ItemCount != n {
+		t.Errorf("after the sweep the table has %d items, want %d, %v", *described.Table.ItemCount, n, err)
+	}
+}
+
 func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := localdynamo.New()
@@ -47,10 +55,7 @@ func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 			t.Errorf("a scan sees %d items, %v", out.Count, err)
 		}
 		want(t, e, "DescribeTimeToLive", `{"TableName":"locks"}`, `{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"expiresAt"}}`)
-		described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
-		if err != nil || *described.Table.ItemCount != 5 {
-			t.Errorf("after the sweep the table has %d items, %v", *described.Table.ItemCount, err)
-		}
+		hasItems(t, client, 5)
 	})
 }
 
@@ -72,9 +77,6 @@ func TestTTLSweepKeepsItemThatReplacedExpiredItem(t *testing.T) {
 		if get(t, client, last) == nil {
 			t.Error("the sweep took a new item for an expired one")
 		}
-		described, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
-		if err != nil || *described.Table.ItemCount != 2 {
-			t.Errorf("after the sweep the table has %d items, %v", *described.Table.ItemCount, err)
-		}
+		hasItems(t, client, 2)
 	})
 }

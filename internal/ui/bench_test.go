@@ -173,6 +173,13 @@ func mortal(t *testing.T, w *lab.World, cfg leasehold.Config) (*leasehold.Client
 	return c, wire
 }
 
+// acquire acquires a key with a new client, for a lock that is released or detached.
+func acquire(w *lab.World, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
+	w.T.Helper()
+	c, _ := w.Client(lab.Config())
+	return w.Acquire(c, key, opts...)
+}
+
 // listen reads the messages to the page.
 func (b *bench) listen() {
 	b.T.Helper()

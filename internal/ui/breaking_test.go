@@ -71,8 +71,7 @@ func TestBreakIsRejectedIfHolderShownDeadHasRenewed(t *testing.T) {
 
 func TestBreakDialogShowsSameDetailsAsLockCard(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-		c, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		lock := acquire(w, "job")
 		lab.Elapse(12 * time.Second)
 		b.show("job", "")
 		var shown struct {

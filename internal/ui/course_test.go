@@ -262,6 +262,9 @@ func asPage(s *stage, of leasehold.Record) verdict {
 	}
 }
 
+// nothing plays no later record.
+func nothing() {}
+
 // later returns a function that does something after d.
 func later(d time.Duration, do func()) func() {
 	return func() { time.Sleep(d); do() }
@@ -277,19 +280,19 @@ func TestWaiterCommandAndPageAgreeWhetherHolderIsDead(t *testing.T) {
 		play   func(s *stage) (then func()) // plays the records before the observers begin, and returns a function that plays the later records
 		want   verdict                      // expected verdict; an observed time may be up to two trips later than at, or any time if at is zero
 	}{
-		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return func() {} }, silent},
-		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() { s.lock().renew(); return func() {} }, silent},
+		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return nothing }, silent},
+		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() { s.lock().renew(); return nothing }, silent},
 		"renewals":                       {layout.Native{}, func(s *stage) func() { return later(soon, s.lock().renew) }, live},
 		"a renewal at the last moment":   {layout.Native{}, func(s *stage) func() { return later(trip+lease+thither-time.Millisecond, s.lock().renew) }, live},
 		"a release":                      {layout.Native{}, func(s *stage) func() { return later(soon, s.lock().release) }, verdict{what: "free"}},
 		"a deletion":                     {layout.Native{}, func(s *stage) func() { return later(soon, s.lock().remove) }, verdict{what: "free"}},
 		"damage":                         {layout.Native{}, func(s *stage) func() { return later(soon, s.lock().damage) }, verdict{what: "damaged"}},
-		"a session in silence":           {layout.Native{}, func(s *stage) func() { s.shared(); return func() {} }, silent},
+		"a session in silence":           {layout.Native{}, func(s *stage) func() { s.shared(); return nothing }, silent},
 		"a session that is renewed":      {layout.Native{}, func(s *stage) func() { return later(soon, s.shared().renew) }, live},
 		"a session that is marked dead":  {layout.Native{}, func(s *stage) func() { return later(soon, s.shared().release) }, verdict{what: "dead"}},
-		"a session without a row":        {layout.Native{}, func(s *stage) func() { s.shared().remove(); return func() {} }, silent},
+		"a session without a row":        {layout.Native{}, func(s *stage) func() { s.shared().remove(); return nothing }, silent},
 		"a session whose row goes":       {layout.Native{}, func(s *stage) func() { return later(10*time.Second, s.shared().remove) }, verdict{what: "dead"}},
-		"an expiry time":                 {clocked, func(s *stage) func() { s.lock(); return func() {} }, verdict{"dead", lease + 3*time.Second + every}},
+		"an expiry time":                 {clocked, func(s *stage) func() { s.lock(); return nothing }, verdict{"dead", lease + 3*time.Second + every}},
 		"an expiry time that is put off": {clocked, func(s *stage) func() { return later(soon, s.lock().renew) }, live},
 	} {
 		t.Run(name, func(t *testing.T) { giveOneAnswer(t, course.layout, 0, course.play, course.want) })
@@ -298,7 +301,6 @@ func TestWaiterCommandAndPageAgreeWhetherHolderIsDead(t *testing.T) {
 
 func TestWaiterAndPageAgreeOnHolderUnderMaxSkew(t *testing.T) {
 	const lease, skew = 20 * time.Second, 3 * time.Second
-	nothing := func() {}
 	for name, course := range map[string]struct {
 		play func(s *stage) (then func())
 		want verdict

@@ -20,9 +20,8 @@ import (
 
 func TestPageShowsLockChanges(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-		holder, _ := w.Client(lab.Config())
 		lab.Elapse(2 * time.Second)
-		lock := w.Acquire(holder, "job", leasehold.WithData([]byte("10.0.0.7")))
+		lock := acquire(w, "job", leasehold.WithData([]byte("10.0.0.7")))
 		lab.Elapse(time.Second)
 		r := b.row("job")
 		if r.State != Held || r.Owner != lock.Record().Owner || r.Token != lock.Token() || r.Lease != 20_000 {
@@ -51,8 +50,7 @@ func TestPageShowsLockChanges(t *testing.T) {
 
 func TestHolderIsShownDeadAfterLeaseAndThenTakenOver(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-		first, _ := w.Client(lab.Config())
-		w.Detach(w.Acquire(first, "job", leasehold.WithLease(10*time.Second)))
+		w.Detach(acquire(w, "job", leasehold.WithLease(10*time.Second)))
 		lab.Elapse(time.Second)
 		b.show("job", "")
 		lab.Elapse(8 * time.Second)
@@ -61,8 +59,7 @@ func TestHolderIsShownDeadAfterLeaseAndThenTakenOver(t *testing.T) {
 		}
 		lab.Elapse(3 * time.Second)
 		b.isShown("after it", "job", Dead)
-		second, _ := w.Client(lab.Config())
-		lock := w.Acquire(second, "job")
+		lock := acquire(w, "job")
 		lab.Elapse(time.Second)
 		b.tells("grant; death; takeover")
 		last := b.lock.Events[len(b.lock.Events)-1]
@@ -83,38 +80,32 @@ func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 	}
 	t.Run("watched", func(t *testing.T) {
 		onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-			c, _ := w.Client(lab.Config())
-			w.Detach(w.Acquire(c, "job", leasehold.WithLease(lease)))
+			w.Detach(acquire(w, "job", leasehold.WithLease(lease)))
 			lab.Elapse(dead)
 			credited(t, b.row("job"), lease+time.Millisecond)
 		})
 	})
-	t.Run("renewed, and page opened later", func(t *testing.T) {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			c, wire := mortal(t, w, lab.Config())
-			w.Acquire(c, "job", leasehold.WithLease(lease))
-			lab.Elapse(10 * time.Second)
-			wire.SetFault(lab.Cut)
-			lab.Elapse(dead)
-			b := serve(t, w, layout.Native{})
-			lab.Elapse(2 * lease)
-			credited(t, b.row("job"), 10*time.Second+lease)
+	for name, c := range map[string]struct {
+		cfg   leasehold.Config
+		lives time.Duration
+	}{
+		"renewed, and page opened later":         {lab.Config(), 10 * time.Second},
+		"under a session, and page opened later": {lab.SharedConfig(), time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c.cfg.Lease = lease
+				locks, wire := mortal(t, w, c.cfg)
+				w.Acquire(locks, "job")
+				lab.Elapse(c.lives)
+				wire.SetFault(lab.Cut)
+				lab.Elapse(dead)
+				b := serve(t, w, layout.Native{})
+				lab.Elapse(2 * lease)
+				credited(t, b.row("job"), c.lives+lease)
+			})
 		})
-	})
-	t.Run("under a session, and page opened later", func(t *testing.T) {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			cfg := lab.SharedConfig()
-			cfg.Lease = lease
-			c, wire := mortal(t, w, cfg)
-			w.Acquire(c, "job")
-			lab.Elapse(time.Second)
-			wire.SetFault(lab.Cut)
-			lab.Elapse(dead)
-			b := serve(t, w, layout.Native{})
-			lab.Elapse(2 * lease)
-			credited(t, b.row("job"), lease+time.Second)
-		})
-	})
+	}
 	t.Run("by its clock", func(t *testing.T) {
 		l := layout.DynamoDLM{MaxSkew: time.Second}
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
@@ -178,30 +169,19 @@ func TestScanShowsSessions(t *testing.T) {
 	})
 }
 
-func TestLocksAreShownDeadWithTheirSession(t *testing.T) {
-	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-		c, wire := mortal(t, w, lab.SharedConfig())
-		w.Acquire(c, "customer/7")
-		lab.Elapse(2 * time.Second)
-		b.show("customer/7", "")
-		wire.SetFault(lab.Cut)
-		lab.Elapse(25 * time.Second)
-		b.isShown("the holder", "customer/7", Dead)
-		b.tells("grant; death")
-	})
-}
-
-func TestDeadSessionIsShownWhileItHasLocks(t *testing.T) {
+func TestSessionIsShownDeadWithItsLocksUntilItHasNone(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, wire := mortal(t, w, lab.SharedConfig())
 		w.Acquire(c, "customer/7")
 		lab.Elapse(2 * time.Second)
 		row := "leasehold/session/" + b.row("customer/7").Session
+		b.show("customer/7", "")
 		wire.SetFault(lab.Cut)
 		lab.Elapse(25 * time.Second)
+		b.isShown("the lock", "customer/7", Dead)
+		b.tells("grant; death")
 		b.isShown("with a lock under it", row, Dead)
-		other, _ := w.Client(lab.Config())
-		lock := w.Acquire(other, "customer/7")
+		lock := acquire(w, "customer/7")
 		lab.Elapse(2 * time.Second)
 		if r := b.row(row); r.ID != 0 {
 			t.Errorf("dead and empty: %+v", r)
@@ -353,8 +333,7 @@ func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
 
 func TestHolderIsNotShownExpiringWithoutSuccessfulRead(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
+		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)
 		answer := b.source.hang()
 		lab.Elapse(18 * time.Second) // more than two thirds of the lease pass while the page reads nothing
@@ -372,12 +351,9 @@ func TestHolderIsNotShownExpiringWithoutSuccessfulRead(t *testing.T) {
 
 func TestLateReplyShowsHolderAtTimeOfRequest(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
+		lock := acquire(w, "job")
 		item, _, err := b.source.Item(t.Context(), lock.Key())
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, err)
 		now := time.Now()
 		at := func(asked, answered time.Duration) liveness.Reading {
 			return liveness.Reading{Asked: now.Add(asked), Answered: now.Add(answered)}

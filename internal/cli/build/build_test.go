@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestVersionShowsKnownBuildInformation(t *testing.T) {
@@ -32,12 +34,8 @@ func TestTrialRunsOnlyFromSourceOfSameModule(t *testing.T) {
 	write := func(path, content string) string {
 		t.Helper()
 		path = filepath.Join(source, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		lab.OK(t, os.WriteFile(path, []byte(content), 0o600))
 		return filepath.Dir(path)
 	}
 	write("go.mod", "// The locks.\nmodule "+own+"\n\ngo 1.25\n")

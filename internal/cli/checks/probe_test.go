@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -110,25 +111,14 @@ func TestTableIsSlowIfLatencyIsQuarterOfRenewalPeriod(t *testing.T) {
 }
 
 func TestDoctorChecksSamePermissionsAsPolicies(t *testing.T) {
-	proto, err := records.Of(layout.Native{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	proto := lab.Must(records.Of(layout.Native{}))(t)
 	s := &store.Store{Home: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
-	target, err := New(s, time.Second, "k")
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := lab.Must(New(s, time.Second, "k"))(t)
 	rights := target.rights()
 	var policy struct{ Statement []struct{ Action []string } }
 	for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
-		text, err := table.Spec{}.Policy("", access)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal([]byte(text), &policy); err != nil {
-			t.Fatal(err)
-		}
+		text := lab.Must(table.Spec{}.Policy("", access))(t)
+		lab.OK(t, json.Unmarshal([]byte(text), &policy))
 		tried := map[string]bool{}
 		for _, r := range rights {
 			if r.neededFor(access) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 )
 
@@ -24,9 +25,7 @@ func TestGrantFileAcceptsOnlyOneOfConcurrentWrites(t *testing.T) {
 		for range rounds {
 			path := filepath.Join(t.TempDir(), "grant")
 			if before != nil {
-				if err := os.WriteFile(path, before, 0o600); err != nil {
-					t.Fatal(err)
-				}
+				lab.OK(t, os.WriteFile(path, before, 0o600))
 			}
 			errs := make([]error, writers)
 			var ready, done sync.WaitGroup
@@ -67,24 +66,15 @@ func TestRemoveKeepsGrantFileThatWasReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "grant")
 	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
 	g := &File{path: path, file: path, Grant: ended}
-	if err := g.Write(nil, ended); err != nil {
-		t.Fatal(err)
-	}
-	err := plainfile.Alone(path, func([]byte) error { return os.Rename(path, path+".old") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, g.Write(nil, ended))
+	lab.OK(t, plainfile.Alone(path, func([]byte) error { return os.Rename(path, path+".old") }))
 	if err := g.Remove(); err != nil {
 		t.Errorf("of a file that is gone: %v", err)
 	}
 	next := ended
 	next.ID, next.Token = "next", 2
-	if err := g.Write(nil, next); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Remove(); err != nil {
-		t.Error(err)
-	}
+	lab.OK(t, g.Write(nil, next))
+	lab.OK(t, g.Remove())
 	if b, err := os.ReadFile(path); err != nil {
 		t.Errorf("another grant was removed: %v", err)
 	} else if in, ok := parse(b); !ok || in.ID != "next" {

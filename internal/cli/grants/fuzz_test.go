@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // FuzzGrantFile parses files for --grant. If a file is accepted, the grant that is written
@@ -25,10 +27,7 @@ func FuzzGrantFile(f *testing.F) {
 		if g.ID == "" || g.Table == "" || g.Lease < 0 || leaseEnds(g).Before(g.TrustedUntil) {
 			t.Errorf("%q reads as %+v", b, g)
 		}
-		written, err := json.Marshal(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		written := lab.Must(json.Marshal(g))(t)
 		again, ok := parse(written)
 		again.TrustedUntil = g.TrustedUntil // the file has the time only to the millisecond, so the times are made equal
 		if !ok || !reflect.DeepEqual(again, g) {

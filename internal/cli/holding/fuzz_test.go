@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // FuzzHeld parses values of LEASEHOLD_HELD, which a run passes on to its CMD. Whatever the
@@ -24,10 +26,7 @@ func FuzzHeld(f *testing.F) {
 		env := envWith(value)
 		held := outerKeys(env)
 		added := outerKey{Key: key, Table: table, Store: "/f", Grant: "g"}
-		b, err := json.Marshal(append(slices.Clone(held), added))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := lab.Must(json.Marshal(append(slices.Clone(held), added)))(t)
 		inside := envWith(string(b))
 		if got := outerKeys(inside); !slices.Equal(got, append(slices.Clone(held), added)) {
 			t.Errorf("%q and %+v was passed on as %s, which reads as %+v", value, added, b, got)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -17,41 +16,72 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// userAt returns a User that writes its messages to w, and reads the clock now.
-func userAt(w io.Writer, now func() time.Time) User {
-	return User{Say: say.NewMessages(&say.Output{To: w}), Now: now}
+// waiting is a wait with what it writes and tells.
+type waiting struct {
+	*wait
+	stderr bytes.Buffer
+	now    time.Time // the wait's clock; it is time.Now while now is zero
+	told   []int     // the positions in the events, guarded by wait.mu
 }
 
-// see records a waiting event. It returns how many events the wait has written so far.
-func (w *wait) see(r leasehold.Record, place int, all *allHeld, told *[]int) int {
+// newWaiting returns a wait that has not begun. own is the former grant of the process.
+func newWaiting(now time.Time, own string) *waiting {
+	w := &waiting{now: now}
+	w.next(own)
+	return w
+}
+
+// next replaces the wait by the next one of the same user.
+func (w *waiting) next(own string) {
+	now := func() time.Time {
+		if w.now.IsZero() {
+			return time.Now()
+		}
+		return w.now
+	}
+	w.wait = newWait(User{Say: say.NewMessages(&say.Output{To: &w.stderr}), Now: now}, w.wait, own)
+}
+
+// see records a waiting event. It returns how many events the waits have told so far.
+func (w *waiting) see(r leasehold.Record, place int, all *allHeld) int {
 	w.mu.Lock()
-	w.tell = func(e leasehold.Event, _ int) { *told = append(*told, e.Position) } // the wait calls this function while it holds w.mu
+	w.tell = func(e leasehold.Event, _ int) { w.told = append(w.told, e.Position) } // the wait calls this function while it holds w.mu
 	w.mu.Unlock()
 	w.saw(leasehold.Event{Kind: leasehold.EventWaiting, Holder: &r, Position: place}, all)
-	return len(w.positions(told))
+	return len(w.positions())
 }
 
-// positions returns a copy of told, which a wait that has started may still change.
-func (w *wait) positions(told *[]int) []int {
+// positions returns a copy of w.told, which a wait that has started may still change.
+func (w *waiting) positions() []int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(*told)
+	return slices.Clone(w.told)
+}
+
+// wrote fails the test unless n lines have the text and there were n events.
+func (w *waiting) wrote(t *testing.T, text string, n int) {
+	t.Helper()
+	if lines := strings.Count(w.stderr.String(), text); lines != n || len(w.positions()) != n {
+		t.Errorf("%d lines and %d events, want %d: %.300s", lines, len(w.positions()), n, w.stderr.String())
+	}
+}
+
+// early is the time at which the waits with a clock of their own begin.
+var early = time.Unix(1e9, 0)
+
+// held returns the record of a holder of k.
+func held(owner, grant string) leasehold.Record {
+	return leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: owner, Grant: grant, Lease: time.Second}
 }
 
 func TestWaitIsReportedOnceAMinuteWhileHoldersChange(t *testing.T) {
-	var stderr bytes.Buffer
-	now := time.Unix(1e9, 0)
-	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
-	var told []int
+	w := newWaiting(early, "")
 	const minutes = 5
 	for i := range minutes * 600 { // the holder changes ten times a second
-		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
-		w.see(r, 0, nil, &told)
-		now = now.Add(time.Second / 10)
+		w.see(held(fmt.Sprint("owner", i), fmt.Sprint(i)), 0, nil)
+		w.now = w.now.Add(time.Second / 10)
 	}
-	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || len(told) != minutes {
-		t.Errorf("%d lines and %d events in %d minutes", lines, len(told), minutes)
-	}
+	w.wrote(t, "waiting for k, held by ", minutes)
 	if w.holdersSeen() != minutes*600 {
 		t.Errorf("%d holders", w.holdersSeen())
 	}
@@ -59,51 +89,40 @@ func TestWaitIsReportedOnceAMinuteWhileHoldersChange(t *testing.T) {
 
 func TestWaitForOneHolderIsReportedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var stderr bytes.Buffer
-		var told []int
-		w := newWait(userAt(&stderr, time.Now), nil, "")
+		w := newWaiting(time.Time{}, "")
 		w.start()
-		w.see(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 0, nil, &told)
+		w.see(held("o", "g"), 0, nil)
 		time.Sleep(5*time.Minute + 30*time.Second)
 		w.end()
-		if lines := strings.Count(stderr.String(), "waiting for k, held by o"); lines != 6 || len(told) != 6 {
-			t.Errorf("%d lines and %d events in five minutes", lines, len(told))
-		}
+		w.wrote(t, "waiting for k, held by o", 6)
 	})
 }
 
 func TestElectReportsWaitOnceAMinute(t *testing.T) {
-	var stderr bytes.Buffer
-	now := time.Unix(1e9, 0)
-	user := userAt(&stderr, func() time.Time { return now })
-	var w *wait
-	var told []int
+	w := newWaiting(early, "")
 	const minutes = 3
 	for i := range minutes * 30 { // a term every two seconds
-		w = newWait(user, w, "")
+		if i > 0 {
+			w.next("")
+		}
 		w.start()
-		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
-		w.see(r, 0, nil, &told)
+		w.see(held(fmt.Sprint("owner", i), fmt.Sprint(i)), 0, nil)
 		if seen := w.holdersSeen(); seen != 1 {
 			t.Errorf("term %d: %d holders were waited for", i, seen)
 		}
 		w.end()
-		now = now.Add(2 * time.Second)
+		w.now = w.now.Add(2 * time.Second)
 	}
-	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || len(told) != minutes {
-		t.Errorf("%d lines and %d events in %d minutes", lines, len(told), minutes)
-	}
+	w.wrote(t, "waiting for k, held by ", minutes)
 }
 
 func TestWaitIsNotReportedUntilAllPermitsAreHeld(t *testing.T) {
-	var stderr bytes.Buffer
-	keys := leasehold.Keys("k/1", "k/2")
+	w := newWaiting(time.Time{}, "")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
-	w := newWait(userAt(&stderr, time.Now), nil, "")
-	var told []int
-	for i, key := range keys {
-		r := leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}
-		if n := w.see(r, 0, permits, &told); n != i || (w.holdersSeen() > 0) != (n > 0) {
+	for i, key := range leasehold.Keys("k/1", "k/2") {
+		r := held("o", fmt.Sprint(i))
+		r.Key = key
+		if n := w.see(r, 0, permits); n != i || (w.holdersSeen() > 0) != (n > 0) {
 			t.Errorf("permit %d: %d events, %d holders were waited for", i+1, n, w.holdersSeen())
 		}
 	}
@@ -116,26 +135,23 @@ func TestWaitMessageShowsRemarkOfHolder(t *testing.T) {
 		"two\nlines":             "held by o\n",
 		strings.Repeat("a", 200): "held by o\n",
 	} {
-		var stderr bytes.Buffer
-		newWait(userAt(&stderr, time.Now), nil, "").see(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Data: []byte(data)}, 0, nil, new([]int))
-		if got := stderr.String(); !strings.HasSuffix(got, want) {
-			t.Errorf("%q", got)
+		w := newWaiting(time.Time{}, "")
+		r := held("o", "g")
+		r.Data = []byte(data)
+		if w.see(r, 0, nil); !strings.HasSuffix(w.stderr.String(), want) {
+			t.Errorf("%q, want %q last", &w.stderr, want)
 		}
 	}
 }
 
 func TestWaitMessageShowsQueuePosition(t *testing.T) {
-	var stderr bytes.Buffer
-	w := newWait(userAt(&stderr, time.Now), nil, "")
-	w.see(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 3, nil, new([]int))
-	if got := stderr.String(); !strings.Contains(got, "waiting for k, held by o, number 3 in the queue") {
-		t.Error(got)
-	}
+	w := newWaiting(time.Time{}, "")
+	w.see(held("o", "g"), 3, nil)
+	w.wrote(t, "waiting for k, held by o, number 3 in the queue", 1)
 }
 
 // The first report may come before the waiter has joined the queue.
 func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
-	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}
 	type seen struct {
 		at     time.Duration
 		place  int
@@ -153,17 +169,11 @@ func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
 		"not known, after a minute": {{0, 3, 1}, {time.Hour, 0, 2}, {time.Hour + time.Second, 3, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var stderr bytes.Buffer
-			begin := time.Unix(1e9, 0)
-			now := begin
-			w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
-			var told []int
+			w := newWaiting(early, "")
 			for _, s := range c {
-				now = begin.Add(s.at)
-				events := w.see(r, s.place, nil, &told)
-				if lines := strings.Count(stderr.String(), "waiting for k"); events != s.events || lines != s.events {
-					t.Errorf("after %v: %d events and %d lines, want %d", s.at, events, lines, s.events)
-				}
+				w.now = early.Add(s.at)
+				w.see(held("o", "g"), s.place, nil)
+				w.wrote(t, "waiting for k", s.events)
 			}
 		})
 	}
@@ -171,84 +181,72 @@ func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
 
 func TestDeferredQueuePositionIsReportedOneSecondLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var stderr bytes.Buffer
-		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}
-		var told []int
-		w := newWait(userAt(&stderr, time.Now), nil, "")
+		w := newWaiting(time.Time{}, "")
 		w.start()
 		for _, place := range []int{4, 3, 2} {
-			w.see(r, place, nil, &told)
+			w.see(held("o", "g"), place, nil)
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if !slices.Equal(w.positions(&told), []int{4, 2}) {
-			t.Errorf("told %v", told)
+		if got := w.positions(); !slices.Equal(got, []int{4, 2}) {
+			t.Errorf("told %v", got)
 		}
-		if w.see(r, 1, nil, &told); strings.Count(stderr.String(), "waiting for k") != 3 {
-			t.Errorf("it says %s", &stderr)
-		}
-		w.see(r, 5, nil, &told)
+		w.see(held("o", "g"), 1, nil)
+		w.wrote(t, "waiting for k", 3)
+		w.see(held("o", "g"), 5, nil)
 		w.saw(leasehold.Event{Kind: leasehold.EventGranted}, nil)
 		time.Sleep(5 * time.Second)
 		w.end()
-		if !slices.Equal(w.positions(&told), []int{4, 2, 1}) {
-			t.Errorf("told %v, though the wait was over", told)
+		if got := w.positions(); !slices.Equal(got, []int{4, 2, 1}) {
+			t.Errorf("told %v, though the wait was over", got)
 		}
 	})
 }
 
 func TestWaitForOwnOldGrantIsReportedAsCheck(t *testing.T) {
-	var stderr bytes.Buffer
-	now := time.Unix(1e9, 0)
-	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "own")
-	key := leasehold.Key{Partition: "k"}
-	var told []int
+	w := newWaiting(early, "own")
 	for range 100 {
-		if w.see(leasehold.Record{Key: key, Owner: "me", Grant: "own", Lease: time.Second}, 0, nil, &told) > 0 {
+		if w.see(held("me", "own"), 0, nil) > 0 {
 			t.Error("an event says that it waits")
 		}
-		now = now.Add(time.Second)
+		w.now = w.now.Add(time.Second)
 	}
-	if got, want := stderr.String(), "leasehold: checking whether the former grant of k to this process is still current\n"; got != want || w.holdersSeen() != 1 {
-		t.Errorf("%d holders: %s", w.holdersSeen(), got)
+	const want = "leasehold: checking whether the former grant of k to this process is still current\n"
+	if got := w.stderr.String(); got != want || w.holdersSeen() != 1 {
+		t.Errorf("%d holders: %s, want %s", w.holdersSeen(), got, want)
 	}
-	if w.see(leasehold.Record{Key: key, Owner: "other", Grant: "other", Lease: time.Second}, 0, nil, &told) != 1 || !strings.Contains(stderr.String(), "waiting for k, held by other") {
-		t.Errorf("another holder is not waited for: %s", &stderr)
-	}
+	w.see(held("other", "other"), 0, nil)
+	w.wrote(t, "waiting for k, held by other", 1)
 }
 
 // A call for one of several permits waits in several queues. It moves forward in each of
 // these queues.
 func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
-	var stderr bytes.Buffer
-	now := time.Unix(1e9, 0)
-	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
+	w := newWaiting(early, "")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
-	var told []int
 	for i, place := range []int{4, 3, 2, 1, 3} {
-		key := leasehold.Keys("k/0", "k/1")[i%2]
-		w.see(leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}, place, permits, &told)
-		now = now.Add(2 * time.Second)
+		r := held("o", fmt.Sprint(i))
+		r.Key = leasehold.Keys("k/0", "k/1")[i%2]
+		w.see(r, place, permits)
+		w.now = w.now.Add(2 * time.Second)
 	}
-	if n := strings.Count(stderr.String(), "waiting"); n != 1 || len(told) != 1 {
-		t.Errorf("%d lines, %d events: %s", n, len(told), &stderr)
-	}
+	w.wrote(t, "waiting", 1)
 }
 
 func TestWaitShorterThanLeaseOfHolderIsTooShort(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
-	held := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
+	refused := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }
 	for name, c := range map[string]struct {
 		wanted Wanted
 		err    error
 		want   bool
 	}{
-		"a lease that is longer":             {Wanted{}, held(lease(6 * time.Second)), true},
-		"a lease that was waited for":        {Wanted{}, held(lease(5 * time.Second)), false},
-		"a shared lease":                     {Wanted{}, held(leasehold.Record{Lease: time.Second, Session: "s"}), true},
-		"one of several keys":                {Wanted{Keys: []string{"a", "b"}}, held(lease(time.Second)), true},
-		"one of several permits":             {Wanted{Permits: 2}, &allHeldError{"all held", held(lease(time.Second))}, true},
+		"a lease that is longer":             {Wanted{}, refused(lease(6 * time.Second)), true},
+		"a lease that was waited for":        {Wanted{}, refused(lease(5 * time.Second)), false},
+		"a shared lease":                     {Wanted{}, refused(leasehold.Record{Lease: time.Second, Session: "s"}), true},
+		"one of several keys":                {Wanted{Keys: []string{"a", "b"}}, refused(lease(time.Second)), true},
+		"one of several permits":             {Wanted{Permits: 2}, &allHeldError{"all held", refused(lease(time.Second))}, true},
 		"refused before the wait was over":   {Wanted{}, &leasehold.HeldError{Holder: lease(time.Minute)}, false},
 		"ended by a signal":                  {Wanted{}, &leasehold.HeldError{Holder: lease(time.Minute), Err: &failure.SignalError{}}, false},
 		"nobody was seen while it was asked": {Wanted{}, waited, false},

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestChildHasEndedIsTrueBeforeExitedChannelCloses(t *testing.T) {
 	ended, runs := exec.Command("true"), exec.Command("sleep", "60")
 	for _, cmd := range []*exec.Cmd{ended, runs} {
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, cmd.Start())
 	}
 	defer func() {
 		_ = runs.Process.Kill()
@@ -72,19 +72,10 @@ func (stuck) Close() error { return nil }
 
 func TestCMDNeverRunsIfKilledBeforeWatchdogKnowsGroup(t *testing.T) {
 	dir := t.TempDir()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self)
+	cmd := exec.Command(lab.Must(os.Executable())(t))
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), standsAtGate+"=1")
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdout := lab.Must(cmd.StdoutPipe())(t)
+	lab.OK(t, cmd.Start())
 	var group int
 	if _, err := fmt.Fscanf(stdout, "group %d\n", &group); err != nil {
 		t.Error(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // gatedCMD returns a CMD that creates a file, and a function that reports whether CMD has
@@ -31,14 +32,8 @@ func gatedCMD(t *testing.T) (cmd *exec.Cmd, hasRun func() bool) {
 
 func startGated(t *testing.T, cmd *exec.Cmd) (*Child, *gate) {
 	t.Helper()
-	self, err := ThisProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, g, err := startAtGate(self, cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, g, err := startAtGate(lab.Must(ThisProgram())(t), cmd)
+	lab.OK(t, err)
 	return c, g
 }
 
@@ -46,9 +41,7 @@ func startGated(t *testing.T, cmd *exec.Cmd) (*Child, *gate) {
 func closeForGood(t *testing.T, g *gate) {
 	t.Helper()
 	conn, err := g.conn.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, err)
 	if ended := conn.Control(func(fd uintptr) { err = unix.Shutdown(int(fd), unix.SHUT_RDWR) }); ended != nil || err != nil {
 		t.Error(ended, err)
 	}
@@ -62,39 +55,31 @@ func ended(c *Child, g *gate) (code int, refusal error) {
 	return code, g.execError(code)
 }
 
-func TestCMDStartsWhenGateOpens(t *testing.T) {
-	cmd, hasRun := gatedCMD(t)
-	c, g := startGated(t, cmd)
-	g.open()
-	if code, err := ended(c, g); code != 0 || err != nil || !hasRun() {
-		t.Errorf("exit code %d, %v, has run: %v", code, err, hasRun())
+func TestCMDStartsOnlyIfGateOpens(t *testing.T) {
+	for name, c := range map[string]struct {
+		does func(*Child, *gate)
+		code int
+		runs bool
+	}{
+		"it opens":     {func(_ *Child, g *gate) { g.open() }, 0, true},
+		"it is closed": {func(_ *Child, g *gate) { closeForGood(t, g) }, failure.CodeNotRun, false},
+		"a signal":     {func(c *Child, _ *gate) { c.Signal(syscall.SIGTERM) }, failure.CodeSignal + int(syscall.SIGTERM), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd, hasRun := gatedCMD(t)
+			child, g := startGated(t, cmd)
+			c.does(child, g)
+			if code, err := ended(child, g); code != c.code || hasRun() != c.runs || c.runs && err != nil {
+				t.Errorf("exit code %d, %v, has run: %v; want %d and %v", code, err, hasRun(), c.code, c.runs)
+			}
+			g.open() // no process is left to run CMD
+		})
 	}
-}
-
-func TestCMDDoesNotStartAfterGateIsClosed(t *testing.T) {
-	cmd, hasRun := gatedCMD(t)
-	c, g := startGated(t, cmd)
-	closeForGood(t, g)
-	if code, _ := ended(c, g); code != failure.CodeNotRun || hasRun() {
-		t.Errorf("exit code %d, has run: %v", code, hasRun())
-	}
-}
-
-func TestSignalEndsWaitAtGate(t *testing.T) {
-	cmd, hasRun := gatedCMD(t)
-	c, g := startGated(t, cmd)
-	c.Signal(syscall.SIGTERM)
-	if code, _ := ended(c, g); code != failure.CodeSignal+int(syscall.SIGTERM) || hasRun() {
-		t.Errorf("exit code %d, has run: %v", code, hasRun())
-	}
-	g.open() // no process is left to run CMD
 }
 
 func TestGateReportsWhyCMDCannotStart(t *testing.T) {
 	noFormat := filepath.Join(t.TempDir(), "no-format")
-	if err := os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700))
 	for path, want := range map[string]syscall.Errno{
 		noFormat: syscall.ENOEXEC, noFormat + "-either": syscall.ENOENT, filepath.Dir(noFormat): syscall.EACCES,
 	} {
@@ -119,19 +104,11 @@ func (f orderTaker) Write(order []byte) (int, error) {
 func (orderTaker) Close() error { return nil }
 
 func TestWatchdogKnowsGroupBeforeGateOpens(t *testing.T) {
-	self, err := ThisProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := lab.Must(ThisProgram())(t)
 	cmd, hasRun := gatedCMD(t)
 	s := &supervision{Job: Job{Cmd: cmd}, self: self}
-	s.watchdog = &watchdogHandle{orders: orderTaker(func() {
-		closeForGood(t, s.gate)
-	})}
-	c, err := s.start()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.watchdog = &watchdogHandle{orders: orderTaker(func() { closeForGood(t, s.gate) })}
+	c := lab.Must(s.start())(t)
 	if code, _ := ended(c, s.gate); code != failure.CodeNotRun || hasRun() {
 		t.Errorf("exit code %d, has run: %v", code, hasRun())
 	}
@@ -153,9 +130,7 @@ func TestSignalSentBeforeExitOfCMDIsNotMissed(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {
-		if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, syscall.Kill(syscall.Getpid(), syscall.SIGTERM))
 		told := s.end()
 		select {
 		case sig := <-s.C:

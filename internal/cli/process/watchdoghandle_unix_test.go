@@ -12,13 +12,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/boottime"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestCMDIsKilledAfterTrustEndsWithoutNewWatchdog(t *testing.T) {
-	c, err := Start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 300 & wait"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := lab.Must(Start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 300 & wait"}}))(t)
 	died := make(chan string)
 	close(died)
 	s := &supervision{

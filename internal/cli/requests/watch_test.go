@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -46,9 +47,7 @@ func getItem(t *testing.T, answers []func(*http.Request) (*http.Response, error)
 	t.Helper()
 	engine := localdynamo.New()
 	t.Cleanup(func() { _ = engine.Close() })
-	if err := table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}))
 	db := engine.Client(func(o *dynamodb.Options) {
 		o.HTTPClient = &answering{o.HTTPClient, answers}
 		o.Retryer = retry.AddWithMaxBackoffDelay(retry.NewStandard(), time.Millisecond)

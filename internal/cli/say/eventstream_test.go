@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestEventStreamDoesNotWaitForSlowReader(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, err)
 	s := newEventStream("pipe", func(error) {}) // broken is called when the reader is closed
 	go s.write(writer)
 	defer func() {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestFIFOReaderMayOpenLater(t *testing.T) {
@@ -27,14 +29,9 @@ func TestFIFOReaderMayOpenLater(t *testing.T) {
 			opened <- err
 		}()
 		synctest.Wait() // the first attempt has failed
-		reader, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		reader := lab.Must(os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0))(t)
 		defer reader.Close()
-		if err := <-opened; err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, <-opened)
 	})
 }
 
@@ -55,8 +52,6 @@ func TestFIFOWithoutReaderReturnsError(t *testing.T) {
 func makeFIFO(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fifo")
-	if err := unix.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, unix.Mkfifo(path, 0o600))
 	return path
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
@@ -27,9 +28,8 @@ func TestListingShowsLongNamesInOneRow(t *testing.T) {
 			for _, columns := range []int{80, 100, 200} {
 				var out bytes.Buffer
 				l := Listing{Terminal: true, Columns: columns, Checked: checked}
-				if err := l.Write(&Output{To: &out, Terminal: true, Coloured: colour}, []Record{{Record: long, Holder: holders.Dead}, {Record: short, Holder: holders.Live}}, now); err != nil {
-					t.Fatal(err)
-				}
+				rows := []Record{{Record: long, Holder: holders.Dead}, {Record: short, Holder: holders.Live}}
+				lab.OK(t, l.Write(&Output{To: &out, Terminal: true, Coloured: colour}, rows, now))
 				text := strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "").Replace(out.String())
 				lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 				if len(lines) != 3 {
@@ -82,9 +82,8 @@ func TestListAtTerminalShowsDataOfHolder(t *testing.T) {
 	}{{true, false, true}, {true, true, false}, {false, false, false}} {
 		var out bytes.Buffer
 		r.Released = tc.released
-		if err := (Listing{Terminal: tc.terminal, Columns: 100}).Write(&Output{To: &out, Terminal: tc.terminal}, []Record{{Record: r}}, time.Now()); err != nil {
-			t.Fatal(err)
-		}
+		to := &Output{To: &out, Terminal: tc.terminal}
+		lab.OK(t, (Listing{Terminal: tc.terminal, Columns: 100}).Write(to, []Record{{Record: r}}, time.Now()))
 		if strings.Contains(out.String(), "ci/1: deploying v42") != tc.want {
 			t.Errorf("%+v: %s", tc, out.String())
 		}
@@ -102,9 +101,7 @@ func TestListAtTerminalShowsMarkOfLastWork(t *testing.T) {
 	} {
 		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "nightly"}, Owner: "vm/31903", Lease: 20 * time.Second, Token: token, Released: true, Done: done}}
 		var out bytes.Buffer
-		if err := (Listing{Terminal: true, Columns: 80, States: true}).Write(&out, []Record{r}, night); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, (Listing{Terminal: true, Columns: 80, States: true}).Write(&out, []Record{r}, night))
 		if !strings.HasSuffix(out.String(), "  "+want+"\n") {
 			t.Errorf("not %s: %s", want, &out)
 		}
@@ -128,9 +125,7 @@ func TestListingShowsDeadHoldersLockAsHeldUntilLeaseEnds(t *testing.T) {
 		if err := (Listing{Terminal: true, Columns: 100, Checked: true}).Write(&screen, []Record{r}, now); err != nil || strings.Fields(strings.Split(screen.String(), "\n")[1])[2] != want {
 			t.Errorf("%s: %s, %v", state, &screen, err)
 		}
-		if err := (Listing{JSON: true}).Write(&piped, []Record{r}, now); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, (Listing{JSON: true}).Write(&piped, []Record{r}, now))
 		var json struct{ HeldMs int64 }
 		if err := jsonv1.Unmarshal(piped.Bytes(), &json); err != nil || (json.HeldMs == 10_000) != (state == holders.Dead) {
 			t.Errorf("%s: %s, %v", state, &piped, err)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -52,14 +53,10 @@ func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()
 		test(t, listener.dial)
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, server.Close())
 		<-served
 		time.Sleep(time.Second) // longer than the half second that the server waits for the unread rest of a body
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, engine.Close())
 	})
 }
 
@@ -74,10 +71,7 @@ func says(t *testing.T, c net.Conn, text string) (int, string) {
 	if err != nil {
 		return 0, ""
 	}
-	body, err := io.ReadAll(reply.Body)
-	if err != nil {
-		t.Error(err)
-	}
+	body := lab.Must(io.ReadAll(reply.Body))(t)
 	_ = reply.Body.Close()
 	return reply.StatusCode, string(body)
 }

@@ -4,6 +4,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // If the page left one of the addresses free, another user could listen there and receive
@@ -12,10 +14,7 @@ func TestPageListensOnAllAddressesOfItsHostName(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
-	at, err := ForPage(t.Context(), "127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := lab.Must(ForPage(t.Context(), "127.0.0.1:0", false))(t)
 	defer at.Close()
 	host, port, err := net.SplitHostPort(at.Host)
 	if err != nil || at.Host != at.Name || !strings.HasSuffix(host, ".localhost") {
@@ -35,10 +34,7 @@ func TestPageIsNotServedIfOneAddressIsInUse(t *testing.T) {
 		t.Skip("this machine has no ::1")
 	}
 	for _, c := range [][2]string{{"127.0.0.1", "::1"}, {"::1", "127.0.0.1"}} {
-		theirs, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(c[1], "0"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		theirs := lab.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(c[1], "0")))(t)
 		defer theirs.Close()
 		_, port, _ := net.SplitHostPort(theirs.Addr().String())
 		if at, err := ForPage(t.Context(), net.JoinHostPort(c[0], port), false); err == nil {
@@ -51,10 +47,7 @@ func TestPageIsNotServedIfOneAddressIsInUse(t *testing.T) {
 }
 
 func TestPageOnWildcardAddressHasIPAddressInURL(t *testing.T) {
-	at, err := ForPage(t.Context(), "0.0.0.0:0", true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := lab.Must(ForPage(t.Context(), "0.0.0.0:0", true))(t)
 	defer at.Close()
 	if strings.Contains(at.Host, "localhost") || at.Name == at.Host || len(at.Listeners) != 1 {
 		t.Errorf("it is at %s, its name is %s", at.Host, at.Name)

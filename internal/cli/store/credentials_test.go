@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func key(n int) aws.CredentialsProvider {
@@ -101,12 +102,8 @@ func TestEC2IsDetectedFromHardware(t *testing.T) {
 	} {
 		sys := t.TempDir()
 		path := filepath.Join(sys, c.file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		lab.OK(t, os.WriteFile(path, []byte(c.content), 0o600))
 		if got := onEC2(sys); got != c.want {
 			t.Errorf("%s says %q: %v", c.file, c.content, got)
 		}

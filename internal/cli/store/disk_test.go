@@ -21,6 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/filefault"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
@@ -49,18 +50,13 @@ func TestErrorSaysThatDiskIsFull(t *testing.T) {
 		syscall.EMFILE: "this process can open no more files: raise the limit of ulimit -n",
 		syscall.ENFILE: "this machine can open no more files: end programs",
 	} {
-		bolt, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bolt := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
 		synctest.Test(t, func(t *testing.T) {
 			file := &failingStore{Store: bolt}
 			s := &store.Store{Target: store.Target{Place: store.Place{Table: "locks", File: "/locks.db"}, Records: store.Records{Layout: layout.Native{}}, Location: "/locks.db"}}
 			engine := localdynamo.New(localdynamo.WithStore(file))
 			s.Home = engine.Client(requests.Watch{Health: &s.Health}.Client)
-			if err := table.Create(t.Context(), s.Home, table.Spec{Name: s.Table}); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, table.Create(t.Context(), s.Home, table.Spec{Name: s.Table}))
 			file.err = fmt.Errorf("boltstore: %w", &fs.PathError{Op: "write", Path: "/locks.db", Err: errno})
 			fault, _ := filefault.Of(errno)
 			if !fault.Passes() {

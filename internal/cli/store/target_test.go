@@ -3,6 +3,7 @@ package store
 import (
 	"testing"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -33,9 +34,7 @@ func TestFlagAdviceSuggestsMatchingFlag(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := localdynamo.New().Client()
-			if err := table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: c.is}); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: c.is}))
 			problems, err := table.Check(t.Context(), db, table.Spec{Name: "locks", Layout: c.asked})
 			if err != nil || len(problems) == 0 {
 				t.Fatalf("problems %v, %v", problems, err)

@@ -12,13 +12,11 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestMetricsPageListsMetricsOfRun(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(os.ReadFile("../../../docs/metrics.md"))(t)
 	var names []string
 	for _, of := range metrics {
 		name := metricPrefix + of.name

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // echo is a process that leads a group and repeats its input.
@@ -19,17 +21,9 @@ func startEcho(t *testing.T, command ...string) *echo {
 	t.Helper()
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := lab.Must(cmd.StdinPipe())(t)
+	out := lab.Must(cmd.StdoutPipe())(t)
+	lab.OK(t, cmd.Start())
 	e := &echo{cmd, in, bufio.NewReader(out)}
 	t.Cleanup(func() {
 		_ = in.Close() // the process ends when its input is closed

@@ -59,79 +59,49 @@ func (k *recordedWatchdog) end(how string) {
 }
 
 func TestWatchdogSignalsCMDBeforeTrustEndsAndKillsItAtEnd(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		play func(*recordedWatchdog)
-		want []string
+	type step struct {
+		after time.Duration // since the step before
+		order string        // OrderDone, or "" for the death of the supervisor, is the last
+		at    time.Duration // of OrderTrust
+	}
+	trust, group := step{0, OrderTrust, 18 * time.Second}, step{0, OrderGroup, 0}
+	for name, c := range map[string]struct {
+		steps []step
+		want  []string
 	}{
-		{"trust runs out", func(k *recordedWatchdog) {
-			k.order(OrderTrust, 18*time.Second)
-			k.order(OrderGroup, 0)
-			time.Sleep(30 * time.Second)
-			k.end(OrderDone)
-		}, []string{"17s TERM", "18s KILL"}},
-		{"trust is renewed", func(k *recordedWatchdog) {
-			k.order(OrderTrust, 18*time.Second)
-			k.order(OrderGroup, 0)
-			time.Sleep(16 * time.Second)
-			k.order(OrderTrust, 34*time.Second)
-			time.Sleep(16 * time.Second)
-			k.end(OrderDone)
+		"trust runs out": {[]step{trust, group, {30 * time.Second, OrderDone, 0}}, []string{"17s TERM", "18s KILL"}},
+		"trust is renewed": {[]step{
+			trust, group, {16 * time.Second, OrderTrust, 34 * time.Second}, {16 * time.Second, OrderDone, 0},
 		}, nil},
-		{"a renewal after the signal comes too late", func(k *recordedWatchdog) {
-			k.order(OrderTrust, 18*time.Second)
-			k.order(OrderGroup, 0)
-			time.Sleep(17500 * time.Millisecond)
-			k.order(OrderTrust, 35*time.Second)
-			time.Sleep(30 * time.Second)
-			k.end(OrderDone)
+		"a renewal after the signal comes too late": {[]step{
+			trust, group, {17500 * time.Millisecond, OrderTrust, 35 * time.Second}, {30 * time.Second, OrderDone, 0},
 		}, []string{"17s TERM", "18s KILL"}},
-		{"the lock is lost early", func(k *recordedWatchdog) {
-			k.order(OrderTrust, 18*time.Second)
-			k.order(OrderGroup, 0)
-			time.Sleep(5 * time.Second)
-			k.order(OrderStop, 0)
-			time.Sleep(30 * time.Second)
-			k.end(OrderDone)
+		"the lock is lost early": {[]step{
+			trust, group, {5 * time.Second, OrderStop, 0}, {30 * time.Second, OrderDone, 0},
 		}, []string{"5s TERM", "6s KILL"}},
-		{"the lock is lost within the grace", func(k *recordedWatchdog) {
-			k.order(OrderTrust, 1500*time.Millisecond)
-			k.order(OrderGroup, 0)
-			time.Sleep(400 * time.Millisecond)
-			k.order(OrderStop, 0)
-			time.Sleep(250 * time.Millisecond)
-			k.order(OrderStop, 0)
-			time.Sleep(30 * time.Second)
-			k.end(OrderDone)
+		"the lock is lost within the grace": {[]step{
+			{0, OrderTrust, 1500 * time.Millisecond}, group, {400 * time.Millisecond, OrderStop, 0}, {250 * time.Millisecond, OrderStop, 0},
+			{30 * time.Second, OrderDone, 0},
 		}, []string{"400ms TERM", "1.4s KILL"}},
-		{"CMD ends within the grace", func(k *recordedWatchdog) {
-			k.order(OrderTrust, 18*time.Second)
-			k.order(OrderGroup, 0)
-			time.Sleep(17500 * time.Millisecond)
-			k.end(OrderDone)
-		}, []string{"17s TERM"}},
-		{"the supervisor dies", func(k *recordedWatchdog) {
-			k.order(OrderTrust, 18*time.Second)
-			k.order(OrderGroup, 0)
-			time.Sleep(2 * time.Second)
-			k.end("")
-		}, []string{"2s KILL"}},
-		{"the supervisor dies before CMD began", func(k *recordedWatchdog) {
-			k.order(OrderTrust, 18*time.Second)
-			k.end("")
-		}, nil},
-		{"CMD begins when trust has ended", func(k *recordedWatchdog) {
-			k.order(OrderTrust, 18*time.Second)
-			time.Sleep(20 * time.Second)
-			k.order(OrderGroup, 0)
-			time.Sleep(time.Second)
-			k.end(OrderDone)
+		"CMD ends within the grace":            {[]step{trust, group, {17500 * time.Millisecond, OrderDone, 0}}, []string{"17s TERM"}},
+		"the supervisor dies":                  {[]step{trust, group, {2 * time.Second, "", 0}}, []string{"2s KILL"}},
+		"the supervisor dies before CMD began": {[]step{trust, {0, "", 0}}, nil},
+		"CMD begins when trust has ended": {[]step{
+			trust, {20 * time.Second, OrderGroup, 0}, {time.Second, OrderDone, 0},
 		}, []string{"20s KILL"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := watchRecorded(time.Second)
-				c.play(k)
+				for _, s := range c.steps {
+					time.Sleep(s.after)
+					switch s.order {
+					case OrderDone, "":
+						k.end(s.order)
+					default:
+						k.order(s.order, s.at)
+					}
+				}
 				if !slices.Equal(k.did, c.want) {
 					t.Errorf("it did %v, not %v", k.did, c.want)
 				}

@@ -197,11 +197,18 @@ func TestScripts(t *testing.T) {
 
 func TestScriptsOnAnyTable(t *testing.T) {
 	t.Parallel()
+	runOnAnyTable(t, "testdata/table")
+	for _, layout := range []string{"awslabs", "dynamolock"} {
+		t.Run(layout, func(t *testing.T) { runOnAnyTable(t, "testdata/layouts", "LAYOUT="+layout) })
+	}
+}
+
+func runOnAnyTable(t *testing.T, dir string, more ...string) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/table", Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,
+		Dir: dir, Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			env, err := withTable(e.WorkDir)
-			e.Vars = append(e.Vars, env...)
+			e.Vars = slices.Concat(e.Vars, env, more)
 			return err
 		},
 	})

@@ -13,15 +13,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/atgate"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // The processes at the gate and of the watchdog do little. The initialization of the SDK
 // and other packages would cost several times as much as their work.
 func TestGateAndWatchdogInitializeFewPackagesAndNoSDK(t *testing.T) {
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := lab.Must(os.Executable())(t)
 	for name, process := range map[string]struct {
 		args       []string
 		code, most int

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // These names contain all kinds of text that a shell does not read literally.
@@ -64,14 +66,11 @@ func TestCompletionDoesNotOfferHostileNamesFromTable(t *testing.T) {
 }
 
 func TestCompletionDoesNotEvaluateCommandSubstitution(t *testing.T) {
-	root := tree()
 	for shell, evaluates := range map[string]string{
 		"bash": "out=$(eval ", "zsh": "out=$(eval ", "fish": "(eval $requestComp", "powershell": "Invoke-Expression",
 	} {
 		var script bytes.Buffer
-		if err := Completion(root, shell, &script); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, Completion(tree(), shell, &script))
 		before, after, _ := strings.Cut(script.String(), evaluates)
 		lines := strings.Split(before, "\n")
 		guard := lines[max(0, len(lines)-2)]
@@ -85,9 +84,7 @@ func TestCompletionDoesNotEvaluateCommandSubstitution(t *testing.T) {
 // evaluates these words.
 func TestFishCompletionQuotesWordsBeforeCursor(t *testing.T) {
 	var script bytes.Buffer
-	if err := Completion(tree(), "fish", &script); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, Completion(tree(), "fish", &script))
 	if words, _, _ := strings.Cut(script.String(), "set -l requestComp"); !strings.Contains(words, "set -l args (string escape -- (commandline") {
 		t.Errorf("the words of the line are not escaped:\n%s", words)
 	}

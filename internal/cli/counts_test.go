@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestMessagesUseSingularAndPluralCorrectly(t *testing.T) {
@@ -26,18 +28,10 @@ func TestMessagesUseSingularAndPluralCorrectly(t *testing.T) {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-	found:
-		for _, literal := range plural.FindAllString(string(text), -1) {
-			for _, known := range always {
-				if strings.HasSuffix(literal, known) {
-					continue found
-				}
+		for _, literal := range plural.FindAllString(string(lab.Must(os.ReadFile(file))(t)), -1) {
+			if !slices.ContainsFunc(always, func(known string) bool { return strings.HasSuffix(literal, known) }) {
+				t.Errorf("%s: %s: use wording.Count", file, literal)
 			}
-			t.Errorf("%s: %s: use wording.Count", file, literal)
 		}
 	}
 }

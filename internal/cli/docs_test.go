@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-go/leasehold/internal/cli"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // fence is a block of code in a document.
@@ -36,14 +37,8 @@ func documents(t *testing.T, patterns ...string) map[string]string {
 			t.Fatalf("%s: no documents, %v", pattern, err)
 		}
 		for _, path := range paths {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			name, err := filepath.Rel("../..", path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := lab.Must(os.ReadFile(path))(t)
+			name := lab.Must(filepath.Rel("../..", path))(t)
 			texts[filepath.ToSlash(name)] = string(b)
 		}
 	}
@@ -180,9 +175,7 @@ func aReader(t *testing.T) (dir string, env []string) {
 		texts[name] = "#!/bin/sh\nexit 0\n"
 	}
 	for name, text := range texts {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755))
 	}
 	env = bare(dir)
 	for i, v := range env {
@@ -191,6 +184,13 @@ func aReader(t *testing.T) (dir string, env []string) {
 		}
 	}
 	return dir, env
+}
+
+// goCaches returns the variables with which go finds what it has built and downloaded.
+func goCaches(t *testing.T) []string {
+	t.Helper()
+	paths := strings.Fields(string(lab.Must(exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output())(t)))
+	return []string{"GOCACHE=" + paths[0], "GOMODCACHE=" + paths[1]}
 }
 
 // reads runs a script as a reader of the guide would run it.
@@ -203,12 +203,7 @@ func reads(t *testing.T, script string, in place) {
 		command = append([]string{"leasehold", "local", "--addr", "127.0.0.1:0", "--", "sh", "-euc",
 			"leasehold table create --table locks >/dev/null; export LEASEHOLD_TABLE=locks\n" + script}, command[3:]...)
 	case inClone:
-		caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		paths := strings.Fields(string(caches))
-		dir, env = "../..", append(env, "GOCACHE="+paths[0], "GOMODCACHE="+paths[1])
+		dir, env = "../..", append(env, goCaches(t)...)
 	case inFile:
 	}
 	cmd := exec.Command(command[0], command[1:]...)
@@ -271,11 +266,6 @@ const theShell = "leasehold local -- sh\n"
 
 func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	t.Parallel()
-	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths := strings.Fields(string(caches))
 	var walk strings.Builder
 	for _, f := range fences(documents(t, "docs/getting-started.md")) {
 		walk.WriteString(f.text)
@@ -289,13 +279,10 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	script := strings.Replace(before, "\nleasehold demo\n", "\n", 1) + strings.TrimSuffix(theShell, "\n") + " -eu <<'END'\n" + typed + "END\n"
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Dir = "../.." // the root of the repository takes the place of the clone
-	goes, err := exec.LookPath("go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	goes := lab.Must(exec.LookPath("go"))(t)
 	// PATH must contain the directory of the leasehold that the walkthrough installs, and
 	// not the directory of this test's leasehold.
-	cmd.Env = append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin", "GOCACHE="+paths[0], "GOMODCACHE="+paths[1])
+	cmd.Env = append(append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin"), goCaches(t)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s\nprinted\n%s", err, script, out)
@@ -390,15 +377,8 @@ var firstCommands = []struct{ name, pattern, prints string }{
 
 func TestREADMECommandsWorkWithAWSSettingsPresent(t *testing.T) {
 	t.Parallel()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	paths := strings.Fields(string(caches))
+	readme := lab.Must(os.ReadFile("../../README.md"))(t)
+	caches := goCaches(t)
 	for _, c := range firstCommands {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -406,8 +386,8 @@ func TestREADMECommandsWorkWithAWSSettingsPresent(t *testing.T) {
 			cmd := exec.Command("sh", "-c", line)
 			cmd.Dir = "../.."
 			environ := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "LEASEHOLD_") })
-			cmd.Env = append(environ, "HOME="+t.TempDir(), "GOCACHE="+paths[0], "GOMODCACHE="+paths[1],
-				"AWS_PROFILE=no-such-profile", "AWS_REGION=eu-west-3", "AWS_ENDPOINT_URL=http://127.0.0.1:9", "LEASEHOLD_OWNER=somebody-else")
+			cmd.Env = slices.Concat(environ, caches, []string{"HOME=" + t.TempDir(),
+				"AWS_PROFILE=no-such-profile", "AWS_REGION=eu-west-3", "AWS_ENDPOINT_URL=http://127.0.0.1:9", "LEASEHOLD_OWNER=somebody-else"})
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			if out, err := cmd.Output(); err != nil || string(out) != c.prints {

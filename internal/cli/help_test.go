@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // tree returns the tree of commands, before any arguments are parsed.
@@ -35,9 +36,7 @@ func helpOf(t *testing.T, cmd *cobra.Command) string {
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.InitDefaultHelpFlag()
-	if err := cmd.Help(); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, cmd.Help())
 	return out.String()
 }
 

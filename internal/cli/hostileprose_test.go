@@ -1,9 +1,7 @@
 package cli_test
 
 import (
-	"bytes"
 	"fmt"
-	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,46 +29,28 @@ func prose(commands [][]string) (found [][]string) {
 	return found
 }
 
-// shownOf returns the output of a command for the layout's table, which has one row.
-func (h *hostileTables) shownOf(t *testing.T, l layout.Layout, args []string) (stdout, stderr string) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	args = append([]string{args[0], "--table", l.Name(), "--layout", l.Name(), "--region", "local", "--endpoint-url", h.url}, args[1:]...)
-	h.main(&out, &errs, args...)
-	return out.String(), errs.String()
+// spoiltRow is a spoilt row, with the commands that read it and write sentences.
+type spoiltRow struct {
+	row      map[string]types.AttributeValue
+	commands [][]string
 }
 
-// spoiltFor returns the spoilt rows of a layout that DynamoDB accepts. With each row it
-// returns the commands that read the row and write sentences. Commands that would change a
-// row are returned only with rows that have text in free fields. In such a row no holder
-// appears dead, so no command waits.
-func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) iter.Seq2[map[string]types.AttributeValue, [][]string] {
-	return func(yield func(map[string]types.AttributeValue, [][]string) bool) {
-		try := func(row map[string]types.AttributeValue, commands ...func(string) [][]string) bool {
-			if !h.put(t, l.Name(), row) {
-				return true
-			}
-			key, found := h.keyOf(t, l.Name(), row), [][]string{}
-			for _, of := range commands {
-				found = append(found, prose(of(key))...)
-			}
-			return yield(row, found)
-		}
-		for _, row := range h.spoiltRows(l, text) {
-			if !try(row, looksAt) {
-				return
-			}
-		}
-		for _, row := range h.rows[l.Name()] {
-			free := map[string]types.AttributeValue{}
-			for name, v := range row {
-				free[name] = spoilt(v, false, text)
-			}
-			if !try(free, changes) {
-				return
-			}
+// spoiltFor returns the spoilt rows of a layout that DynamoDB accepts. Commands that would
+// change a row are returned only with rows that have text in free fields. In such a row no
+// holder appears dead, so no command waits.
+func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
+	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
+		if h.put(t, l.Name(), row) {
+			found = append(found, spoiltRow{row, prose(commands(h.keyOf(t, l.Name(), row)))})
 		}
 	}
+	for _, row := range h.spoiltRows(l, text) {
+		add(row, looksAt)
+	}
+	for _, row := range h.rows[l.Name()] {
+		add(withFree(row, text), changes)
+	}
+	return found
 }
 
 func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
@@ -78,12 +58,12 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 	h := newHostileTables(t)
 	quoted := 0
 	for _, l := range h.layouts {
-		for row, commands := range h.spoiltFor(t, l, speech, changes) {
-			for _, args := range commands {
-				if !h.put(t, l.Name(), row) { // the previous command may have changed the row
+		for _, spoilt := range h.spoiltFor(t, l, speech, changes) {
+			for _, args := range spoilt.commands {
+				if !h.put(t, l.Name(), spoilt.row) { // the previous command may have changed the row
 					t.Fatal("cannot put the row again")
 				}
-				stdout, stderr := h.shownOf(t, l, args)
+				stdout, stderr := h.shownOf(l, args)
 				if args[0] != "ls" && args[0] != "get" { // ls and get write table cells rather than sentences
 					stderr += stdout
 				}
@@ -116,27 +96,26 @@ func TestTextOfOtherUsersIsShortened(t *testing.T) {
 		}
 	}
 	for _, l := range h.layouts {
-		for row, commands := range h.spoiltFor(t, l, long, func(key string) [][]string {
+		for _, spoilt := range h.spoiltFor(t, l, long, func(key string) [][]string {
 			return [][]string{{"acquire", "-n", "-f", "-", "--", key}, {"forget", "--yes", "--", key}}
 		}) {
-			for _, args := range commands {
-				if !h.put(t, l.Name(), row) {
+			for _, args := range spoilt.commands {
+				if !h.put(t, l.Name(), spoilt.row) {
 					t.Fatal("cannot put the row again")
 				}
-				stdout, stderr := h.shownOf(t, l, args)
+				stdout, stderr := h.shownOf(l, args)
 				bounded(fmt.Sprintf("%s: %q", l.Name(), args), stdout)
 				bounded(fmt.Sprintf("%s: %q", l.Name(), args), stderr)
 			}
 		}
 	}
-	native := h.layouts[slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == "native" })]
 	for i, said := range refusals(strings.Repeat("long/", 1<<20)) {
 		if i == 3 { // this refusal is skipped, because no client would read such large headers
 			continue
 		}
 		for _, args := range [][]string{{"get", "k"}, {"ls"}, {"run", "-n", "-v", "k", "--", "true"}, {"--json", "get", "k"}} {
 			h.liar.says(said, 0)
-			stdout, stderr := h.shownOf(t, native, args)
+			stdout, stderr := h.shownOf(layout.Native{}, args)
 			bounded(fmt.Sprintf("refusal %d: %q", i, args), stdout+stderr)
 		}
 	}
@@ -146,7 +125,6 @@ func TestTextOfOtherUsersIsShortened(t *testing.T) {
 func TestGetJSONShowsLongTextUnshortened(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
-	native := h.layouts[slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == "native" })]
 	long := strings.Repeat("long/", 20_000)
 	for _, row := range h.rows["native"] {
 		if s, ok := row["key"].(*types.AttributeValueMemberS); !ok || s.Value != "held" {
@@ -156,7 +134,7 @@ func TestGetJSONShowsLongTextUnshortened(t *testing.T) {
 		if !h.put(t, "native", row) {
 			t.Fatal("no row")
 		}
-		if stdout, stderr := h.shownOf(t, native, []string{"get", "--json", "held"}); !strings.Contains(stdout, `"owner":"`+long+`x"`) {
+		if stdout, stderr := h.shownOf(layout.Native{}, []string{"get", "--json", "held"}); !strings.Contains(stdout, `"owner":"`+long+`x"`) {
 			t.Errorf("%.300s %s", stdout, stderr)
 		}
 		return

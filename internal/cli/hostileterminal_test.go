@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -69,13 +69,9 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 		return out.Bytes(), err.Bytes()
 	}
 	ours, theirs, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, err)
 	defer ours.Close()
-	if _, err := term.MakeRaw(int(theirs.Fd())); err != nil { // the terminal must not change line ends
-		t.Fatal(err)
-	}
+	lab.Must(term.MakeRaw(int(theirs.Fd())))(t) // the terminal must not change line ends
 	shown := make(chan []byte)
 	go func() {
 		b, _ := io.ReadAll(ours) // ReadAll returns when the other end is closed
@@ -85,57 +81,68 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 	// break asks after a lease. The other commands read their input to its end.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
-		if _, err := ours.WriteString(m.stdin); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(ours.WriteString(m.stdin))(t)
 	}
 	h.runs(stdin, theirs, theirs, args)
 	_ = theirs.Close()
-	text := string(<-shown)
+	return withoutOwn(string(<-shown)), nil
+}
+
+// withoutOwn returns a text without the sequences that leasehold itself writes.
+func withoutOwn(text string) []byte {
 	for _, ownSequence := range ownSequences {
 		text = strings.ReplaceAll(text, ownSequence, "")
 	}
-	return []byte(text), nil
+	return []byte(text)
 }
 
 // check runs a command line. It fails the test if a part of the output would control a
 // terminal or would be invisible there.
 func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bool) {
 	t.Helper()
-	before := []string{m.args[0]}
-	if m.args[0] == "table" {
-		before = m.args[:2]
-	}
-	args := slices.Concat(before, []string{"--table", l.Name(), "--layout", l.Name(), "--region", "local", "--endpoint-url", h.url}, m.args[len(before):])
+	args := h.onTable(l, m.args)
 	stdout, stderr := h.command(t, m, terminal, args...)
 	what := fmt.Sprintf("%s, terminal %v: %q", l.Name(), terminal, args)
-	onlyShows(t, what, stdout)
-	onlyShows(t, what, stderr)
-	if slices.Contains(args, "--json") && !terminal {
-		jsonStrings(t, what, stdout)
-		jsonStrings(t, what, stderr)
+	for _, text := range [][]byte{stdout, stderr} {
+		onlyShows(t, what, text)
+		if slices.Contains(args, "--json") && !terminal {
+			isJSON(t, what, text)
+		}
 	}
 	if events := filepath.Join(h.dir, "events"); slices.Contains(args, events) {
-		b, err := os.ReadFile(events)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := lab.Must(os.ReadFile(events))(t)
 		onlyShows(t, "--events", b)
-		jsonStrings(t, "--events", b)
-		if err := os.Remove(events); err != nil {
-			t.Fatal(err)
-		}
+		isJSON(t, "--events", b)
+		lab.OK(t, os.Remove(events))
 		// The labels in the metrics file contain the key and the table literally. This is
 		// safe, because the user typed both and no other user chose them.
 		metrics, key := filepath.Join(h.dir, "run.prom"), args[len(args)-3]
-		if b, err = os.ReadFile(metrics); err != nil {
-			t.Fatal(err)
-		}
+		b = lab.Must(os.ReadFile(metrics))(t)
 		if visible.Line(key) == key {
 			onlyShows(t, "--metrics", b)
 		}
-		if err := os.Remove(metrics); err != nil {
-			t.Fatal(err)
+		lab.OK(t, os.Remove(metrics))
+	}
+}
+
+// checkAll spoils one row and runs the commands on it.
+func (h *hostileTables) checkAll(t *testing.T, l layout.Layout, row map[string]types.AttributeValue, commands func(string) [][]string) {
+	t.Helper()
+	if h.put(t, l.Name(), row) {
+		for _, args := range commands(h.keyOf(t, l.Name(), row)) {
+			h.check(t, l, meet{args: args, stdin: "n\n"}, false)
+		}
+	}
+}
+
+func TestRecordFieldsCannotControlTerminal(t *testing.T) {
+	h := newHostileTables(t)
+	for _, l := range h.layouts {
+		for _, row := range h.spoiltRows(l, acts) {
+			h.checkAll(t, l, row, looksAt)
+		}
+		for _, row := range h.rows[l.Name()] {
+			h.checkAll(t, l, withFree(row, acts), changes)
 		}
 	}
 }
@@ -177,21 +184,13 @@ func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 	h := newHostileTables(t)
 	l := layout.Native{}
 	for _, row := range h.rows[l.Name()] {
-		spoiltRow := map[string]types.AttributeValue{}
-		for name, v := range row {
-			spoiltRow[name] = spoilt(v, false, acts)
-		}
-		if !h.put(t, l.Name(), spoiltRow) {
+		if !h.put(t, l.Name(), withFree(row, acts)) {
 			t.Fatal("the row is not taken")
 		}
 		s := onTerminal(t, h.dir, bare(h.dir), "ls", "--all", "--table", l.Name(), "--region", "local", "--endpoint-url", h.url)
 		s.wait()
 		<-s.done
-		text := strings.ReplaceAll(s.shown(), "\r\n", "\n")
-		for _, ownSequence := range ownSequences {
-			text = strings.ReplaceAll(text, ownSequence, "")
-		}
-		onlyShows(t, "ls", []byte(text))
+		onlyShows(t, "ls", withoutOwn(strings.ReplaceAll(s.shown(), "\r\n", "\n")))
 	}
 }
 
@@ -200,8 +199,7 @@ func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 func TestCommandsEndWhateverServerAnswers(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
-	var mu sync.Mutex
-	underWay := map[string]bool{}
+	var underWay sync.Map
 	for name, lie := range lies(acts) {
 		h := newHostileTables(t)
 		h.liar.says(lie, 0)
@@ -213,15 +211,9 @@ func TestCommandsEndWhateverServerAnswers(t *testing.T) {
 				continue
 			}
 			what := fmt.Sprintf("%s, %d: %q", name, n, m.args)
-			mu.Lock()
-			underWay[what] = true
-			mu.Unlock()
+			underWay.Store(what, true)
 			ends.Go(func() {
-				defer func() {
-					mu.Lock()
-					defer mu.Unlock()
-					delete(underWay, what)
-				}()
+				defer underWay.Delete(what)
 				h.check(t, layout.Native{}, m, false)
 			})
 		}
@@ -234,9 +226,10 @@ func TestCommandsEndWhateverServerAnswers(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(8 * patience):
-		mu.Lock()
-		t.Errorf("these have not ended: %q", slices.Sorted(maps.Keys(underWay)))
-		mu.Unlock()
+		underWay.Range(func(what, _ any) bool {
+			t.Errorf("this has not ended: %s", what)
+			return true
+		})
 		<-ended
 	}
 }

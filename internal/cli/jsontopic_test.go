@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // schemaObject is one of the schema's objects.
@@ -34,21 +36,13 @@ type schemaField struct {
 
 // kind returns the name of a field's type. This is a JSON type or the name of an object.
 func (f schemaField) kind() string {
-	name := func(t, ref string) string {
-		if _, object, ok := strings.Cut(ref, "#/$defs/"); ok {
-			return object
-		}
-		return t
-	}
 	switch {
 	case f.Type == "array":
-		return name(f.Items.Type, f.Items.Ref) + "[]"
+		return cmp.Or(strings.TrimPrefix(f.Items.Ref, "#/$defs/"), f.Items.Type) + "[]"
 	case f.Format == "date-time":
 		return "time"
-	case f.Encoding != "":
-		return f.Encoding
 	}
-	return name(f.Type, f.Ref)
+	return cmp.Or(f.Encoding, strings.TrimPrefix(f.Ref, "#/$defs/"), f.Type)
 }
 
 // schemaForPeople returns the schema as lines that fit a terminal.
@@ -59,28 +53,22 @@ func schemaForPeople(t *testing.T) string {
 		Description string          `json:"description"`
 		Defs        json.RawMessage `json:"$defs"`
 	}
-	if err := json.Unmarshal(say.Schema, &top); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, json.Unmarshal(say.Schema, &top))
 	text := wording.Fill("", "Output of --json. "+top.Description, width) + `
 A field that is marked with ? may be missing. A time is RFC 3339 in UTC, with
 milliseconds. leasehold help json --json prints all this as JSON Schema.
 `
-	err := inOrder(top.Defs, func(name string, raw json.RawMessage) error {
+	inOrder(t, top.Defs, func(name string, raw json.RawMessage) {
 		var o schemaObject
-		if err := json.Unmarshal(raw, &o); err != nil {
-			return err
-		}
+		lab.OK(t, json.Unmarshal(raw, &o))
 		text += "\n" + wording.Fill("", name+": "+o.Title, width)
 		required := map[string]bool{}
 		for _, field := range o.Required {
 			required[field] = true
 		}
-		return inOrder(o.Properties, func(field string, raw json.RawMessage) error {
+		inOrder(t, o.Properties, func(field string, raw json.RawMessage) {
 			var f schemaField
-			if err := json.Unmarshal(raw, &f); err != nil {
-				return err
-			}
+			lab.OK(t, json.Unmarshal(raw, &f))
 			if !required[field] {
 				field += "?"
 			}
@@ -88,51 +76,33 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 				f.Description += ": " + strings.Join(f.Enum, ", ")
 			}
 			text += wording.Fill(fmt.Sprintf("  %-17s  %-9s ", field, f.kind()), f.Description, width)
-			return nil
 		})
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return text
 }
 
 // inOrder calls fn with each field of a JSON object.
-func inOrder(object json.RawMessage, fn func(name string, value json.RawMessage) error) error {
+func inOrder(t *testing.T, object json.RawMessage, fn func(name string, value json.RawMessage)) {
+	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil { // the opening brace
-		return err
-	}
+	lab.Must(d.Token())(t) // the opening brace
 	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
-		}
+		name := lab.Must(d.Token())(t)
 		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return err
-		}
-		if err := fn(fmt.Sprint(name), value); err != nil {
-			return err
-		}
+		lab.OK(t, d.Decode(&value))
+		fn(fmt.Sprint(name), value)
 	}
-	return nil
 }
 
 // The help topic contains the schema, followed by the columns that commands print in a
 // pipe.
 func TestHelpTopicJSONMatchesSchema(t *testing.T) {
 	const path, columns = "topics/json.txt", "\nIn a pipe, without --json, "
-	topic, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topic := lab.Must(os.ReadFile(path))(t)
 	said, rest, _ := strings.Cut(string(topic), columns)
 	want := schemaForPeople(t)
 	if *rewrite {
-		if err := os.WriteFile(path, []byte(want+columns+rest), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(path, []byte(want+columns+rest), 0o644))
 	} else if said != want {
 		t.Errorf("%s is not of the schema: run this test with -rewrite", path)
 	}

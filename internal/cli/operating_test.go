@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 var (
@@ -31,15 +33,9 @@ var ofFlags = []string{"flagError", "ParseDuration", "Set"}
 // "…" replaces the values in a message.
 func messagesOf(t *testing.T) map[string]string {
 	t.Helper()
-	paths, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := lab.Must(filepath.Glob("*.go"))(t)
 	for _, rooms := range []string{"*/*.go", "commands/*/*.go", "../holders/*.go", "../plainfile/replace.go", "../watchdog/*.go"} {
-		beside, err := filepath.Glob(rooms)
-		if err != nil {
-			t.Fatal(err)
-		}
+		beside := lab.Must(filepath.Glob(rooms))(t)
 		paths = append(paths, beside...)
 	}
 	found := map[string]string{}
@@ -48,33 +44,22 @@ func messagesOf(t *testing.T) map[string]string {
 			continue
 		}
 		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := lab.Must(parser.ParseFile(files, path, nil, 0))(t)
 		ast.Inspect(file, func(n ast.Node) bool {
 			if of, ok := n.(*ast.FuncDecl); ok && slices.Contains(ofFlags, of.Name.Name) {
 				return false
 			}
 			call, ok := n.(*ast.CallExpr)
-			if !ok {
+			if !ok || len(call.Args) == 0 {
 				return true
 			}
 			f, ok := call.Fun.(*ast.SelectorExpr)
 			if !ok {
 				return true
 			}
-			switch f.Sel.Name {
-			case "Note", "Always", "Text":
-			case "New":
-				if pkg, ok := f.X.(*ast.Ident); !ok || pkg.Name != "errors" {
-					return true
-				}
-			case "Errorf", "Sprintf":
-			default:
-				return true
-			}
-			if len(call.Args) == 0 {
+			pkg, _ := f.X.(*ast.Ident)
+			isNew := f.Sel.Name == "New" && pkg != nil && pkg.Name == "errors"
+			if !isNew && !slices.Contains([]string{"Note", "Always", "Text", "Errorf", "Sprintf"}, f.Sel.Name) {
 				return true
 			}
 			message := strings.ReplaceAll(formatVerb.ReplaceAllString(literal(call.Args[0]), "…"), "%%", "%")
@@ -114,10 +99,7 @@ func literal(e ast.Expr) string {
 
 func TestOperatorsPageListsExactlyMessagesOfCommand(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/operating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(os.ReadFile("../../docs/operating.md"))(t)
 	_, section, ok := strings.Cut(string(page), "\n## What the command says\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !ok {

@@ -13,6 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/demo"
 	"github.com/leasehold-go/leasehold/internal/cli/grants"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // fieldsOf returns the names of a struct's fields in its JSON.
@@ -39,9 +40,7 @@ func TestJSONSchemaListsEveryPrintedField(t *testing.T) {
 			Required   []string       `json:"required"`
 		} `json:"$defs"`
 	}
-	if err := json.Unmarshal(say.Schema, &top); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, json.Unmarshal(say.Schema, &top))
 	for name, v := range map[string]any{
 		"event": say.Event{}, "key": say.Key{}, "process": say.Process{}, "leader": hold.Leader{}, "finding": checks.Finding{}, "error": say.Error{},
 		"step": demo.Step{}, "grant": grants.Place{}, "build": build.Info{}, "forgotten": repair.Forgotten{}, "undone": repair.Undone{},

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // writers returns the places in one file where the code uses a standard stream without
@@ -15,10 +17,7 @@ import (
 func writers(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	files := token.NewFileSet()
-	f, err := parser.ParseFile(files, name, source, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := lab.Must(parser.ParseFile(files, name, source, 0))(t)
 	forCMD := map[ast.Expr]bool{} // streams that the code passes to an exec.Cmd for CMD, as in Stdout: a.Env.Stdout
 	stream := func(name string) bool { return name == "Stdout" || name == "Stderr" }
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -80,10 +79,7 @@ func TestOnlyOutputTypeWritesToStandardStreams(t *testing.T) {
 			if strings.HasSuffix(name, "_test.go") {
 				continue
 			}
-			source, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := lab.Must(os.ReadFile(name))(t)
 			found := writers(t, name, source)
 			if len(found) > 0 && len(found) == allowed[filepath.ToSlash(name)] {
 				continue

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // internals matches words of the source, which mean nothing to a user.
@@ -40,9 +41,7 @@ func TestUsageErrorIsExplainedBeforeAnyRequest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	noStore := write("notes.txt", strings.Repeat("these are notes\n", 1000))
@@ -142,9 +141,7 @@ func TestEndpointWithPasswordIsRejectedAndNotPrinted(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config")
 	const url = "http://user:hunter2@127.0.0.1:9"
-	if err := os.WriteFile(config, []byte("[profile with]\nregion = eu-west-1\nendpoint_url = "+url+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(config, []byte("[profile with]\nregion = eu-west-1\nendpoint_url = "+url+"\n"), 0o600))
 	for name, v := range map[string]string{
 		"HOME": dir, "AWS_CONFIG_FILE": config, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y",
 		"AWS_REGION": "eu-west-1", "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_DYNAMODB": "",

@@ -12,24 +12,30 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // leaves is a CMD that exits with code 3. It starts a process in another session, which
 // runs until something is written to the FIFO go.
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startLeaving runs the CMD leaves under the key k, and returns once CMD has ended. The
-// command's messages go to the file said.
+// startSaying starts a program whose messages go to the file said in dir, since processes that
+// outlive the program keep its stderr open.
+func startSaying(t *testing.T, dir string, env []string, program string, args ...string) *process {
+	t.Helper()
+	said := lab.Must(os.Create(filepath.Join(dir, "said")))(t)
+	defer said.Close()
+	p := processOf(t, dir, env, program, args...)
+	p.cmd.Stderr = said
+	p.start()
+	return p
+}
+
+// startLeaving runs the CMD leaves under the key k, and returns once CMD has ended.
 func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *process, left int) {
 	t.Helper()
-	said, err := os.Create(filepath.Join(dir, "said"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer said.Close()
-	p = processOf(t, dir, env, "leasehold", append(append([]string{"run"}, flags...), "k", "--", "sh", "-c", leaves)...)
-	p.cmd.Stderr = said // the process that CMD leaves running keeps this file open
-	p.start()
+	p = startSaying(t, dir, env, "leasehold", append(append([]string{"run"}, flags...), "k", "--", "sh", "-c", leaves)...)
 	left = leftBehind(t, filepath.Join(dir, "left"))
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
@@ -64,9 +70,7 @@ func TestLockIsHeldUntilBackgroundProcessesEndOnAnyTable(t *testing.T) {
 	p, left := startLeaving(t, dir, env)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended, but k stays held: 1 process that it started still runs: sh (pid %d) (see --background)\n", left))
-	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0))
 	p.ends(3)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
@@ -88,8 +92,7 @@ func TestBackgroundProcessStopsAfterSignalEndsCMDOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", "setsid sleep 300 & echo $! >left; wait")
 	left := leftBehind(t, filepath.Join(dir, "left"))
-	p.signal(syscall.SIGTERM)
-	p.ends(128 + int(syscall.SIGTERM))
+	p.endsBy(syscall.SIGTERM)
 	dead(t, left, "it lives")
 }
 
@@ -118,10 +121,7 @@ func TestFlagBackgroundKeepReleasesLockAtExitOfCMDOnAnyTable(t *testing.T) {
 	}
 	// The process left running may acquire the key now, although its environment claims
 	// that it holds the key.
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", left))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(os.ReadFile(fmt.Sprintf("/proc/%d/environ", left)))(t)
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
@@ -177,14 +177,7 @@ func TestProcessWithExitedMainThreadCountsAsRunningOnAnyTable(t *testing.T) {
 	const leaves = "setsid env " + withoutFirstThread + "=left leasehold & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token"
 	begin := func(t *testing.T, after string) (dir string, env []string, p *process, left int) {
 		dir, env = tableEnv(t)
-		p = processOf(t, dir, env, "leasehold", "run", "-l", "2s", "-g", "0.1s", "k", "--", "sh", "-c", leaves+after)
-		said, err := os.Create(filepath.Join(dir, "said"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer said.Close()
-		p.cmd.Stderr = said // the process that CMD leaves running keeps this file open
-		p.start()
+		p = startSaying(t, dir, env, "leasehold", "run", "-l", "2s", "-g", "0.1s", "k", "--", "sh", "-c", leaves+after)
 		fileNumber(t, filepath.Join(dir, "token"))
 		left = fileNumber(t, filepath.Join(dir, "left"))
 		t.Cleanup(func() {
@@ -233,17 +226,11 @@ func TestFirstProcessOfContainerReapsAllOrphansOnAnyTable(t *testing.T) {
 	if out, err := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Skipf("this kernel, or this user, cannot make a PID namespace: %v: %s", err, out)
 	}
-	leasehold, err := exec.LookPath("leasehold")
-	if err != nil {
-		t.Fatal(err)
-	}
+	leasehold := lab.Must(exec.LookPath("leasehold"))(t)
 	dir, env := tableEnv(t)
 	for _, mode := range []string{"wait", "keep"} {
-		p := processOf(t, dir, env, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
-			leasehold, "run", "--background", mode, "k", "--", "sh", "-c", "rm -f orphans; test $PPID = 1 && "+makesOrphans)
-		p.cmd.Stderr = &p.stderr
-		p.start()
-		p.ends(5)
+		startProgram(t, dir, env, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc",
+			leasehold, "run", "--background", mode, "k", "--", "sh", "-c", "rm -f orphans; test $PPID = 1 && "+makesOrphans).ends(5)
 	}
 }
 
@@ -266,14 +253,7 @@ func TestWorkStoppedBySignalIsNotMarkedDoneOnAnyTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
-			p := processOf(t, dir, env, "leasehold", "run", "--once", "v7", "k", "--", "sh", "-c", "echo $$ >pid; "+c.cmd)
-			said, err := os.Create(filepath.Join(dir, "said"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer said.Close()
-			p.cmd.Stderr = said // the process that CMD leaves running keeps this file open
-			p.start()
+			p := startSaying(t, dir, env, "leasehold", "run", "--once", "v7", "k", "--", "sh", "-c", "echo $$ >pid; "+c.cmd)
 			cmd, left := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "left"))
 			if cmd != left {
 				eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
@@ -281,15 +261,11 @@ func TestWorkStoppedBySignalIsNotMarkedDoneOnAnyTable(t *testing.T) {
 			p.signal(c.signal)
 			p.ends(0)
 			dead(t, left, "it lives")
-			code := 1
-			if c.done {
-				code = 0
-			}
 			b, err := os.ReadFile(filepath.Join(dir, "said"))
 			if told := strings.Contains(string(b), "so it does not count as done"); err != nil || told == c.done {
 				t.Errorf("it says %s, %v", b, err)
 			}
-			start(t, dir, env, "get", "k", "--done", "v7").ends(code)
+			start(t, dir, env, "get", "k", "--done", "v7").ends(map[bool]int{true: 0, false: 1}[c.done])
 		})
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -16,22 +15,11 @@ func TestBreakSucceedsWithExplanationIfHolderIsNotNotified(t *testing.T) {
 	for _, as := range []string{"text", "json"} {
 		t.Run(as, func(t *testing.T) {
 			t.Parallel()
-			f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-				if body := bodyOf(r); op == "UpdateItem" && bytes.Contains(body, []byte("brokenGrants")) && !bytes.Contains(body, []byte("ownerName")) {
-					denies(op)(op, w, r, next)
-					return
-				}
-				next.ServeHTTP(w, r)
-			})
-			locks, err := leasehold.New(f.db, leasehold.Config{Table: "locks", SharedLease: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer locks.Close(t.Context())
-			lock, err := locks.Acquire(t.Context(), "job")
-			if err != nil {
-				t.Fatal(err)
-			}
+			f := newFaulty(t, table.Spec{}, when(func(op string, r *http.Request) bool {
+				body := bodyOf(r)
+				return op == "UpdateItem" && bytes.Contains(body, []byte("brokenGrants")) && !bytes.Contains(body, []byte("ownerName"))
+			}, denies("UpdateItem")))
+			_, lock := sharedLock(t, f.db)
 			args := []string{"break", "job", "--yes", "--token", strconv.FormatInt(lock.Token(), 10)}
 			want, kind := "broke the grant of job to ", "up to twenty minutes"
 			if as == "json" {
@@ -41,9 +29,7 @@ func TestBreakSucceedsWithExplanationIfHolderIsNotNotified(t *testing.T) {
 			if code != 0 || !strings.Contains(out, want) || !strings.Contains(errs, kind) || !strings.Contains(errs, "up to twenty minutes") {
 				t.Errorf("exit code %d, %s%s", code, out, errs)
 			}
-			if _, errs, code := said(t, f.env, "get", "job", "--held"); code != 1 {
-				t.Errorf("not broken: exit code %d, %s", code, errs)
-			}
+			refuses(t, f.env, 1, "", "get", "job", "--held")
 		})
 	}
 }

@@ -14,23 +14,25 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
+
+// storeFile makes a local store in a directory of its own.
+func storeFile(t *testing.T) (dir, file string) {
+	t.Helper()
+	dir = t.TempDir()
+	file = filepath.Join(dir, "store", "locks.db")
+	lab.OK(t, newStoreFile(file))
+	return dir, file
+}
 
 // busyFile makes a local store that another process keeps locked, until unlock is called.
 func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	t.Helper()
-	dir = t.TempDir()
-	file = filepath.Join(dir, "locks.db")
-	if err := newStoreFile(file); err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	dir, file = storeFile(t)
+	f := lab.Must(os.OpenFile(file, os.O_RDWR, 0))(t)
+	lab.OK(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	unlock = sync.OnceFunc(func() { _ = f.Close() })
 	t.Cleanup(unlock)
 	return dir, file, unlock
@@ -61,7 +63,8 @@ func TestCommandGivesUpOnBusyFileAtTimeLimit(t *testing.T) {
 			if code != c.code || stdout != "" || took < c.least || took > c.most+margin {
 				t.Errorf("exit code %d after %v: %s%s", code, took, stdout, stderr)
 			}
-			if want := "locks.db was busy for "; !strings.Contains(stderr, want) || !strings.Contains(stderr, "another process keeps it locked: end that process") {
+			const blames = "another process keeps it locked: end that process"
+			if !strings.Contains(stderr, "locks.db was busy for ") || !strings.Contains(stderr, blames) {
 				t.Errorf("it does not say that the file was busy: %s", stderr)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
@@ -129,12 +132,8 @@ func TestRunEndsAtOnceOnPermanentFileFault(t *testing.T) {
 		return func(t *testing.T, file string) {
 			t.Helper()
 			made := file + ".new"
-			if err := os.WriteFile(made, []byte(content), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(made, file); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, os.WriteFile(made, []byte(content), 0o600))
+			lab.OK(t, os.Rename(made, file))
 		}
 	}
 	for name, c := range map[string]struct {
@@ -144,34 +143,21 @@ func TestRunEndsAtOnceOnPermanentFileFault(t *testing.T) {
 		"other content": {replaced(strings.Repeat("not a database ", 1000)), "invalid database"},
 		"empty":         {replaced(""), "the file is empty, and a store never is: "},
 		"half a file": {func(t *testing.T, file string) {
-			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := lab.Must(os.ReadFile(file))(t)
 			replaced(string(b[:len(b)/4]))(t, file)
 		}, "is damaged: end what uses it"},
 		"a link": {func(t *testing.T, file string) {
-			if err := os.Rename(file, file+".away"); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Symlink(file+".away", file); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, os.Rename(file, file+".away"))
+			lab.OK(t, os.Symlink(file+".away", file))
 		}, "is a symbolic link"},
 		"no directory": {func(t *testing.T, file string) {
-			if err := os.Rename(filepath.Dir(file), filepath.Dir(file)+".away"); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, os.Rename(filepath.Dir(file), filepath.Dir(file)+".away"))
 		}, "no such file or directory"},
 		"an item": {damageItem, "a stored item cannot be read: the file is damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			file := filepath.Join(dir, "store", "locks.db")
-			if err := newStoreFile(file); err != nil {
-				t.Fatal(err)
-			}
+			dir, file := storeFile(t)
 			env := append(bare(dir), "LEASEHOLD_FILE="+file)
 			start(t, dir, env, "acquire", "-l", "1h", "k").ends(0)
 			p := start(t, dir, env, "run", "k", "--", "touch", "ran")
@@ -189,10 +175,7 @@ func TestRunEndsAtOnceOnPermanentFileFault(t *testing.T) {
 // damageItem truncates the item of the lock in a shared file.
 func damageItem(t *testing.T, file string) {
 	t.Helper()
-	db, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := lab.Must(bbolt.Open(file, 0o600, &bbolt.Options{Timeout: patience}))(t)
 	damaged := 0
 	var visit func(*bbolt.Bucket) error
 	visit = func(b *bbolt.Bucket) error {
@@ -207,32 +190,10 @@ func damageItem(t *testing.T, file string) {
 			return nil
 		})
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
+	err := db.Update(func(tx *bbolt.Tx) error {
 		return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return visit(b) })
 	})
 	if err := errors.Join(err, db.Close()); err != nil || damaged != 1 {
 		t.Fatalf("%d items: %v", damaged, err)
-	}
-}
-
-func TestRunWithoutFileDescriptorsEndsAtOnce(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "locks.db")
-	if err := newStoreFile(file); err != nil {
-		t.Fatal(err)
-	}
-	for _, command := range []string{"run k --file locks.db -- touch ran", "run k -n --file locks.db -- touch ran", "run k -k l --file locks.db -- touch ran"} {
-		p := processOf(t, dir, bare(dir), "sh", "-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 8; exec leasehold "+command)
-		p.cmd.Stderr = &p.stderr
-		p.start()
-		code := p.wait()
-		said := p.stderr.String()
-		if code != 125 && code != 126 || !strings.Contains(said, "this process can open no more files: raise the limit of ulimit -n") || strings.Contains(said, "fuser") {
-			t.Errorf("%s: exit code %d: %s", command, code, said)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
-		t.Error("CMD was run")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -23,9 +24,7 @@ func credentialsFile(t *testing.T, dir, name, key string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	text := "[default]\naws_access_key_id = " + key + "\naws_secret_access_key = secret\naws_session_token = token-" + key + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -55,11 +54,8 @@ func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
 				}
 			})
 			env := append(f.env, "AWS_SHARED_CREDENTIALS_FILE="+file, "AWS_CONFIG_FILE="+filepath.Join(dir, "none"))
-			_, stderr, exit := said(t, env, "run", "rot", "-l", "3s", "--", "sh", "-c",
+			succeeds(t, env, "run", "rot", "-l", "3s", "--", "sh", "-c",
 				"mv "+next+" "+file+"; while test ! -e "+renewed+"; do sleep 0.1; done")
-			if exit != 0 {
-				t.Errorf("exit code %d: %s", exit, stderr)
-			}
 		})
 	}
 }
@@ -115,9 +111,7 @@ func TestRunWaitsForLateCredentialSource(t *testing.T) {
 				p := start(t, t.TempDir(), f.throughProxy(set...), "run", "-w", "60s", "k", "--", "true")
 				eventually(t, "the wait is reported", func() bool { return strings.Contains(p.stderr.String(), "no credentials for ") })
 				ready.Store(true)
-				if code := p.wait(); code != 0 {
-					t.Errorf("exit code %d: %s", code, &p.stderr)
-				}
+				p.ends(0)
 			})
 		}
 	}
@@ -126,19 +120,19 @@ func TestRunWaitsForLateCredentialSource(t *testing.T) {
 func TestRunEndsAtOnceWithoutConfiguredCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
-	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
-	t.Cleanup(refuses.Close)
+	none := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
+	t.Cleanup(none.Close)
 	for name, set := range map[string]string{
 		"none":                        "AWS_EC2_METADATA_DISABLED=true",
-		"container that has none":     "AWS_CONTAINER_CREDENTIALS_FULL_URI=" + refuses.URL,
-		"metadata service without it": "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + refuses.URL,
+		"container that has none":     "AWS_CONTAINER_CREDENTIALS_FULL_URI=" + none.URL,
+		"metadata service without it": "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + none.URL,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			_, stderr, code := said(t, f.throughProxy("AWS_EC2_METADATA_DISABLED=false", set), "run", "-w", "60s", "k", "--", "true")
-			if code != 125 || strings.Contains(stderr, "still trying") || time.Since(began) > patience {
-				t.Errorf("exit code %d: %s", code, stderr)
+			stderr := refuses(t, f.throughProxy("AWS_EC2_METADATA_DISABLED=false", set), 125, "", "run", "-w", "60s", "k", "--", "true")
+			if took := time.Since(began); strings.Contains(stderr, "still trying") || took > patience {
+				t.Errorf("it ended after %v: %s", took, stderr)
 			}
 		})
 	}

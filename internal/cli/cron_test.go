@@ -6,11 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // Three hosts have the same line in their crontabs. Each has a home directory of its own.
@@ -47,16 +50,13 @@ func TestCronJobRunsOnOneHostNightAfterCrashOnAnyTable(t *testing.T) {
 			for _, p := range hosts {
 				go func() { ended <- exitCode(p.cmd.Wait()) }()
 			}
-			for range 2 {
+			for i := range hosts {
+				if i == 2 { // the last host runs CMD until then
+					lab.OK(t, os.WriteFile(filepath.Join(dir, "done"), nil, 0o600))
+				}
 				if code := <-ended; code != 0 {
 					t.Errorf("exit code %d", code)
 				}
-			}
-			if err := os.WriteFile(filepath.Join(dir, "done"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if code := <-ended; code != 0 {
-				t.Errorf("exit code %d", code)
 			}
 			ran, err := os.ReadFile(filepath.Join(dir, "ran"))
 			if err != nil || strings.Count(string(ran), "\n") != 1 {
@@ -103,126 +103,36 @@ func TestWaitShorterThanLeaseTakesOverDeadHolderOnAnyTable(t *testing.T) {
 // cron mails all output of a crontab line.
 func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/cron.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, crontab, _ := strings.Cut(string(page), "```crontab\n")
-	crontab, _, _ = strings.Cut(crontab, "```")
-	var set []string
-	var line string
-	for _, l := range strings.Split(strings.TrimSpace(crontab), "\n") {
-		if strings.HasPrefix(l, "17 2 * * * ") {
-			line = strings.TrimPrefix(l, "17 2 * * * ")
-		} else if !strings.HasPrefix(l, "PATH=") { // PATH is not set, because in this test the command has another path
-			set = append(set, l)
+	var settings []string
+	for line := range strings.Lines(fences(documents(t, "docs/cron.md"))[0].text) {
+		if !crontabTime.MatchString(line) && !strings.HasPrefix(line, "PATH=") { // in this test the command has another path
+			settings = append(settings, strings.TrimSpace(line))
 		}
 	}
-	if len(set) == 0 || !strings.Contains(line, " -- report.sh") {
-		t.Fatalf("no line of a crontab: %q", crontab)
+	lines := crontabLines(t, "17 2 * * *")
+	if len(settings) == 0 || len(lines) != 1 || !strings.Contains(lines[0], " -- report.sh") {
+		t.Fatalf("no line of a crontab: %q, %q", settings, lines)
 	}
 	_, env := served(t)
-	env = append(env, set...)
+	env = append(env, settings...)
 	dir := t.TempDir()
-	mail := func(report string, more ...string) (string, int) {
+	mails := func(when, want string, code int, report string, more ...string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, "report.sh"), []byte("#!/bin/sh\n"+report+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command("/bin/sh", "-c", line)
+		lab.OK(t, os.WriteFile(filepath.Join(dir, "report.sh"), []byte("#!/bin/sh\n"+report+"\n"), 0o700))
+		cmd := exec.Command("/bin/sh", "-c", lines[0])
 		cmd.Dir, cmd.Env = dir, slices.Concat(env, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH") + ":" + dir}, more)
 		out, err := cmd.CombinedOutput()
-		return string(out), exitCode(err)
-	}
-	if out, code := mail("true"); out != "" || code != 0 {
-		t.Errorf("the job runs: %q, exit code %d", out, code)
-	}
-	if out, code := mail("echo ran; false"); out != "" || code != 0 {
-		t.Errorf("it is done: %q, exit code %d", out, code)
-	}
-	if _, errs, code := said(t, env, "forget", "nightly-report", "--done", "--yes"); code != 0 {
-		t.Fatal(errs)
-	}
-	if out, code := mail("echo no disk; exit 3"); out != "no disk\n" || code != 3 {
-		t.Errorf("the job fails: %q, exit code %d", out, code)
-	}
-	for name, more := range map[string]string{"a lost table": "LEASEHOLD_TABLE=", "no such table": "LEASEHOLD_TABLE=other"} {
-		if out, code := mail("true", more); out == "" || code != 125 {
-			t.Errorf("%s: %q, exit code %d", name, out, code)
+		if got := exitCode(err); !regexp.MustCompile(want).Match(out) || got != code {
+			t.Errorf("%s: %q, exit code %d, want %s and %d", when, out, got, want, code)
 		}
 	}
-	if out, code := mail("true"); out != "" || code != 0 {
-		t.Errorf("another host runs it after one that failed: %q, exit code %d", out, code)
-	}
-}
-
-func TestQuietSuppressesMessageAboutLocalStore(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	p := start(t, dir, bare(dir), "run", "-q", "k", "--", "true")
-	p.ends(0)
-	if p.stderr.String() != "" {
-		t.Errorf("it says %s", &p.stderr)
-	}
-	loud := start(t, dir, bare(dir), "run", "k", "--", "true")
-	loud.ends(0)
-	loud.said("no table: using ")
-}
-
-func TestHeldKeyExitsWith75OrChosenCodeOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	start(t, dir, env, "run", "k", "--", "timeout", "0.1", "sleep", "5").ends(124)
-	start(t, dir, env, "acquire", "k").ends(0)
-	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
-	start(t, dir, env, "run", "-w", "1", "k", "--", "true").ends(75)
-	start(t, dir, env, "run", "-n", "-E", "9", "k", "--", "true").ends(9)
-	p := start(t, dir, env, "run", "-n", "-E", "124", "--json", "k", "--", "true")
-	p.ends(124)
-	p.said(`{"error":"held"`)
-}
-
-func TestTryInsideRunReportsOuterKeyAsHeldOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	for inner, want := range map[string]int{
-		"leasehold run -n k -- true":               75,
-		"leasehold run -n -E 0 k -- true":          0,
-		"leasehold run -w 0 k -- true":             75,
-		"leasehold run -n -k j -k k -- true":       75,
-		"leasehold run -n --any -k k -- true":      75,
-		"leasehold run -n --any -k j -k k -- true": 0, // exit code 0, because the other key is free
-		"leasehold acquire -n k":                   1,
-		"leasehold run k -- true":                  125,
-		"leasehold run -w 1s k -- true":            125,
-	} {
-		p := start(t, dir, env, "run", "k", "--", "sh", "-c", inner+" || exit $?")
-		p.ends(want)
-		got := p.stderr.String()
-		waits, free := strings.Contains(got, "would never end"), strings.Contains(inner, "-k j -k k") && want == 0
-		if waits != (want == 125) || strings.Contains(got, "k is held by the leasehold run that started this command") == free {
-			t.Errorf("%s: %s", inner, got)
-		}
-	}
-	p := start(t, dir, env, "run", "k", "--", "leasehold", "run", "-q", "-n", "k", "--", "true")
-	p.ends(75)
-	if p.stderr.String() != "" {
-		t.Errorf("-q says %s", &p.stderr)
-	}
-	p = start(t, dir, env, "run", "k", "--", "leasehold", "--json", "run", "-n", "k", "--", "true")
-	p.ends(75)
-	p.said(`{"error":"held"`)
-}
-
-// A process that runs under a permit must not wait for another permit of the same key. But
-// it is allowed to try to acquire one without waiting.
-func TestTryWithPermitMayAcquireSecondPermitOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-n", "-p", "2", "gpu", "--", "true").ends(0)
-	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-n", "-p", "2", "gpu", "--",
-		"leasehold", "run", "-n", "-p", "2", "gpu", "--", "true").ends(75)
-	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-p", "2", "gpu", "--", "true").ends(125)
+	mails("the job runs", "^$", 0, "true")
+	mails("it is done", "^$", 0, "echo ran; false")
+	succeeds(t, env, "forget", "nightly-report", "--done", "--yes")
+	mails("the job fails", "^no disk\n$", 3, "echo no disk; exit 3")
+	mails("a lost table", ".", 125, "true", "LEASEHOLD_TABLE=")
+	mails("no such table", ".", 125, "true", "LEASEHOLD_TABLE=other")
+	mails("another host runs it after one that failed", "^$", 0, "true")
 }
 
 // The lease is long, so no renewal reports the loss before CMD ends by itself.
@@ -239,9 +149,7 @@ func TestLostLockExitsWith123EvenIfCMDSucceedsOnAnyTable(t *testing.T) {
 			token := strconv.Itoa(fileNumber(t, filepath.Join(dir, "token")))
 			start(t, dir, env, "break", "k", "--yes", "--token", token).ends(0)
 			start(t, dir, env, since...).ends(0)
-			if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 			p.ends(123)
 			p.said("leasehold: lost k", "CMD had already ended")
 		})

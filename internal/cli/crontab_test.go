@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // crontabLines returns the commands of the lines in the guide to cron that begin with when.
@@ -53,22 +55,16 @@ func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
 			}
 			write := func(program string) {
 				t.Helper()
-				if err := os.WriteFile(filepath.Join(dir, m[3]), []byte("#!/bin/sh\n"+program+"\n"), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				lab.OK(t, os.WriteFile(filepath.Join(dir, m[3]), []byte("#!/bin/sh\n"+program+"\n"), 0o700))
 			}
 			holds := strings.Replace(line, "-p 3", "-p 1", 1) // the number of permits is one, so that one holder takes them all
 			skips := strings.Replace(holds, "-w 4m", "-w 1s", 1)
 			write("echo $$ >pid; exec sleep 300")
-			held := processOf(t, dir, env, "sh", "-c", "exec "+holds)
-			held.cmd.Stdout, held.cmd.Stderr = &held.stdout, &held.stderr
-			held.start()
+			held := startProgram(t, dir, env, "sh", "-c", "exec "+holds)
 			fileNumber(t, filepath.Join(dir, "pid"))
 			write("echo ran beside the other")
 			for flag, code := range map[string]int{"-E 0": 0, "-E 75": 75} {
-				skipped := processOf(t, dir, env, "sh", "-c", strings.Replace(skips, "-E 0", flag, 1))
-				skipped.cmd.Stdout, skipped.cmd.Stderr = &skipped.stdout, &skipped.stderr
-				skipped.start()
+				skipped := startProgram(t, dir, env, "sh", "-c", strings.Replace(skips, "-E 0", flag, 1))
 				skipped.ends(code)
 				if mail := skipped.stdout.String() + skipped.stderr.String(); mail != "" {
 					t.Errorf("a skipped turn with %s mails %q", flag, mail)
@@ -92,9 +88,7 @@ func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 	dir, env := tableEnv(t)
 	date := "#!/bin/sh\nPATH=/usr/bin:/bin\ndate -d \"@$AT\" \"$@\" 2>/dev/null || date -r \"$AT\" \"$@\"\n"
 	for name, program := range map[string]string{"date": date, "hourly.sh": "#!/bin/sh\necho $AT >>ran\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700))
 	}
 	env = append(env, "PATH="+dir+":"+os.Getenv("PATH"), "TZ=CET-1CEST,M3.5.0,M10.5.0/3")
 	first := time.Date(2026, time.October, 24, 23, 30, 0, 0, time.UTC) // half past one, in summer time
@@ -104,9 +98,7 @@ func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 		if hour != 2 { // the run two hours later comes at the second half past two, and must be skipped
 			fmt.Fprintln(&want, at)
 		}
-		p := processOf(t, dir, append(env, fmt.Sprintf("AT=%d", at)), "sh", "-c", lines[0])
-		p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
-		p.start()
+		p := startProgram(t, dir, append(env, fmt.Sprintf("AT=%d", at)), "sh", "-c", lines[0])
 		p.ends(0)
 		if mail := p.stdout.String() + p.stderr.String(); mail != "" {
 			t.Errorf("it mails %q", mail)

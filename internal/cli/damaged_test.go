@@ -4,13 +4,11 @@ package cli_test
 
 import (
 	"maps"
-	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
@@ -23,23 +21,16 @@ func TestDamagedRecordIsShownAndRemovedOnlyIfUnchanged(t *testing.T) {
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			t.Parallel()
 			put, env := f.holds(t)
-			proto, err := records.Of(f.layout)
-			if err != nil {
-				t.Fatal(err)
-			}
+			proto := lab.Must(records.Of(f.layout))(t)
 			whole := maps.Clone(f.item)
 			whole[proto.Schema().Partition] = s("it's bad")
 			damaged := maps.Clone(whole)
 			delete(damaged, f.damaged)
 			damaged["note"] = &types.AttributeValueMemberSS{Value: []string{"b", "a"}}
 			put(damaged)
-			says := func(wantCode int, want string, args ...string) string {
+			says := func(code int, want string, args ...string) {
 				t.Helper()
-				out, errs, code := said(t, env, args...)
-				if code != wantCode || !strings.Contains(errs, want) {
-					t.Errorf("%q: exit code %d, %s", args, code, errs)
-				}
-				return out
+				refuses(t, env, code, want, args...)
 			}
 			sort := ""
 			if proto.Schema().Sort != "" {
@@ -78,20 +69,13 @@ func TestDamagedRecordIsShownAndRemovedOnlyIfUnchanged(t *testing.T) {
 func TestSuggestedCommandsForDamagedRecordNameTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
-	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
-		"key": &types.AttributeValueMemberS{Value: "damaged"},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	putItem(t, db, map[string]types.AttributeValue{"key": s("damaged")})
 	env = append(env, "LEASEHOLD_TABLE=others")
 	const flags = " --table locks --layout awslabs "
 	for code, args := range map[int][]string{
 		2:   {"ls", "-t", "locks", "--layout=awslabs"},
 		125: {"run", "-n", "-t", "locks", "--layout", "awslabs", "damaged", "--", "true"},
 	} {
-		want := "see and remove it with leasehold break" + flags + "damaged\n"
-		if _, errs, got := said(t, env, args...); got != code || !strings.Contains(errs, want) {
-			t.Errorf("%q: exit code %d, %s", args, got, errs)
-		}
+		refuses(t, env, code, "see and remove it with leasehold break"+flags+"damaged\n", args...)
 	}
 }

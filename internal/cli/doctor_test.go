@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +23,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -85,10 +85,7 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := layout.Parse(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := lab.Must(layout.Parse(name))(t)
 			f := newFaulty(t, table.Spec{Layout: l}, healthy)
 			lines := f.doctor(0, "--layout", name)
 			for _, check := range strings.Fields("store table rights lock clock credentials") {
@@ -103,9 +100,7 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 
 			// A local store must give the same results, except that it has no permissions.
 			env := append(bare(t.TempDir()), "LEASEHOLD_FILE="+filepath.Join(t.TempDir(), "locks.db"))
-			if _, stderr, code := said(t, env, "table", "create", "--layout", name); code != 0 {
-				t.Fatal(stderr)
-			}
+			succeeds(t, env, "table", "create", "--layout", name)
 			lines = doctor(t, env, 0, "--layout", name)
 			for _, check := range []string{"store", "file system", "table", "lock", "round trip"} {
 				is(t, lines, check, "ok")
@@ -120,6 +115,18 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 	}
 }
 
+// describes returns a fault that replaces a text in the description of the table.
+func describes(from, to string) fault {
+	described := func(op string, _ *http.Request) bool { return op == "DescribeTable" }
+	return when(described, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		recorded := httptest.NewRecorder()
+		next.ServeHTTP(recorded, r)
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.WriteHeader(recorded.Code)
+		_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), from, to, 1))
+	})
+}
+
 func TestDoctorReportsEachWrongSetting(t *testing.T) {
 	t.Parallel()
 	dlm := table.Spec{Layout: layout.DynamoDLM{}}
@@ -127,18 +134,6 @@ func TestDoctorReportsEachWrongSetting(t *testing.T) {
 		return func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 			w.Header().Set("Date", time.Now().Add(by).UTC().Format(http.TimeFormat))
 			next.ServeHTTP(w, r)
-		}
-	}
-	describes := func(from, to string) fault {
-		return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-			if op != "DescribeTable" {
-				next.ServeHTTP(w, r)
-				return
-			}
-			recorded := httptest.NewRecorder()
-			next.ServeHTTP(recorded, r)
-			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-			_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), from, to, 1))
 		}
 	}
 	// A table that is strongly consistent across Regions has no transactions.
@@ -194,9 +189,7 @@ func TestDoctorReportsEachWrongSetting(t *testing.T) {
 			says: []says{{"replicas", "warning", "the replica in us-east-2 is CREATING"}, {"consistency", "ok", "strong, with us-east-2 (CREATING)"}}},
 		{name: "no such table", fault: healthy, args: []string{"-t", "other"}, code: 2, says: []says{{"table", "fatal", "leasehold table create"}}},
 		{name: "refused credentials", code: 2, says: []says{{"table", "fatal", "the credentials were refused"}},
-			fault: func(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
-				refuse(w, "UnrecognizedClientException", "The security token included in the request is invalid.")
-			}},
+			fault: refusing("UnrecognizedClientException")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -231,14 +224,10 @@ func TestCommandReusesConnections(t *testing.T) {
 
 func TestDoctorWritesOnlyKeysWithAllowedPrefix(t *testing.T) {
 	t.Parallel()
-	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	f := newFaulty(t, table.Spec{}, when(func(op string, r *http.Request) bool {
 		body := bodyOf(r)
-		if !strings.HasPrefix(op, "Describe") && !bytes.Contains(body, []byte(`"svc/`)) {
-			refuse(w, "AccessDeniedException", "not authorized")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+		return !strings.HasPrefix(op, "Describe") && !bytes.Contains(body, []byte(`"svc/`))
+	}, refusing("AccessDeniedException")))
 	is(t, f.doctor(1), "rights", "fatal", "denied: dynamodb:GetItem")
 	is(t, f.doctor(0, "--prefix", "svc/"), "lock", "ok", "acquired svc/leasehold-doctor/")
 }
@@ -246,27 +235,13 @@ func TestDoctorWritesOnlyKeysWithAllowedPrefix(t *testing.T) {
 func TestDoctorRepeatsThrottledRequests(t *testing.T) {
 	t.Parallel()
 	var seen sync.Map
-	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if _, again := seen.LoadOrStore(op, true); !again {
-			refuse(w, "ProvisionedThroughputExceededException", "too many requests")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	f := newFaulty(t, table.Spec{}, when(func(op string, _ *http.Request) bool {
+		_, again := seen.LoadOrStore(op, true)
+		return !again
+	}, refusing("ProvisionedThroughputExceededException")))
 	lines := f.doctor(0)
 	is(t, lines, "table", "ok", "fits layout native")
 	is(t, lines, "rights", "ok", "all that holding locks needs")
-}
-
-func TestDoctorEndsIfOutputReaderIsGone(t *testing.T) {
-	t.Parallel()
-	f := newFaulty(t, table.Spec{}, healthy)
-	cmd := exec.Command("sh", "-c", "leasehold doctor | head -n 1")
-	cmd.Dir, cmd.Env = t.TempDir(), f.env
-	out, err := cmd.CombinedOutput()
-	if lines := strings.Count(string(out), "\n"); lines != 1 || err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
 }
 
 func TestDoctorEndsIfNoServerAnswers(t *testing.T) {
@@ -281,10 +256,7 @@ func TestDoctorEndsIfNoServerAnswers(t *testing.T) {
 
 func TestDoctorReportsServerThatIsNotDynamoDB(t *testing.T) {
 	t.Parallel()
-	other, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := lab.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer other.Close()
 	go func() {
 		for conn, err := other.Accept(); err == nil; conn, err = other.Accept() {
@@ -312,14 +284,10 @@ func TestDoctorReportsExpiryOfCredentials(t *testing.T) {
 	f := newFaulty(t, table.Spec{}, healthy)
 	dir := t.TempDir()
 	program := filepath.Join(dir, "program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+
-		`echo '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "b", "SessionToken": "c", "Expiration": "2199-01-02T03:04:05Z"}'`), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(program, []byte("#!/bin/sh\n"+
+		`echo '{"Version": 1, "AccessKeyId": "a", "SecretAccessKey": "b", "SessionToken": "c", "Expiration": "2199-01-02T03:04:05Z"}'`), 0o700))
 	config := filepath.Join(dir, "config")
-	if err := os.WriteFile(config, []byte("[default]\ncredential_process = "+program+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(config, []byte("[default]\ncredential_process = "+program+"\n"), 0o600))
 	env := slices.Clip(f.env)
 	for name, c := range map[string]struct {
 		set  []string
@@ -362,9 +330,7 @@ func TestDoctorChecksFileOfLocalStore(t *testing.T) {
 	store := func(t *testing.T) (path string, env []string) {
 		path = filepath.Join(t.TempDir(), "locks.db")
 		env = append(bare(t.TempDir()), "LEASEHOLD_FILE="+path)
-		if _, stderr, code := said(t, env, "table", "create"); code != 0 {
-			t.Fatal(stderr)
-		}
+		succeeds(t, env, "table", "create")
 		return path, env
 	}
 	t.Run("on NFS", func(t *testing.T) {
@@ -377,23 +343,16 @@ func TestDoctorChecksFileOfLocalStore(t *testing.T) {
 	t.Run("that somebody keeps locked", func(t *testing.T) {
 		t.Parallel()
 		path, env := store(t)
-		db, err := bbolt.Open(path, 0o600, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		db := lab.Must(bbolt.Open(path, 0o600, nil))(t)
 		defer db.Close()
 		is(t, doctor(t, env, 2), "store", "fatal", " was busy for 10s: another process keeps it locked", "fuser(1) names it")
 	})
 	t.Run("that is none", func(t *testing.T) {
 		t.Parallel()
 		path, env := store(t)
-		if err := os.WriteFile(path, []byte(strings.Repeat("not a store\n", 10000)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(path, []byte(strings.Repeat("not a store\n", 10000)), 0o600))
 		is(t, doctor(t, env, 2), "store", "fatal", "is not a leasehold store")
-		if err := os.Truncate(path, 0); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.Truncate(path, 0))
 		is(t, doctor(t, env, 2), "store", "fatal", "is no longer a store: the file is empty")
 		is(t, doctor(t, append(bare(t.TempDir()), "LEASEHOLD_FILE="+t.TempDir()), 2), "store", "fatal", "is a directory: name a file in it")
 	})

@@ -11,11 +11,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -24,15 +24,8 @@ func TestElectWorksInEveryLayout(t *testing.T) {
 	t.Parallel()
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
-			l, err := layout.Parse(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			db, env := served(t)
-			if err := table.Create(t.Context(), db, table.Spec{Name: "seats", Layout: l}); err != nil {
-				t.Fatal(err)
-			}
-			env = append(env, "LEASEHOLD_TABLE=seats", "LEASEHOLD_LAYOUT="+name)
+			l := lab.Must(layout.Parse(name))(t)
+			env := append(newFaulty(t, table.Spec{Layout: l}, healthy).env, "LEASEHOLD_LAYOUT="+name)
 			if out, errs, code := said(t, env, "elect", "k", "--", "printenv", "LEASEHOLD_TOKEN"); code != 0 || out == "" {
 				t.Errorf("%q, %s, exit code %d", out, errs, code)
 			}
@@ -65,36 +58,9 @@ func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {
 	if second, err := strconv.Atoi(terms[1]); err != nil || second <= first {
 		t.Errorf("the terms %v", terms)
 	}
-	p.signal(syscall.SIGTERM)
-	p.ends(128 + int(syscall.SIGTERM))
+	p.endsBy(syscall.SIGTERM)
 	if got := p.stderr.String(); !regexp.MustCompile(`: broken by [^ ]+ at [^ ]+; CMD was stopped; campaigning again\n`).MatchString(got) {
 		t.Errorf("stderr: %s", got)
-	}
-}
-
-// After an outage, the table contains the grant of the process's own last term.
-func TestElectAfterOutageDoesNotWaitForItsOwnOldTerm(t *testing.T) {
-	t.Parallel()
-	var hangs atomic.Bool
-	server := newFaulty(t, table.Spec{}, while(&hangs, unavailable))
-	dir := t.TempDir()
-	p := start(t, dir, owned(server.env, "me"), "elect", "-l", "4s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >>terms; `+works)
-	fileNumber(t, filepath.Join(dir, "pid2"))
-	hangs.Store(true)
-	eventually(t, "the end of the term", func() bool { return strings.Contains(p.stderr.String(), "campaigning again") })
-	hangs.Store(false)
-	back := time.Now()
-	eventually(t, "a second term", func() bool {
-		b, err := os.ReadFile(filepath.Join(dir, "terms"))
-		return err == nil && strings.Count(string(b), "\n") == 2
-	})
-	if took := time.Since(back); took > 4*time.Second {
-		t.Errorf("elected again after %v", took)
-	}
-	p.signal(syscall.SIGTERM)
-	p.ends(128 + int(syscall.SIGTERM))
-	if strings.Contains(p.stderr.String(), "held by me/") {
-		t.Errorf("it waited for itself: %s", &p.stderr)
 	}
 }
 
@@ -123,8 +89,7 @@ func TestElectWatchOnTerminalShowsLeaderInWordsOnAnyTable(t *testing.T) {
 	leader := start(t, dir, owned(env, "me"), "elect", "k", "--value", "here", "--", "sh", "-c", works)
 	s.shows(`[0-9:]{8}  me/[a-z2-7]{4} leads, term [0-9]+: here`)
 	fileNumber(t, filepath.Join(dir, "pid2"))
-	leader.signal(syscall.SIGTERM)
-	leader.ends(128 + int(syscall.SIGTERM))
+	leader.endsBy(syscall.SIGTERM)
 	s.types("\x03")
 	s.ends(128 + int(syscall.SIGINT))
 }
@@ -134,10 +99,7 @@ func TestElectWatchOnTerminalShowsLeaderInWordsOnAnyTable(t *testing.T) {
 func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	leasehold, err := installed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	leasehold := lab.Must(installed())(t)
 	const candidates, deaths = 3, 10
 	// CMD creates a mark. If the mark exists, creating it fails: then another leader runs,
 	// or a leader that was killed has left its mark. Only a leader that was killed may
@@ -154,10 +116,7 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 		fi
 		echo "begin $LEASEHOLD_TOKEN $PPID" >>terms
 		while test -e terms; do sleep 0.05; done`
-	stderr, err := os.Create(filepath.Join(dir, "stderr")) // a file: unlike a pipe, it works even if a CMD keeps it open
-	if err != nil {
-		t.Fatal(err)
-	}
+	stderr := lab.Must(os.Create(filepath.Join(dir, "stderr")))(t) // a file: unlike a pipe, it works even if a CMD keeps it open
 	t.Cleanup(func() {
 		if b, err := os.ReadFile(stderr.Name()); err == nil && t.Failed() {
 			t.Logf("%s", b)
@@ -167,9 +126,7 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 	begin := func() *exec.Cmd {
 		cmd := exec.Command(leasehold, "elect", "-l", "2s", "k", "--", "sh", "-c", leads)
 		cmd.Dir, cmd.Env, cmd.Stderr = dir, env, stderr
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, cmd.Start())
 		t.Cleanup(func() {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -193,9 +150,7 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 			t.Fatalf("terms without a death: %v", terms)
 		}
 		var token, pid int
-		if _, err := fmt.Sscanf(terms[death], "begin %d %d", &token, &pid); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(fmt.Sscanf(terms[death], "begin %d %d", &token, &pid))(t)
 		if token <= last {
 			t.Errorf("term %d after term %d", token, last)
 		}
@@ -205,9 +160,7 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 			t.Fatalf("process %d leads, of %v", pid, running)
 		}
 		delete(running, pid)
-		if err := leader.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, leader.Process.Kill())
 		_ = leader.Wait()
 		c := begin() // the test restarts the process, as an init system would do
 		running[c.Process.Pid] = c

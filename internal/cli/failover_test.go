@@ -3,7 +3,6 @@
 package cli_test
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -12,7 +11,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"maps"
 	"math/big"
 	"net"
 	"net/http"
@@ -25,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -42,9 +41,7 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 	w := &twoRegions{}
 	engine := localdynamo.New()
 	t.Cleanup(func() { _ = engine.Close() })
-	if err := table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}))
 	names := []string{"us-east-1", "us-east-2"}
 	certificate := certificateOf(t, names)
 	at := map[string]string{} // address of the server for each host
@@ -55,15 +52,8 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 				_, _ = io.Copy(io.Discard, r.Body)
 				rw.WriteHeader(http.StatusServiceUnavailable)
 			case op == "DescribeTable":
-				reply := httptest.NewRecorder()
-				engine.ServeHTTP(reply, r)
-				maps.Copy(rw.Header(), reply.Header())
-				for _, ofBody := range []string{"Content-Length", "X-Amz-Crc32"} {
-					rw.Header().Del(ofBody)
-				}
-				rw.WriteHeader(reply.Code)
-				_, _ = rw.Write(bytes.Replace(reply.Body.Bytes(), []byte(`{"Table":{`), fmt.Appendf(nil,
-					`{"Table":{"MultiRegionConsistency":%q,"Replicas":[{"RegionName":%q,"ReplicaStatus":"ACTIVE"}],`, consistency, names[1-i]), 1))
+				describes(`{"Table":{`, fmt.Sprintf(`{"Table":{"MultiRegionConsistency":%q,"Replicas":[{"RegionName":%q,"ReplicaStatus":"ACTIVE"}],`,
+					consistency, names[1-i]))(op, rw, r, engine)
 			case op == "Scan":
 				w.scans[i].Add(1)
 				engine.ServeHTTP(rw, r)
@@ -80,9 +70,7 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 	t.Cleanup(proxy.Close)
 	dir := t.TempDir()
 	bundle := filepath.Join(dir, "ca.pem")
-	if err := os.WriteFile(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600))
 	w.env = append(bare(dir), "HTTPS_PROXY="+proxy.URL, "AWS_CA_BUNDLE="+bundle, "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=y",
 		"LEASEHOLD_TABLE=locks", "LEASEHOLD_REGION="+names[0])
 	return w
@@ -109,20 +97,14 @@ func join(rw http.ResponseWriter, address string) {
 // certificateOf returns a self-signed certificate for the endpoints of the given Regions.
 func certificateOf(t *testing.T, regions []string) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := lab.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	for _, name := range regions {
 		template.DNSNames = append(template.DNSNames, "dynamodb."+name+".amazonaws.com")
 	}
-	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	signed := lab.Must(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
 	return tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: key}
 }
 
@@ -130,6 +112,14 @@ func certificateOf(t *testing.T, regions []string) tls.Certificate {
 func (w *twoRegions) leasehold(t *testing.T, args ...string) *process {
 	t.Helper()
 	return start(t, t.TempDir(), append(slices.Clip(w.env), "LEASEHOLD_FAILOVER=us-east-2"), args...)
+}
+
+// holds starts a run that holds k in the two Regions.
+func (w *twoRegions) holds(t *testing.T) *process {
+	t.Helper()
+	p := w.leasehold(t, "run", "-l", "4s", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
+	eventually(t, "CMD", func() bool { return strings.Contains(p.stdout.String(), "holds") })
+	return p
 }
 
 func TestFailoverKeepsLockWhileRegionFails(t *testing.T) {
@@ -163,8 +153,7 @@ func TestFailoverKeepsLockWhileRegionFails(t *testing.T) {
 func TestFailoverIsNotUsedOnEventuallyConsistentTable(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "EVENTUAL")
-	holder := w.leasehold(t, "run", "-l", "4s", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
-	eventually(t, "CMD", func() bool { return strings.Contains(holder.stdout.String(), "holds") })
+	holder := w.holds(t)
 	w.isDark[0].Store(true)
 	if holder.wait() == 0 {
 		t.Error("the lock was kept")
@@ -175,8 +164,7 @@ func TestFailoverIsNotUsedOnEventuallyConsistentTable(t *testing.T) {
 func TestBreakIncludesFailoverFlagInPrintedCommand(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
-	holder := w.leasehold(t, "run", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
-	eventually(t, "CMD", func() bool { return strings.Contains(holder.stdout.String(), "holds") })
+	w.holds(t)
 	p := start(t, t.TempDir(), w.env, "break", "k", "--failover", "us-east-2")
 	p.wait()
 	p.said("type leasehold break --failover us-east-2 --token")
@@ -226,9 +214,7 @@ func TestRecordOutputNamesRegionThatAnswered(t *testing.T) {
 		for _, args := range [][]string{{"ls", "-a"}, {"ls", "-a", "--check"}, {"get", "k"}} {
 			p := w.leasehold(t, append(args, "--json")...)
 			p.ends(0)
-			if want := `"region":"` + region + `"`; !strings.Contains(p.stdout.String(), want) {
-				t.Errorf("%s %s: %s", args, region, &p.stdout)
-			}
+			p.printed(`"region":"` + region + `"`)
 		}
 		p := w.leasehold(t, "ls")
 		p.ends(0)
@@ -246,14 +232,11 @@ func TestTableCheckFindsRegionWithoutReplica(t *testing.T) {
 	w := newTwoRegions(t, "STRONG")
 	p := start(t, t.TempDir(), w.env, "table", "check", "--failover", "us-east-2")
 	p.wait()
-	if want := "ok\tconsistency\tstrong, with us-east-2 (ACTIVE)\t\n"; !strings.Contains(p.stdout.String(), want) {
-		t.Errorf("%q is not in %s", want, &p.stdout)
-	}
+	p.printed("ok\tconsistency\tstrong, with us-east-2 (ACTIVE)\t\n")
 	p = start(t, t.TempDir(), w.env, "table", "check", "--failover", "us-west-2")
 	p.ends(1)
-	if want := "warning\tfailover\tno active replica in us-west-2, so no request leaves us-east-1\tname only Regions with an active replica, or add one there\n"; !strings.Contains(p.stdout.String(), want) {
-		t.Errorf("%q is not in %s", want, &p.stdout)
-	}
+	p.printed("warning\tfailover\tno active replica in us-west-2, so no request leaves us-east-1\t" +
+		"name only Regions with an active replica, or add one there\n")
 }
 
 func TestDoctorAsksEachRegion(t *testing.T) {
@@ -262,18 +245,10 @@ func TestDoctorAsksEachRegion(t *testing.T) {
 	w.isDark[1].Store(true)
 	p := w.leasehold(t, "doctor", "--json")
 	p.ends(1)
-	for _, want := range []string{
-		`"check":"region","state":"ok","what":"us-east-1 serves","values":{"region":"us-east-1"}`,
-		`"check":"region","state":"warning","what":"no strongly consistent read in us-east-2`,
-	} {
-		if !strings.Contains(p.stdout.String(), want) {
-			t.Errorf("%s is not in %s", want, &p.stdout)
-		}
-	}
+	p.printed(`"check":"region","state":"ok","what":"us-east-1 serves","values":{"region":"us-east-1"}`,
+		`"check":"region","state":"warning","what":"no strongly consistent read in us-east-2`)
 	w.isDark[0].Store(true)
 	p = w.leasehold(t, "doctor")
 	p.ends(2)
-	if want := "fatal\ttable\tDescribeTable in us-east-1: "; !strings.Contains(p.stdout.String(), want) {
-		t.Errorf("%q is not in %s", want, &p.stdout)
-	}
+	p.printed("fatal\ttable\tDescribeTable in us-east-1: ")
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,7 +14,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -36,9 +40,7 @@ func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	engine := localdynamo.New()
 	spec.Name = "locks"
 	f := &faulty{t: t, engine: engine, db: engine.Client()}
-	if err := table.Create(t.Context(), f.db, spec); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), f.db, spec))
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 		fault(op, w, r, engine)
@@ -63,6 +65,20 @@ func served(t *testing.T, denied ...string) (db *dynamodb.Client, env []string) 
 	return f.db, f.env
 }
 
+// putItem stores an item in the table locks.
+func putItem(t *testing.T, db *dynamodb.Client, item map[string]types.AttributeValue) {
+	t.Helper()
+	lab.Must(db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
+}
+
+// sharedLock returns a client of the table locks that holds the key job under a shared lease.
+func sharedLock(t *testing.T, db *dynamodb.Client) (*leasehold.Client, *leasehold.Lock) {
+	t.Helper()
+	locks := lab.Must(leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: true}))(t)
+	t.Cleanup(func() { _ = locks.Close(context.Background()) })
+	return locks, lab.Must(locks.Acquire(t.Context(), "job"))(t)
+}
+
 // empty fails the test if the table has any record.
 func (f *faulty) empty() {
 	f.t.Helper()
@@ -81,10 +97,10 @@ func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handle
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// while returns a fault that passes requests to f while on is true.
-func while(on *atomic.Bool, f fault) fault {
+// when returns a fault that passes the requests for which is returns true to f.
+func when(is func(op string, r *http.Request) bool, f fault) fault {
 	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if on.Load() {
+		if is(op, r) {
 			f(op, w, r, next)
 			return
 		}
@@ -92,17 +108,26 @@ func while(on *atomic.Bool, f fault) fault {
 	}
 }
 
+// while returns a fault that passes requests to f while on is true.
+func while(on *atomic.Bool, f fault) fault {
+	return when(func(string, *http.Request) bool { return on.Load() }, f)
+}
+
+// refusing returns a fault that answers every request with an error of DynamoDB.
+func refusing(code string) fault {
+	return func(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		refuse(w, code, "refused for a moment")
+	}
+}
+
 // denies returns a fault that denies the given operations as IAM does. IAM's error differs
 // from the table's own errors.
 func denies(denied ...string) fault {
-	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if slices.Contains(denied, op) {
+	return when(func(op string, _ *http.Request) bool { return slices.Contains(denied, op) },
+		func(op string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 			w.WriteHeader(http.StatusBadRequest)
 			fmt.Fprintf(w, `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"User: x is not authorized to perform: dynamodb:%s"}`, op)
-			return
-		}
-		next.ServeHTTP(w, r)
-	}
+		})
 }
 
 // refuse answers with an error of DynamoDB.

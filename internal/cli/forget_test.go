@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestForgetRemovesFreeKeyAndRefusesHeldKey(t *testing.T) {
@@ -43,25 +43,11 @@ func TestForgetRemovesFreeKeyAndRefusesHeldKey(t *testing.T) {
 func TestForgetRejectsSessionRow(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
-	env = append(env, "LEASEHOLD_TABLE=locks")
-	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	lock, err := locks.Acquire(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks, lock := sharedLock(t, db)
 	row := "leasehold/session/" + lock.Record().Session
-	for _, when := range []string{"while it lives", "after its end"} {
-		if _, errs, code := said(t, env, "forget", row, "--yes"); code != 1 || !strings.Contains(errs, "is the row of a shared lease rather than a key: nothing was removed") {
-			t.Errorf("%s: exit code %d, %s", when, code, errs)
-		}
-		if _, errs, code := said(t, env, "break", row); code != 1 || !strings.Contains(errs, "is the row of a shared lease") {
-			t.Errorf("%s: it is gone: %s", when, errs)
-		}
-		if err := locks.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	for range 2 { // while the session lives, and after its end
+		refuses(t, env, 1, "is the row of a shared lease rather than a key: nothing was removed", "forget", row, "--yes")
+		refuses(t, env, 1, "is the row of a shared lease", "break", row) // fails otherwise if the row is gone
+		lab.OK(t, locks.Close(t.Context()))
 	}
 }

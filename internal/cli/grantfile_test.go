@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -22,16 +24,9 @@ func TestNonRegularGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
 	dir, env := tableEnv(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	socket, err := net.Listen("unix", at("socket"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	socket := lab.Must(net.Listen("unix", at("socket")))(t)
 	defer socket.Close()
-	for _, err := range []error{syscall.Mkfifo(at("fifo"), 0o600), os.Symlink("fifo", at("link")), os.Mkdir(at("folder"), 0o700)} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	lab.OK(t, errors.Join(syscall.Mkfifo(at("fifo"), 0o600), os.Symlink("fifo", at("link")), os.Mkdir(at("folder"), 0o700)))
 	for path, why := range map[string]string{
 		at("fifo"): redirect, at("link"): redirect, at("socket"): redirect, "/dev/null": redirect, "/dev/full": redirect,
 		"/dev/stdin": redirect, "/dev/stdout": redirect, "/dev/stderr": redirect, "/dev/fd/1": redirect, "/proc/self/fd/0": redirect,
@@ -63,17 +58,12 @@ func TestGrantFileStaysRenewableAfterSignalDuringRenewal(t *testing.T) {
 		<-r.Context().Done()
 	})
 	grant := filepath.Join(t.TempDir(), "grant")
-	if _, stderr, code := said(t, f.env, "acquire", "k", "-l", "10m", "-f", grant); code != 0 {
-		t.Fatal(stderr)
-	}
+	succeeds(t, f.env, "acquire", "k", "-l", "10m", "-f", grant)
 	armed.Store(true)
 	renew := start(t, t.TempDir(), f.env, "renew", "-f", grant)
 	<-applied
-	renew.signal(syscall.SIGTERM)
-	renew.ends(128 + int(syscall.SIGTERM))
+	renew.endsBy(syscall.SIGTERM)
 	for _, command := range []string{"renew", "release"} {
-		if _, stderr, code := said(t, f.env, command, "-f", grant); code != 0 {
-			t.Errorf("%s: exit code %d: %s", command, code, stderr)
-		}
+		succeeds(t, f.env, command, "-f", grant)
 	}
 }

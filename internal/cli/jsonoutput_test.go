@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -23,14 +24,8 @@ type published struct {
 
 func readSchema(t *testing.T) published {
 	t.Helper()
-	b, err := os.ReadFile("say/schema.json")
 	var s published
-	if err == nil {
-		err = json.Unmarshal(b, &s)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, json.Unmarshal(lab.Must(os.ReadFile("say/schema.json"))(t), &s))
 	return s
 }
 
@@ -123,11 +118,8 @@ func TestJSONOutputMatchesSchemaInEveryLayout(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			env := append(bare(dir), "LEASEHOLD_FILE="+filepath.Join(dir, "locks.db"), "LEASEHOLD_LAYOUT="+name)
-			if err := newStoreFile(filepath.Join(dir, "locks.db")); err != nil {
-				t.Fatal(err)
-			}
+			dir, file := storeFile(t)
+			env := append(bare(dir), "LEASEHOLD_FILE="+file, "LEASEHOLD_LAYOUT="+name)
 			grant := filepath.Join(dir, "grant")
 			var token string
 			for _, c := range []struct {
@@ -181,12 +173,9 @@ func TestJSONOutputOfElectMatchesSchema(t *testing.T) {
 	t.Parallel()
 	s, dir := readSchema(t), t.TempDir()
 	env := append(bare(dir), "LEASEHOLD_FILE="+filepath.Join(dir, "locks.db"))
-	if _, errs, code := said(t, env, "acquire", "k"); code != 0 {
-		t.Fatal(errs)
-	}
+	succeeds(t, env, "acquire", "k")
 	w := start(t, dir, env, "elect", "k", "--watch", "--json")
 	eventually(t, "a leader is printed", func() bool { return strings.Contains(w.stdout.String(), "\n") })
-	w.signal(syscall.SIGINT)
-	w.ends(130)
+	w.endsBy(syscall.SIGINT)
 	s.lines(t, "leader", w.stdout.String())
 }

@@ -12,15 +12,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
 
 func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
-func n(v int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: fmt.Sprint(v)}
-}
+func n(v int64) types.AttributeValue  { return &types.AttributeValueMemberN{Value: fmt.Sprint(v)} }
 
 // foreign is a record of a process that used another lock library and then died.
 type foreign struct {
@@ -78,19 +77,13 @@ func (f foreign) holds(t *testing.T) (put func(map[string]types.AttributeValue),
 
 // held does the same as holds, and also returns the server's database client.
 func (f foreign) held(t *testing.T) (db *dynamodb.Client, put func(map[string]types.AttributeValue), env []string) {
-	db, env = served(t)
-	env = append(env, "LEASEHOLD_TABLE="+f.layout.Name(), "LEASEHOLD_LAYOUT="+f.layout.Name())
-	if err := table.Create(t.Context(), db, table.Spec{Name: f.layout.Name(), Layout: f.layout}); err != nil {
-		t.Fatal(err)
-	}
+	server := newFaulty(t, table.Spec{Layout: f.layout}, healthy)
 	put = func(item map[string]types.AttributeValue) {
 		t.Helper()
-		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(f.layout.Name()), Item: item}); err != nil {
-			t.Fatal(err)
-		}
+		putItem(t, server.db, item)
 	}
 	put(f.item)
-	return db, put, env
+	return server.db, put, append(server.env, "LEASEHOLD_LAYOUT="+f.layout.Name())
 }
 
 func TestRecordOfOtherLibraryCanBeListedWatchedAndBroken(t *testing.T) {
@@ -98,50 +91,52 @@ func TestRecordOfOtherLibraryCanBeListedWatchedAndBroken(t *testing.T) {
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			_, env := f.holds(t)
-			if out, errs, code := said(t, env, "ls"); out != "job\t"+f.row+"\n" || code != 0 {
-				t.Errorf("ls: %q, %s, exit code %d", out, errs, code)
+			prints := func(want string, args ...string) {
+				t.Helper()
+				if out := succeeds(t, env, args...); out != want {
+					t.Errorf("%q: %q, want %q", args, out, want)
+				}
 			}
-			if out, errs, code := said(t, env, "ls", "--check"); out != "job\t"+f.row+"\tdead\n" || code != 0 {
-				t.Errorf("ls --check: %q, %s, exit code %d", out, errs, code)
+			prints("job\t"+f.row+"\n", "ls")
+			prints("job\t"+f.row+"\tdead\n", "ls", "--check")
+			if out := succeeds(t, env, "get", "job"); !strings.Contains(out, "version\t"+f.version+"\n") || strings.Contains(out, "token") {
+				t.Errorf("get: %q, want the version %s and no token", out, f.version)
 			}
-			if out, _, code := said(t, env, "get", "job"); !strings.Contains(out, "version\t"+f.version+"\n") || strings.Contains(out, "token") || code != 0 {
-				t.Errorf("get: %q, exit code %d", out, code)
+			refuses(t, env, 2, "--yes needs --token", "break", "job", "--yes")
+			refuses(t, env, 1, "has changed: now held by "+f.name, "break", "job", "--yes", "--token", "another")
+			if out := succeeds(t, env, "break", "job", "--yes", "--token", f.version); !strings.HasSuffix(out, " to "+f.name+"\n") {
+				t.Errorf("break: %s, want the name %s last", out, f.name)
 			}
-			if _, errs, code := said(t, env, "break", "job", "--yes"); !strings.Contains(errs, "--yes needs --token") || code != 2 {
-				t.Errorf("break without a version: %s, exit code %d", errs, code)
-			}
-			if _, errs, code := said(t, env, "break", "job", "--yes", "--token", "another"); !strings.Contains(errs, "has changed: now held by "+f.name) || code != 1 {
-				t.Errorf("break of another version: %s, exit code %d", errs, code)
-			}
-			if out, errs, code := said(t, env, "break", "job", "--yes", "--token", f.version); !strings.HasSuffix(out, " to "+f.name+"\n") || code != 0 {
-				t.Errorf("break: %s, %s, exit code %d", out, errs, code)
-			}
-			if out, errs, code := said(t, env, "ls"); out != "" || code != 0 {
-				t.Errorf("ls after the break: %q, %s, exit code %d", out, errs, code)
-			}
+			prints("", "ls")
 		})
 	}
 }
 
 func TestListContinuesPastDamagedRecord(t *testing.T) {
 	t.Parallel()
-	for _, f := range foreigners() {
+	native := foreign{
+		layout: layout.Native{}, damaged: "leaseDuration", row: "web-1\t\t1s\t",
+		item: map[string]types.AttributeValue{
+			"key": s("job"), "ownerName": s("web-1"), "leaseDuration": s("1000"), "recordVersionNumber": s("v-1"),
+		},
+	}
+	for _, f := range append(foreigners(), native) {
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			put, env := f.holds(t)
-			proto, err := records.Of(f.layout)
-			if err != nil {
-				t.Fatal(err)
-			}
+			proto := lab.Must(records.Of(f.layout))(t)
 			f.item[proto.Schema().Partition] = s("damaged")
 			delete(f.item, f.damaged)
 			put(f.item)
 			out, errs, code := said(t, env, "ls")
-			if out != "job\t"+f.row+"\n" || code != 2 || !strings.Contains(errs, "the record of damaged") || !strings.Contains(errs, f.damaged+" is missing") {
+			if out != "job\t"+f.row+"\n" || code != 2 || !strings.HasPrefix(errs, "leasehold: the record of damaged ") ||
+				!strings.Contains(errs, " is not a lock of this layout: ") || !strings.Contains(errs, f.damaged+" is missing") {
 				t.Errorf("%q, %s, exit code %d", out, errs, code)
 			}
-			if _, errs, code := said(t, env, "run", "-n", "damaged", "--", "true"); code != 125 || !strings.Contains(errs, f.damaged+" is missing") {
-				t.Errorf("run: %s, exit code %d", errs, code)
+			const bad = `{"error":"bad_record","message":"the record of damaged `
+			if errs := refuses(t, env, 2, bad, "get", "damaged", "--json"); !strings.HasPrefix(errs, bad) {
+				t.Errorf("%s, want %s first", errs, bad)
 			}
+			refuses(t, env, 125, f.damaged+" is missing", "run", "-n", "damaged", "--", "true")
 		})
 	}
 }
@@ -155,11 +150,7 @@ func TestGrantIsRenewedAndReleasedInLayoutOfItsRecord(t *testing.T) {
 			db, _, env := f.held(t)
 			stored := func() string {
 				t.Helper()
-				out, err := db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String(f.layout.Name())})
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, item := range out.Items {
+				for _, item := range lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {
 					if raw, err := say.Item(item); err == nil && strings.Contains(string(raw), `{"S":"mine"}`) {
 						return string(raw)
 					}
@@ -168,21 +159,15 @@ func TestGrantIsRenewedAndReleasedInLayoutOfItsRecord(t *testing.T) {
 			}
 			elsewhere := append(env[:len(env)-1:len(env)-1], "LEASEHOLD_LAYOUT=native")
 			file := filepath.Join(t.TempDir(), "grant")
-			if _, errs, code := said(t, env, "acquire", "mine", "-l", "30s", "-f", file); code != 0 {
-				t.Fatalf("acquire: %s, exit code %d", errs, code)
+			succeeds(t, env, "acquire", "mine", "-l", "30s", "-f", file)
+			if errs := refuses(t, elsewhere, 2, "", "renew", "--layout", "native", "-f", file); !strings.HasSuffix(errs, ": leave out --layout\n") {
+				t.Errorf("renew in another layout: %s, want the advice to leave out --layout last", errs)
 			}
-			if _, errs, code := said(t, elsewhere, "renew", "--layout", "native", "-f", file); code != 2 || !strings.HasSuffix(errs, ": leave out --layout\n") {
-				t.Errorf("renew in another layout: %s, exit code %d", errs, code)
-			}
-			if _, errs, code := said(t, elsewhere, "renew", "-f", file); code != 0 {
-				t.Errorf("renew: %s, exit code %d", errs, code)
-			}
+			succeeds(t, elsewhere, "renew", "-f", file)
 			if raw := stored(); raw == "" || f.layout == (layout.Dynamolock{}) && !strings.Contains(raw, `{"S":"30s"}`) {
 				t.Errorf("renewed to %s", raw)
 			}
-			if _, errs, code := said(t, elsewhere, "release", "-f", file); code != 0 {
-				t.Errorf("release: %s, exit code %d", errs, code)
-			}
+			succeeds(t, elsewhere, "release", "-f", file)
 			if raw := stored(); strings.Contains(raw, "expiresAt") {
 				t.Errorf("released to %s", raw)
 			}
@@ -195,18 +180,12 @@ func TestDemoRunsInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			t.Parallel()
-			db, env := served(t)
-			if err := table.Create(t.Context(), db, table.Spec{Name: "demo", Layout: l}); err != nil {
-				t.Fatal(err)
+			f := newFaulty(t, table.Spec{Layout: l}, healthy)
+			const want = "b  continued: its write was refused, its CMD had been stopped\n"
+			if out := succeeds(t, f.env, "demo", "--table", "locks", "--layout", l.Name()); !strings.Contains(out, want) {
+				t.Errorf("%s, want %s", out, want)
 			}
-			out, errs, code := said(t, env, "demo", "--table", "demo", "--layout", l.Name())
-			if !strings.Contains(out, "b  continued: its write was refused, its CMD had been stopped\n") || code != 0 {
-				t.Errorf("%s, %s, exit code %d", out, errs, code)
-			}
-			left, err := db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("demo")})
-			if err != nil || left.Count != 0 {
-				t.Errorf("%d rows left, %v", left.Count, err)
-			}
+			f.empty()
 		})
 	}
 }

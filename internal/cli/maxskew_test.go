@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
@@ -19,14 +20,9 @@ func servedToTheDead(t *testing.T) (env []string) {
 	anHourAgo := machine.DB{Client: db, Edit: func(m *machine.Machine) {
 		m.Wall = func() time.Time { return time.Now().Add(-time.Hour) }
 	}}
-	locks, err := leasehold.New(anHourAgo, leasehold.Config{Table: "locks", Lease: 10 * time.Minute, MaxSkew: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := locks.Acquire(t.Context(), "job", leasehold.WithoutRenewal()); err != nil {
-		t.Fatal(err)
-	}
-	return append(env, "LEASEHOLD_TABLE=locks")
+	locks := lab.Must(leasehold.New(anHourAgo, leasehold.Config{Table: "locks", Lease: 10 * time.Minute, MaxSkew: time.Second}))(t)
+	lab.Must(locks.Acquire(t.Context(), "job", leasehold.WithoutRenewal()))(t)
+	return env
 }
 
 func TestMaxSkewTakesOverDeadHolderAtFirstRead(t *testing.T) {
@@ -57,7 +53,6 @@ func TestMaxSkewTakesOverDeadHolderAtFirstRead(t *testing.T) {
 func TestMaxSkewIsRejectedWhereItCannotWork(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
-	env = append(env, "LEASEHOLD_TABLE=locks")
 	for name, tc := range map[string]struct {
 		args, skew, says string
 	}{
@@ -69,9 +64,7 @@ func TestMaxSkewIsRejectedWhereItCannotWork(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if out, errs, code := said(t, append(slices.Clip(env), "LEASEHOLD_MAX_SKEW="+tc.skew), strings.Fields(tc.args)...); code != 125 || !strings.Contains(errs, tc.says) {
-				t.Errorf("exit code %d, %s%s", code, out, errs)
-			}
+			refuses(t, append(slices.Clip(env), "LEASEHOLD_MAX_SKEW="+tc.skew), 125, tc.says, strings.Fields(tc.args)...)
 		})
 	}
 }
@@ -95,7 +88,6 @@ func TestLeaseTooCloseToMaxSkewIsRejectedWithAdviceThatWorks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, env := served(t)
-			env = append(env, "LEASEHOLD_TABLE=locks")
 			if tc.skew != "" {
 				env = append(env, "LEASEHOLD_MAX_SKEW="+tc.skew)
 			}
@@ -142,11 +134,9 @@ func TestMaxSkewAllowsAnyLeaseIfCommandAcquiresNothing(t *testing.T) {
 				t.Parallel()
 				_, env := served(t)
 				dir := t.TempDir()
-				env = append(env, "LEASEHOLD_TABLE=locks", "GRANT="+dir+"/grant", "NEW="+dir+"/new")
+				env = append(env, "GRANT="+dir+"/grant", "NEW="+dir+"/new")
 				for _, args := range []string{"acquire kept -f " + dir + "/grant", "run free -- true"} {
-					if out, errs, code := said(t, env, strings.Fields(args)...); code != 0 {
-						t.Fatalf("%s: exit code %d, %s%s", args, code, out, errs)
-					}
+					succeeds(t, env, strings.Fields(args)...)
 				}
 				env = append(env, "LEASEHOLD_MAX_SKEW="+skew)
 				if out, errs, code := saidBy(t, "sh", env, "-c", "leasehold "+tc.args); code != tc.code || !strings.Contains(out+errs, tc.says) {

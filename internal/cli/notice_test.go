@@ -25,13 +25,3 @@ func TestCommandsReportThatTheyUseDefaultLocalStore(t *testing.T) {
 		t.Errorf("a terminal shows\n%s", shown)
 	}
 }
-
-func TestDoctorReportsDefaultLocalStoreOnlyOnStdout(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	p := start(t, dir, bare(dir), "doctor")
-	p.wait()
-	if out, beside := p.stdout.String(), p.stderr.String(); !strings.Contains(out, "as no table and no file is named") || beside != "" {
-		t.Errorf("it prints %s\nand beside it %q", out, beside)
-	}
-}

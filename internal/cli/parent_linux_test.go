@@ -28,15 +28,8 @@ func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
-			shell := processOf(t, dir, append(env, "WORKS="+c.cmd), "sh", "-c",
+			shell := startSaying(t, dir, append(env, "WORKS="+c.cmd), "sh", "-c",
 				`leasehold `+c.command+` --die-with-parent --events events k -- sh -c "$WORKS" & wait`)
-			said, err := os.Create(filepath.Join(dir, "said"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer said.Close()
-			shell.cmd.Stderr = said // a file rather than a pipe, since leasehold outlives the shell and keeps stderr open
-			shell.start()
 			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "pid2"))
 			shell.signal(c.sig)
 			_ = shell.wait()
@@ -59,14 +52,7 @@ func TestDieWithParentEndsWaitOnAnyTable(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
 			start(t, dir, env, "acquire", "k", "-l", "10m").ends(0)
-			shell := processOf(t, dir, env, "sh", "-c", `leasehold `+command+` --die-with-parent --events events k -- true & wait`)
-			said, err := os.Create(filepath.Join(dir, "said"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer said.Close()
-			shell.cmd.Stderr = said
-			shell.start()
+			shell := startSaying(t, dir, env, "sh", "-c", `leasehold `+command+` --die-with-parent --events events k -- true & wait`)
 			says(t, dir, "waiting for k")
 			shell.signal(syscall.SIGKILL)
 			_ = shell.wait()

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // Each CMD appends to the file counts how many CMDs are inside, including itself.
@@ -19,9 +21,7 @@ const entersAndLeaves = `echo $$ >in/$$; ls in | wc -l >>counts; sleep 0.05; rm 
 func TestSixProcessesShareTwoPermitsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	if err := os.Mkdir(filepath.Join(dir, "in"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.Mkdir(filepath.Join(dir, "in"), 0o700))
 	const processes, rounds = 6, 4
 	for range rounds {
 		var all []*process
@@ -33,10 +33,7 @@ func TestSixProcessesShareTwoPermitsOnAnyTable(t *testing.T) {
 			saysOnceThatItWaits(t, p.stderr.String(), i%2 == 1)
 		}
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "counts"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(os.ReadFile(filepath.Join(dir, "counts")))(t)
 	counts := strings.Fields(string(b))
 	if len(counts) != processes*rounds {
 		t.Errorf("%d were inside, want %d", len(counts), processes*rounds)
@@ -84,6 +81,5 @@ func TestPermitOfKilledHolderIsFreeAfterItsLeaseOnAnyTable(t *testing.T) {
 	if took := time.Since(killed); took < lease/2 || waiter.stdout.String() != "mine\n" {
 		t.Errorf("granted after %v, a lease is %v: %q", took, lease, waiter.stdout.String())
 	}
-	other.signal(syscall.SIGTERM)
-	other.ends(128 + int(syscall.SIGTERM))
+	other.endsBy(syscall.SIGTERM)
 }

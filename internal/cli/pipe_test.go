@@ -7,17 +7,24 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
+
+// readerless returns a pipe that has no reader.
+func readerless(t *testing.T) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	lab.OK(t, err)
+	t.Cleanup(func() { _ = w.Close() })
+	lab.OK(t, r.Close())
+	return w
+}
 
 // withoutReader runs a command whose standard output has no reader.
 func withoutReader(t *testing.T, dir string, env []string, args ...string) (stderr string, code int) {
 	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
-	defer w.Close()
+	w := readerless(t)
 	p := processOf(t, dir, env, "leasehold", args...)
 	p.cmd.Stdout, p.cmd.Stderr = w, &p.stderr
 	p.start()
@@ -56,56 +63,10 @@ func TestGrantIsReleasedIfStdoutPipeIsClosedOnAnyTable(t *testing.T) {
 	start(t, dir, env, "acquire", "-n", "k").ends(0)
 }
 
-// shell runs a shell command line in which $@ is leasehold with the arguments.
-func shell(t *testing.T, dir string, env []string, line string, args ...string) (stderr string, code int) {
-	t.Helper()
-	p := processOf(t, dir, env, "sh", append([]string{"-c", line, "sh", "leasehold"}, args...)...)
-	p.cmd.Stderr = &p.stderr
-	p.start()
-	code = p.wait()
-	return p.stderr.String(), code
-}
-
-func TestClosedStdoutPreventsAcquireAndRenewOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	const closed = "standard output is closed, so the grant would be lost"
-	if said, code := shell(t, dir, env, `"$@" >&-`, "acquire", "k"); code != 2 || !strings.Contains(said, closed) {
-		t.Errorf("acquire: exit code %d: %s", code, said)
-	}
-	start(t, dir, env, "acquire", "-n", "k", "-f", "grant").ends(0)
-	if said, code := shell(t, dir, env, `"$@" <grant >&-`, "renew"); code != 2 || !strings.Contains(said, closed) {
-		t.Errorf("renew: exit code %d: %s", code, said)
-	}
-	start(t, dir, env, "release", "-f", "grant").ends(0) // succeeds because renew failed before it renewed the grant
-	if said, code := shell(t, dir, env, `"$@" >/dev/null`, "acquire", "k"); code != 0 {
-		t.Errorf("acquire to the null device: exit code %d: %s", code, said)
-	}
-}
-
-func TestHelpReturnsOneErrorIfOutputFailsOnAnyTable(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skipf("this system has no device that is full: %v", err)
-	}
-	dir, env := tableEnv(t)
-	for args, want := range map[string]int{"--help": 2, "help": 2, "help run": 2, "help json": 2, "help environment": 2, "ls --help": 2, "run --help": 125} {
-		said, code := shell(t, dir, env, `"$@" >/dev/full`, strings.Fields(args)...)
-		if code != want || strings.Count(said, "no space left on device") != 1 {
-			t.Errorf("%s: exit code %d: %s", args, code, said)
-		}
-	}
-}
-
 func TestExitCodeIsSameIfStderrPipeIsClosedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
-	defer w.Close()
+	w := readerless(t)
 	unheard := func(args ...string) *process {
 		p := processOf(t, dir, env, "leasehold", args...)
 		p.cmd.Stderr = w

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // planting is a set of directories that another user of the machine has prepared before
@@ -21,6 +23,7 @@ type planting struct {
 	home      string // root's home
 	elsewhere string // a directory that only root may write to
 	leasehold string // path of the command
+	env       []string
 }
 
 // newPlanting creates the directories. mode and group apply to the directory of the
@@ -31,21 +34,13 @@ func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 		t.Skip("only root can run a process of another user")
 	}
 	top := t.TempDir()
-	p := planting{t, filepath.Join(top, "machine"), filepath.Join(top, "root"), filepath.Join(top, "elsewhere"), readable(t, top)}
-	for d, mode := range map[string]os.FileMode{
-		filepath.Dir(top): 0o755, top: 0o755, p.dir: mode, p.home: 0o700, p.elsewhere: 0o755,
-	} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+	p := planting{t, filepath.Join(top, "machine"), filepath.Join(top, "root"), filepath.Join(top, "elsewhere"), readable(t, top), nil}
+	for d, mode := range map[string]os.FileMode{p.dir: mode, p.home: 0o700, p.elsewhere: 0o755} {
+		lab.OK(t, os.MkdirAll(d, 0o700))
 		if d == p.dir {
-			if err := os.Chown(d, 0, group); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, os.Chown(d, 0, group))
 		}
-		if err := os.Chmod(d, mode); err != nil { // Chmod sets the mode exactly: unlike MkdirAll, it ignores the umask
-			t.Fatal(err)
-		}
+		lab.OK(t, os.Chmod(d, mode)) // Chmod sets the mode exactly: unlike MkdirAll, it ignores the umask
 	}
 	return p
 }
@@ -61,15 +56,16 @@ func (p planting) sh(script string) {
 	}
 }
 
-// root runs the command as root in root's home, and returns its output and its exit code.
-func (p planting) root(env []string, args ...string) (said string, code int) {
+// root runs the command as root in root's home. The command must fail and say why, unless says
+// is "": then it must succeed.
+func (p planting) root(says string, args ...string) {
 	p.t.Helper()
-	var out strings.Builder
 	cmd := exec.Command(p.leasehold, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.home, &out, &out
-	cmd.Env = append(append(bare(p.home), "TEST_MACHINE_DIR="+p.dir), env...)
-	code = exitCode(cmd.Run())
-	return out.String(), code
+	cmd.Dir, cmd.Env = p.home, append(append(bare(p.home), "TEST_MACHINE_DIR="+p.dir), p.env...)
+	out, err := cmd.CombinedOutput()
+	if (err == nil) != (says == "") || !strings.Contains(string(out), says) {
+		p.t.Errorf("%q: %v, want %q in\n%s", args, err, says, out)
+	}
 }
 
 // untouched checks that root has written nothing to p.elsewhere.
@@ -85,9 +81,7 @@ func (p planting) untouched() {
 func (p planting) storeElsewhere() string {
 	p.t.Helper()
 	file := filepath.Join(p.elsewhere, "other.db")
-	if err := newStoreFile(file); err != nil {
-		p.t.Fatal(err)
-	}
+	lab.OK(p.t, newStoreFile(file))
 	return file
 }
 
@@ -104,14 +98,9 @@ func TestGroupMemberCannotRedirectRootToAnotherStore(t *testing.T) {
 			t.Parallel()
 			p := newPlanting(t, 0o770|os.ModeSetgid, nobody)
 			other := p.storeElsewhere()
-			before, err := os.ReadFile(other)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := lab.Must(os.ReadFile(other))(t)
 			if strings.Contains(c.plant, `ln "`) { // if the kernel protects hard links, root acts as the member
-				if err := os.Link(other, filepath.Join(p.dir, "locks.db")); err != nil {
-					t.Fatal(err)
-				}
+				lab.OK(t, os.Link(other, filepath.Join(p.dir, "locks.db")))
 			} else {
 				p.sh(c.plant)
 			}
@@ -119,9 +108,7 @@ func TestGroupMemberCannotRedirectRootToAnotherStore(t *testing.T) {
 				{"run", "k", "--", "true"}, {"acquire", "k"}, {"ls"}, {"doctor"}, {"table", "create"},
 				{"run", "k", "--file", filepath.Join(p.dir, "locks.db"), "--", "true"},
 			} {
-				if said, code := p.root(nil, args...); code == 0 || !strings.Contains(said, c.says) {
-					t.Errorf("%v: exit code %d: %s", args, code, said)
-				}
+				p.root(c.says, args...)
 			}
 			after, err := os.ReadFile(other)
 			if err != nil || string(after) != string(before) {
@@ -138,20 +125,14 @@ func TestSymlinkInPathIsFollowedIfOwnedByRootOrCaller(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`ln -s "$ELSEWHERE" theirs; mkdir their-own; chmod 777 their-own`)
-	if err := errors.Join(os.Mkdir(filepath.Join(p.dir, "real"), 0o755), os.Symlink("real", filepath.Join(p.dir, "ours"))); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, errors.Join(os.Mkdir(filepath.Join(p.dir, "real"), 0o755), os.Symlink("real", filepath.Join(p.dir, "ours"))))
 	for file, says := range map[string]string{
 		"theirs/locks.db": "theirs is a symbolic link of user 54321", "their-own/locks.db": "their-own is a directory of user 54321",
 	} {
-		if said, code := p.root(nil, "run", "k", "--file", p.dir+"/"+file, "--", "true"); code == 0 || !strings.Contains(said, says) {
-			t.Errorf("%s: exit code %d: %s", file, code, said)
-		}
+		p.root(says, "run", "k", "--file", p.dir+"/"+file, "--", "true")
 	}
 	p.untouched()
-	if said, code := p.root(nil, "run", "k", "--file", p.dir+"/ours/locks.db", "--", "true"); code != 0 {
-		t.Errorf("exit code %d: %s", code, said)
-	}
+	p.root("", "run", "k", "--file", p.dir+"/ours/locks.db", "--", "true")
 }
 
 // A user may be allowed to search a directory but not to open it. The command cannot use
@@ -160,9 +141,7 @@ func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)
 	drop := filepath.Join(p.dir, "drop")
-	if err := errors.Join(os.Mkdir(drop, 0o733), os.Chmod(drop, 0o733)); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, errors.Join(os.Mkdir(drop, 0o733), os.Chmod(drop, 0o733)))
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
@@ -170,16 +149,9 @@ func TestRootDoesNotFollowSymlinkPlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`ln -s "$ELSEWHERE/made" link; ln -s "$ELSEWHERE/made" k.prom`)
-	for _, args := range [][]string{
-		{"acquire", "g", "-f", p.dir + "/link"}, {"run", "e", "--events", p.dir + "/link", "--", "true"},
-	} {
-		if said, code := p.root(nil, args...); code == 0 || !strings.Contains(said, "link is a symbolic link of user 54321") {
-			t.Errorf("%v: exit code %d: %s", args, code, said)
-		}
-	}
-	if said, code := p.root(nil, "run", "m", "--metrics", p.dir+"/k.prom", "--", "true"); code == 0 || !strings.Contains(said, "k.prom is a symbolic link of user 54321") {
-		t.Errorf("the metrics: exit code %d: %s", code, said)
-	}
+	p.root("link is a symbolic link of user 54321", "acquire", "g", "-f", p.dir+"/link")
+	p.root("link is a symbolic link of user 54321", "run", "e", "--events", p.dir+"/link", "--", "true")
+	p.root("k.prom is a symbolic link of user 54321", "run", "m", "--metrics", p.dir+"/k.prom", "--", "true")
 	p.untouched()
 }
 
@@ -189,6 +161,7 @@ func TestRootDoesNotUsePlantedFileInSharedDirectory(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`touch events grant k.prom; echo 0123456789abcdef0123456789abcdef >token; chmod 600 token; mkdir dir; mkfifo fifo; ln -s /dev/full device`)
+	p.env = []string{"LEASEHOLD_FILE=" + filepath.Join(p.home, "locks.db")}
 	for _, c := range []struct {
 		says string
 		args []string
@@ -206,9 +179,7 @@ func TestRootDoesNotUsePlantedFileInSharedDirectory(t *testing.T) {
 		{"is a directory of user 54321", []string{"run", "m", "--metrics", "dir/k.prom", "--", "true"}},
 		{"is a directory of user 54321", []string{"ui", "--addr", "nowhere", "--token-file", "dir/token"}},
 	} {
-		if said, code := p.root([]string{"LEASEHOLD_FILE=" + filepath.Join(p.home, "locks.db")}, inDir(p.dir, c.args)...); code == 0 || !strings.Contains(said, c.says) {
-			t.Errorf("%v: exit code %d: %s", c.args, code, said)
-		}
+		p.root(c.says, inDir(p.dir, c.args)...)
 	}
 	p.sh(`[ ! -s events ] && [ ! -s grant ] && [ ! -s k.prom ] && [ -z "$(ls -A dir)" ]`)
 }
@@ -229,13 +200,9 @@ func TestOutputFilesAreWrittenAtPathsGivenByUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	home := filepath.Join(filepath.Dir(p.home), "theirs") // another user's home, where root writes a file, as happens when that user runs leasehold with sudo
-	if err := errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)))
 	group := filepath.Join(filepath.Dir(p.home), "group")
-	if err := errors.Join(os.Mkdir(group, 0o770), os.Chown(group, 0, nobody), os.Chmod(group, 0o770|os.ModeSetgid)); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, errors.Join(os.Mkdir(group, 0o770), os.Chown(group, 0, nobody), os.Chmod(group, 0o770|os.ModeSetgid)))
 	for _, script := range []string{
 		`leasehold acquire a -f -`, `leasehold acquire b >/dev/null`, `leasehold run d --events /dev/stderr -- true`,
 		`leasehold acquire f -f "$DIR/f"; leasehold renew -f "$DIR/f"; leasehold release -f "$DIR/f"`,

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -46,11 +47,16 @@ func probed(t *testing.T, url string) (code int, text string) {
 		return 0, err.Error()
 	}
 	defer r.Body.Close()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := lab.Must(io.ReadAll(r.Body))(t)
 	return r.StatusCode, string(body)
+}
+
+// answers checks the status code of the answer of a probe, and that its text contains want.
+func answers(t *testing.T, url string, code int, want string) {
+	t.Helper()
+	if got, text := probed(t, url); got != code || !strings.Contains(text, want) {
+		t.Errorf("%s: %d %s, want %d with %q", url, got, text, code, want)
+	}
 }
 
 // The leader is disconnected. It first reports that it is not live, and then that it does
@@ -64,23 +70,17 @@ func TestProbeOfDisconnectedLeaderFailsBeforeSuccessorLeads(t *testing.T) {
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)
 
 	dir := t.TempDir()
-	first := start(t, dir, server.env, "elect", "-l", "6s", "--value", "here", "--http", ":0", "k", "--", "sh", "-c", works)
+	first, _, _ := atWork(t, dir, server.env, "elect", "-l", "6s", "--value", "here", "--http", ":0", "k")
 	leader := probesOf(t, first)
-	fileNumber(t, filepath.Join(dir, "pid2"))
 	second := start(t, t.TempDir(), elsewhere, "elect", "-l", "6s", "--value", "there", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)
 	follower := probesOf(t, second)
 	eventually(t, "the follower's first look", func() bool {
 		code, text := probed(t, follower+"/leader")
 		return code == 503 && strings.Contains(text, "value\there\n")
 	})
-	if code, text := probed(t, leader+"/leader"); code != 200 || !strings.Contains(text, "value\there\n") {
-		t.Errorf("the leader says %d %s", code, text)
-	}
-	for _, url := range []string{leader, follower} {
-		if code, text := probed(t, url+"/live"); code != 200 {
-			t.Errorf("%s is not live: %d %s", url, code, text)
-		}
-	}
+	answers(t, leader+"/leader", 200, "value\there\n")
+	answers(t, leader+"/live", 200, "")
+	answers(t, follower+"/live", 200, "")
 
 	cut.Store(true)
 	unwell := false
@@ -98,28 +98,22 @@ func TestProbeOfDisconnectedLeaderFailsBeforeSuccessorLeads(t *testing.T) {
 		t.Error("while its renewals were overdue it said that it was live")
 	}
 	eventually(t, "that it campaigns", func() bool { return strings.Contains(first.stderr.String(), "campaigning again") })
-	if code, text := probed(t, leader+"/live"); code != 200 {
-		t.Errorf("who campaigns is not live: %d %s", code, text)
-	}
+	answers(t, leader+"/live", 200, "")
 	cut.Store(false)
 	eventually(t, "who leads now", func() bool {
 		_, text := probed(t, leader+"/leader")
 		return strings.Contains(text, "value\tthere\n")
 	})
 	for _, p := range []*process{first, second} {
-		p.signal(syscall.SIGTERM)
-		p.ends(128 + int(syscall.SIGTERM))
+		p.endsBy(syscall.SIGTERM)
 	}
-	if code, text := probed(t, leader+"/live"); code != 0 {
-		t.Errorf("after its end it says %d %s", code, text)
-	}
+	answers(t, leader+"/live", 0, "") // the process has ended
 }
 
 func TestProbeAddressInUseIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	first := start(t, dir, env, "elect", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)
-	fileNumber(t, filepath.Join(dir, "pid2"))
+	first, _, _ := atWork(t, dir, env, "elect", "--http", "127.0.0.1:0", "k")
 	url := probesOf(t, first)
 	at := strings.TrimPrefix(url, "http://")
 	second := start(t, dir, env, "elect", "--http", at, "other", "--", "touch", "ran")
@@ -128,11 +122,8 @@ func TestProbeAddressInUseIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 		t.Errorf("it says %q, want %q", &second.stderr, want)
 	}
 	start(t, dir, env, "get", "other").ends(1) // exit code 1: there is no record, since the second process has not written one
-	if code, text := probed(t, url+"/leader"); code != 200 {
-		t.Errorf("the first says %d %s", code, text)
-	}
-	first.signal(syscall.SIGTERM)
-	first.ends(128 + int(syscall.SIGTERM))
+	answers(t, url+"/leader", 200, "")
+	first.endsBy(syscall.SIGTERM)
 }
 
 func TestProbeAnswerSendsNoRequestToDynamoDB(t *testing.T) {
@@ -143,21 +134,16 @@ func TestProbeAnswerSendsNoRequestToDynamoDB(t *testing.T) {
 		next.ServeHTTP(w, r)
 	})
 	dir := t.TempDir()
-	p := start(t, dir, server.env, "elect", "-l", "1h", "--http", ":0", "k", "--", "sh", "-c", works)
-	fileNumber(t, filepath.Join(dir, "pid2"))
+	p, _, _ := atWork(t, dir, server.env, "elect", "-l", "1h", "--http", ":0", "k")
 	url, before := probesOf(t, p), sent.Load()
 	for range 50 {
-		for _, path := range []string{"/leader", "/live"} {
-			if code, text := probed(t, url+path); code != 200 {
-				t.Fatalf("%s: %d %s", path, code, text)
-			}
-		}
+		answers(t, url+"/leader", 200, "")
+		answers(t, url+"/live", 200, "")
 	}
 	if n := sent.Load() - before; n != 0 {
 		t.Errorf("%d requests for 100 answers", n)
 	}
-	p.signal(syscall.SIGTERM)
-	p.ends(128 + int(syscall.SIGTERM))
+	p.endsBy(syscall.SIGTERM)
 }
 
 var (
@@ -200,8 +186,7 @@ func TestKubernetesManifestProbesMatchItsCommand(t *testing.T) {
 		t.Errorf("%d probes", len(probes))
 	}
 	for _, p := range []*process{p, waits} {
-		p.signal(syscall.SIGTERM)
-		p.ends(128 + int(syscall.SIGTERM))
+		p.endsBy(syscall.SIGTERM)
 	}
 }
 
@@ -224,13 +209,10 @@ func TestProbeIsAnsweredBeforeFirstRead(t *testing.T) {
 	if code, text := probed(t, m[1]+"/leader"); code != 503 || text != "who leads is not known\n" {
 		t.Errorf("/leader: %d %s", code, text)
 	}
-	if code, text := probed(t, m[1]+"/live"); code != 200 {
-		t.Errorf("/live: %d %s", code, text)
-	}
+	answers(t, m[1]+"/live", 200, "")
 	eventually(t, "the first request", asked.Load)
 	began := time.Now()
-	p.signal(syscall.SIGINT)
-	p.ends(128 + int(syscall.SIGINT))
+	p.endsBy(syscall.SIGINT)
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it ended after %v", took)
 	}

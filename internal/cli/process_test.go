@@ -6,21 +6,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 	"unicode"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -53,7 +53,13 @@ func (o *output) String() string {
 // start starts the command in dir. The command is killed when the test ends.
 func start(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
-	p := processOf(t, dir, env, "leasehold", args...)
+	return startProgram(t, dir, env, "leasehold", args...)
+}
+
+// startProgram starts a program as start starts the command.
+func startProgram(t *testing.T, dir string, env []string, program string, args ...string) *process {
+	t.Helper()
+	p := processOf(t, dir, env, program, args...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.start()
 	return p
@@ -70,9 +76,7 @@ func processOf(t *testing.T, dir string, env []string, program string, args ...s
 // start starts the process, which is killed when the test ends.
 func (p *process) start() {
 	p.t.Helper()
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
+	lab.OK(p.t, p.cmd.Start())
 	p.t.Cleanup(p.kill)
 }
 
@@ -86,9 +90,7 @@ func (p *process) kill() {
 
 func (p *process) signal(sig syscall.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		p.t.Fatal(err)
-	}
+	lab.OK(p.t, p.cmd.Process.Signal(sig))
 }
 
 // wait waits until the process has ended, and returns its exit code.
@@ -118,11 +120,28 @@ func (p *process) ends(code int) {
 	}
 }
 
+// endsBy sends a process a signal, and checks that it ends with the exit code of that signal.
+func (p *process) endsBy(sig syscall.Signal) {
+	p.t.Helper()
+	p.signal(sig)
+	p.ends(128 + int(sig))
+}
+
 // said checks that each text is on stderr.
 func (p *process) said(texts ...string) {
 	p.t.Helper()
 	for _, want := range texts {
 		if got := p.stderr.String(); !strings.Contains(got, want) {
+			p.t.Errorf("%v: %q is not in %s", p.cmd.Args, want, got)
+		}
+	}
+}
+
+// printed checks that each text is on stdout.
+func (p *process) printed(texts ...string) {
+	p.t.Helper()
+	for _, want := range texts {
+		if got := p.stdout.String(); !strings.Contains(got, want) {
 			p.t.Errorf("%v: %q is not in %s", p.cmd.Args, want, got)
 		}
 	}
@@ -135,15 +154,15 @@ func fileNumber(t *testing.T, path string) int {
 		b, err := os.ReadFile(path)
 		return err == nil && strings.HasSuffix(string(b), "\n")
 	})
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return lab.Must(strconv.Atoi(strings.TrimSpace(string(lab.Must(os.ReadFile(path))(t)))))(t)
+}
+
+// atWork starts the command with the CMD works, and returns the process ids of CMD and of what
+// CMD has started.
+func atWork(t *testing.T, dir string, env []string, args ...string) (p *process, cmd, child int) {
+	t.Helper()
+	p = start(t, dir, env, append(args, "--", "sh", "-c", works)...)
+	return p, fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
 }
 
 // isDead reports whether the process does not exist, or is a zombie.
@@ -167,11 +186,7 @@ func dead(t *testing.T, pid int, otherwise string) {
 func tableEnv(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
-	env, err := withTable(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir, env
+	return dir, lab.Must(withTable(dir))(t)
 }
 
 // works is a CMD that writes its process id to a file and works until it is stopped. It
@@ -205,24 +220,17 @@ func TestSignalsAreForwardedToCMDOnAnyTable(t *testing.T) {
 func TestExitCodeShowsSignalThatKilledCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
-	child := fileNumber(t, filepath.Join(dir, "pid2"))
-	p.signal(syscall.SIGTERM)
-	p.ends(128 + int(syscall.SIGTERM))
+	p, _, child := atWork(t, dir, env, "run", "k")
+	p.endsBy(syscall.SIGTERM)
 	dead(t, child, "the signal did not reach CMD's group")
 }
 
 func TestLockedMetricsFileDoesNotDelayRunOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	f, err := os.Create(filepath.Join(dir, "m.prom"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := lab.Must(os.Create(filepath.Join(dir, "m.prom")))(t)
 	defer f.Close()
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
 	start(t, dir, env, "acquire", "k").ends(0)
 	p := start(t, dir, env, "run", "-n", "--metrics", "m.prom", "k", "--", "true")
 	p.ends(75)
@@ -244,10 +252,7 @@ func TestSuggestedCommandQuotesEscapeSequencesOnAnyTable(t *testing.T) {
 			t.Errorf("a terminal would obey %q", said)
 		}
 		_, typed, _ := strings.Cut(said, "to break this grant type ")
-		bash := processOf(t, dir, env, "bash", "-c", typed)
-		bash.cmd.Stdout, bash.cmd.Stderr = &bash.stdout, &bash.stderr
-		bash.start()
-		bash.ends(0)
+		startProgram(t, dir, env, "bash", "-c", typed).ends(0)
 	}
 }
 
@@ -258,14 +263,9 @@ func TestSignalEndsReadOfDataOnAnyTable(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
 			fifo := filepath.Join(dir, "data")
-			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, syscall.Mkfifo(fifo, 0o600))
 			p := start(t, dir, env, args...)
-			writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns once leasehold has opened the FIFO for reading
-			if err != nil {
-				t.Fatal(err)
-			}
+			writer := lab.Must(os.OpenFile(fifo, os.O_WRONLY, 0))(t) // returns once leasehold has opened the FIFO for reading
 			defer writer.Close()
 			p.signal(syscall.SIGINT)
 			p.wait()
@@ -281,8 +281,7 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.signal(syscall.SIGUSR1) // must be held back for CMD: the process at the gate is still leasehold, which would ignore this signal
-	p.ends(128 + int(syscall.SIGUSR1))
+	p.endsBy(syscall.SIGUSR1) // must be held back for CMD: the process at the gate is still leasehold, which would ignore this signal
 }
 
 // The test compares CMD with the same program started without leasehold.
@@ -292,10 +291,7 @@ func TestCMDStartsAsWithoutLeaseholdOnAnyTable(t *testing.T) {
 		t.Skip("what a process was started with is read in /proc")
 	}
 	dir, env := tableEnv(t)
-	f, err := os.Create(filepath.Join(dir, "in"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := lab.Must(os.Create(filepath.Join(dir, "in")))(t)
 	defer f.Close()
 	const tells = `tr '\0' ' ' </proc/$$/cmdline; test $$ = $(cut -d' ' -f5 /proc/$$/stat) && echo leads
 		(cd /proc/self/fd && echo *); readlink /proc/self/fd/3 /proc/self/fd/6; ulimit -Sn; ulimit -Hn; umask
@@ -322,69 +318,31 @@ func TestCMDStartsAsWithoutLeaseholdOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestCMDRunsIfWatchdogCannotStartOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	p := processOf(t, dir, env, "leasehold-alone", "run", "k", "--", "sh", "-c", "exit 7")
-	p.cmd.Stderr = &p.stderr
-	p.start()
-	p.ends(7)
-	p.said("cannot start the watchdog process: ")
-}
-
 func TestSignalEndsWaitOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
-	fileNumber(t, filepath.Join(dir, "pid2"))
-	waiting, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer waiting.Close()
-	p := processOf(t, dir, env, "leasehold", "run", "k", "--", "true")
-	p.cmd.Stderr = w
-	p.start()
-	w.Close()
-	if _, err := waiting.Read(make([]byte, 1)); err != nil { // returns when the command reports that it is waiting for the key
-		t.Fatal(err)
-	}
-	p.signal(syscall.SIGINT)
-	p.ends(128 + int(syscall.SIGINT))
-	holder.signal(syscall.SIGTERM)
-	holder.ends(128 + int(syscall.SIGTERM))
+	holder, _, _ := atWork(t, dir, env, "run", "k")
+	p := start(t, dir, env, "run", "k", "--", "true")
+	eventually(t, "that it waits", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
+	p.endsBy(syscall.SIGINT)
+	holder.endsBy(syscall.SIGTERM)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
 func TestKillOfLeaseholdEndsCMDAndItsGroupOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	cmd := exec.Command("leasehold", "run", "k", "--", "sh", "-c", `sleep 300 & echo $$ $!; wait`)
-	cmd.Dir, cmd.Env = dir, env
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var parent, child int
-	_, err = fmt.Fscanln(stdout, &parent, &child)
-	_ = cmd.Process.Kill() // kill leasehold only after CMD has printed its line
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "CMD is dead", func() bool { return isDead(parent) })
+	p, cmd, child := atWork(t, dir, env, "run", "k")
+	p.signal(syscall.SIGKILL)
+	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
 	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
-	_ = cmd.Wait()
 }
 
 // The lock is on a server, not in a local store. If a process is stopped during a request
 // to a local store, the file stays locked, and no process can acquire anything.
 func TestCMDOfSuspendedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
 	t.Parallel()
-	dir, server := t.TempDir(), newProxy(t)
-	env := append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.url)
+	dir, env := t.TempDir(), newFaulty(t, table.Spec{}, healthy).env
 	p := start(t, dir, env, "run", "-l", "2s", "k", "--", "sh", "-c", "trap '' TERM; "+works)
 	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
 	p.signal(syscall.SIGSTOP)
@@ -401,32 +359,18 @@ func TestCMDOfSuspendedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
 	p.said("leasehold: lost k (token ", "; CMD was stopped")
 }
 
-// proxy is a server that can be made to hang.
-type proxy struct {
-	*faulty
-	hang chan struct{} // once closed, the server accepts connections and never answers
-}
-
-func newProxy(t *testing.T) *proxy {
+// hanging starts a server that answers no request while hangs is true.
+func hanging(t *testing.T) (f *faulty, hangs *atomic.Bool) {
 	t.Helper()
-	hang, leave := make(chan struct{}), make(chan struct{})
-	f := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		select {
-		case <-hang:
-			<-leave
-		default:
-			next.ServeHTTP(w, r)
-		}
-	})
-	t.Cleanup(func() { close(leave) }) // runs before the server is closed
-	return &proxy{f, hang}
+	hangs = &atomic.Bool{}
+	return newFaulty(t, table.Spec{}, while(hangs, unanswered)), hangs
 }
 
 // events parses the events of run --json on stderr, by kind.
 func events(t *testing.T, stderr string) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
-	for _, line := range strings.Split(strings.TrimSpace(stderr), "\n") {
+	for line := range strings.Lines(stderr) {
 		var e map[string]any
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v: %s", err, line)
@@ -442,12 +386,13 @@ func events(t *testing.T, stderr string) map[string]map[string]any {
 
 func TestCMDIsStoppedBeforeTrustEndsIfServerHangs(t *testing.T) {
 	t.Parallel()
-	dir, server := t.TempDir(), newProxy(t)
-	p := start(t, dir, bare(dir), "run", "--json", "-l", "4s", "-g", "1s", "-t", "locks", "--endpoint-url", server.url, "k", "--",
+	dir := t.TempDir()
+	server, hangs := hanging(t)
+	p := start(t, dir, server.env, "run", "--json", "-l", "4s", "-g", "1s", "k", "--",
 		"sh", "-c", `exec 2>&-; trap 'date +%s%N >told; exit 5' TERM; date +%s%N >began; while :; do sleep 0.01; done`)
 	fileNumber(t, filepath.Join(dir, "began"))
 	hung := time.Now()
-	close(server.hang)
+	hangs.Store(true)
 	p.ends(123)
 	told := time.Unix(0, int64(fileNumber(t, filepath.Join(dir, "told"))))
 	seen := events(t, p.stderr.String())
@@ -472,29 +417,16 @@ func TestCMDIsStoppedBeforeTrustEndsIfServerHangs(t *testing.T) {
 
 func TestCMDThatIgnoresSignalIsKilledWhenTrustEnds(t *testing.T) {
 	t.Parallel()
-	dir, server := t.TempDir(), newProxy(t)
-	p := start(t, dir, bare(dir), "run", "-l", "6s", "-s", "USR1", "-t", "locks", "--endpoint-url", server.url, "k", "--",
+	dir := t.TempDir()
+	server, hangs := hanging(t)
+	p := start(t, dir, server.env, "run", "-l", "6s", "-s", "USR1", "k", "--",
 		"sh", "-c", `trap 'echo told' USR1; echo $$ >pid; while :; do sleep 0.01; done`)
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
-	close(server.hang)
+	hangs.Store(true)
 	p.ends(123)
 	dead(t, cmd, "CMD lives")
 	if got := p.stdout.String(); got != "told\n" {
 		t.Errorf("CMD said %q", got)
-	}
-}
-
-func TestBrokenLockStopsCMDAtNextRenewalOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	p := start(t, dir, env, "run", "-l", "4s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; `+works)
-	token := fileNumber(t, filepath.Join(dir, "token"))
-	fileNumber(t, filepath.Join(dir, "pid2"))
-	start(t, dir, append(env, "LEASEHOLD_OWNER=ops/ada"), "break", "k", "--yes", "--token", strconv.Itoa(token), "--reason", "its host is gone").ends(0)
-	p.ends(123)
-	says := regexp.MustCompile(`: broken by ops/ada/[a-z2-7]{4} at \d\d:\d\d:\d\d: "its host is gone"; CMD was stopped`)
-	if got := p.stderr.String(); !says.MatchString(got) {
-		t.Errorf("stderr: %s", got)
 	}
 }
 
@@ -516,35 +448,27 @@ func TestKillOfLeaseholdEndsCMDDespiteStoppedWatchdogOnAnyTable(t *testing.T) {
 		t.Skip("a signal at the parent's death is Linux's")
 	}
 	dir, env := tableEnv(t)
-	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
-	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
+	p, cmd, child := atWork(t, dir, env, "run", "k")
 	watchdog := watchdogOf(t, p.cmd.Process.Pid, cmd)
 	// Stop leasehold first. Its threads stop one after the other, and a thread that still
 	// runs would replace a stopped watchdog.
 	p.signal(syscall.SIGSTOP)
 	eventually(t, "leasehold stands still", func() bool { return isStopped(p.cmd.Process.Pid) })
-	if err := syscall.Kill(watchdog, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, syscall.Kill(watchdog, syscall.SIGSTOP))
 	eventually(t, "its watchdog stands still", func() bool { return isStopped(watchdog) })
 	p.signal(syscall.SIGKILL)
 	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
-	if err := syscall.Kill(watchdog, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, syscall.Kill(watchdog, syscall.SIGCONT))
 	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
 }
 
 func TestCMDIsStoppedInTimeAfterWatchdogIsKilled(t *testing.T) {
 	t.Parallel()
-	dir, server := t.TempDir(), newProxy(t)
-	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)
-	cmd := fileNumber(t, filepath.Join(dir, "pid"))
-	fileNumber(t, filepath.Join(dir, "pid2"))
-	if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	close(server.hang)
+	dir := t.TempDir()
+	server, hangs := hanging(t)
+	p, cmd, _ := atWork(t, dir, server.env, "run", "-l", "3s", "k")
+	lab.OK(t, syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), syscall.SIGKILL))
+	hangs.Store(true)
 	p.ends(123)
 	p.said("the watchdog process has died")
 }
@@ -557,12 +481,9 @@ func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
-			p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
-			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
+			p, cmd, child := atWork(t, dir, env, "run", "k")
 			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // kills children that survive if the test fails
-			if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), fault); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), fault))
 			eventually(t, "another watchdog", func() bool {
 				return strings.Contains(p.stderr.String(), "the watchdog process has died, or was stopped: started another")
 			})
@@ -576,9 +497,9 @@ func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 // Each watchdog process is killed, as a memory limit may do.
 func TestWatchdogRunsWithinLeaseholdIfItsProcessesAreKilled(t *testing.T) {
 	t.Parallel()
-	dir, server := t.TempDir(), newProxy(t)
-	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)
-	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
+	dir := t.TempDir()
+	server, hangs := hanging(t)
+	p, cmd, child := atWork(t, dir, server.env, "run", "-l", "3s", "k")
 	deaths := 0
 	eventually(t, "no other watchdog", func() bool {
 		said := p.stderr.String()
@@ -590,17 +511,14 @@ func TestWatchdogRunsWithinLeaseholdIfItsProcessesAreKilled(t *testing.T) {
 		}
 		return strings.Contains(said, "CMD is stopped in time only while leasehold itself runs: it has died 10 times")
 	})
-	close(server.hang)
+	hangs.Store(true)
 	p.ends(123)
 	dead(t, child, "what CMD has started lives")
 }
 
 func childrenOf(t *testing.T, pid int) []int {
 	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	threads := lab.Must(filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)))(t)
 	var children []int
 	for _, path := range threads {
 		b, err := os.ReadFile(path)
@@ -608,11 +526,7 @@ func childrenOf(t *testing.T, pid int) []int {
 			continue // the thread has ended
 		}
 		for _, field := range strings.Fields(string(b)) {
-			n, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
-			children = append(children, n)
+			children = append(children, lab.Must(strconv.Atoi(field))(t))
 		}
 	}
 	return children
@@ -621,23 +535,15 @@ func childrenOf(t *testing.T, pid int) []int {
 func TestSixteenProcessesNeverHoldKeyTogetherOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	leasehold, err := installed()
-	if err != nil {
-		t.Fatal(err)
-	}
-	const processes, sections = 16, 200
+	leasehold := lab.Must(installed())(t)
+	const processes, each = 16, 13
 	// The section creates the file only if the file does not exist. So a section fails if
 	// it starts while another section runs.
 	const section = `set -C; : >inside && rm inside && echo x >>sections`
-	left := make(chan struct{}, sections)
-	for range sections {
-		left <- struct{}{}
-	}
-	close(left)
 	var wg sync.WaitGroup
 	for range processes {
 		wg.Go(func() {
-			for range left {
+			for range each {
 				var stderr bytes.Buffer
 				cmd := exec.Command(leasehold, "run", "-q", "k", "--", "sh", "-c", section)
 				cmd.Dir, cmd.Env, cmd.Stderr = dir, env, &stderr
@@ -648,23 +554,8 @@ func TestSixteenProcessesNeverHoldKeyTogetherOnAnyTable(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	b, err := os.ReadFile(filepath.Join(dir, "sections"))
-	if err != nil {
-		t.Fatal(err)
+	b := lab.Must(os.ReadFile(filepath.Join(dir, "sections")))(t)
+	if n := strings.Count(string(b), "x"); n != processes*each {
+		t.Errorf("%d sections of %d", n, processes*each)
 	}
-	if n := strings.Count(string(b), "x"); n != sections {
-		t.Errorf("%d sections of %d", n, sections)
-	}
-}
-
-// A line break in a key would make the lines of LEASEHOLD_KEYS differ from the lines of
-// LEASEHOLD_TOKENS.
-func TestKeyListRejectsKeyWithLineBreakOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	p := start(t, dir, env, "run", "-k", "a", "-k", "b\nc", "--", "true")
-	p.ends(125)
-	p.said(`KEY "b\nc" has a line break`)
-	start(t, dir, env, "run", "b\nc", "--", "true").ends(0)
-	start(t, dir, env, "run", "--any", "-k", "a", "-k", "b\nc", "--", "true").ends(0)
 }

@@ -1,11 +1,10 @@
+//go:build unix
+
 package cli_test
 
 import (
-	"bufio"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -21,13 +20,10 @@ import (
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")
-	return newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if info, err := os.Stat(ended); err == nil && time.Since(info.ModTime()) < d {
-			refuse(w, code, "for a while")
-			return
-		}
-		next.ServeHTTP(w, r)
-	}), ended
+	return newFaulty(t, table.Spec{}, when(func(string, *http.Request) bool {
+		info, err := os.Stat(ended)
+		return err == nil && time.Since(info.ModTime()) < d
+	}, refusing(code))), ended
 }
 
 func TestRunRetriesReleaseUntilRequestsSucceed(t *testing.T) {
@@ -75,28 +71,12 @@ func TestSignalEndsWaitForRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f, ended := troubled(t, "ThrottlingException", time.Hour)
-			cmd := exec.Command("leasehold", append(append([]string{"run", "k", "-l", "15m"}, tc.args...), "--", "touch", ended)...)
-			cmd.Env = f.env
-			stderr, err := cmd.StderrPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewReader(stderr)
-			for line := ""; !strings.Contains(line, "trying to"); {
-				if line, err = lines.ReadString('\n'); err != nil {
-					t.Fatal(err)
-				}
-			}
+			p := start(t, t.TempDir(), f.env, append(append([]string{"run", "k", "-l", "15m"}, tc.args...), "--", "touch", ended)...)
+			eventually(t, "it tries to release", func() bool { return strings.Contains(p.stderr.String(), "trying to") })
 			began := time.Now()
-			_ = cmd.Process.Signal(syscall.SIGINT)
-			rest, _ := io.ReadAll(lines)
-			code := exitCode(cmd.Wait())
-			if code != tc.code || !strings.Contains(string(rest), tc.says) {
-				t.Errorf("exit code %d: %s", code, rest)
-			}
+			p.signal(syscall.SIGINT)
+			p.ends(tc.code)
+			p.said(tc.says)
 			if took := time.Since(began); took > 15*time.Second { // much less than the lease, which is fifteen minutes long
 				t.Errorf("a signal ended the wait after %v", took)
 			}

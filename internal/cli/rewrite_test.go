@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -24,36 +25,20 @@ func dynamolockReads(item map[string]types.AttributeValue) error {
 func TestRewriteWritesIdleNativeRecordsForDynamolock(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
-	if err := table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}); err != nil {
-		t.Fatal(err)
-	}
-	env = append(env, "LEASEHOLD_TABLE=locks")
-	native := func(args ...string) {
-		t.Helper()
-		if _, errs, code := said(t, env, args...); code != 0 {
-			t.Fatalf("%v: %s, exit code %d", args, errs, code)
-		}
-	}
+	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}))
 	item := func(key string) map[string]types.AttributeValue {
 		t.Helper()
-		out, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{
+		return lab.Must(db.GetItem(t.Context(), &dynamodb.GetItemInput{
 			TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": s(key)}, ConsistentRead: aws.Bool(true),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out.Item
+		}))(t).Item
 	}
-	native("run", "jobs/1", "--data", "step 1", "--", "true")
-	native("run", "jobs/2", "--", "true")
-	native("run", "others/1", "--", "true")
-	native("acquire", "jobs/held", "-l", "1h", "-f", t.TempDir()+"/grant")
-	theirs := map[string]types.AttributeValue{
+	succeeds(t, env, "run", "jobs/1", "--data", "step 1", "--", "true")
+	succeeds(t, env, "run", "jobs/2", "--", "true")
+	succeeds(t, env, "run", "others/1", "--", "true")
+	succeeds(t, env, "acquire", "jobs/held", "-l", "1h", "-f", t.TempDir()+"/grant")
+	putItem(t, db, map[string]types.AttributeValue{
 		"key": s("jobs/theirs"), "ownerName": s("go-1"), "leaseDuration": s("20s"), "recordVersionNumber": s("1:v"), "isReleased": s("1"),
-	}
-	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: theirs}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	if err := dynamolockReads(item("jobs/1")); err == nil || !strings.Contains(err.Error(), "missing unit") {
 		t.Fatalf("dynamolock reads what native wrote: %v", err)
 	}
@@ -108,7 +93,7 @@ func TestRewriteWritesIdleNativeRecordsForDynamolock(t *testing.T) {
 		all[1] != `{"table":"locks","key":"others/1","result":"rewritten","what":"leaseDuration is 20000"}` {
 		t.Errorf("the rest: %q", all)
 	}
-	native("break", "jobs/held", "--yes", "--token", tokenOf(t, env, "jobs/held"))
+	succeeds(t, env, "break", "jobs/held", "--yes", "--token", tokenOf(t, env, "jobs/held"))
 	if rest, _ := rewrite(0, "--yes"); len(rest) != 1 || !strings.HasPrefix(rest[0], "rewritten\tjobs/held\t") {
 		t.Errorf("once it is free: %q", rest)
 	}
@@ -128,27 +113,7 @@ func tokenOf(t *testing.T, env []string, key string) string {
 func TestRewriteDoesNothingIfLayoutReadsAllRecords(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
-	env = append(env, "LEASEHOLD_TABLE=locks")
 	for _, name := range []string{"native", "python-dynamodb-lock", "dynamo-dlm", "dyndb-mutex"} {
-		if _, errs, code := said(t, env, "table", "rewrite", "--layout", name, "--yes"); code != 2 || !strings.Contains(errs, "nothing to rewrite") {
-			t.Errorf("%s: %s, exit code %d", name, errs, code)
-		}
-	}
-}
-
-func TestRewriteRejectsTableWithDifferentKeySchema(t *testing.T) {
-	t.Parallel()
-	db, env := served(t)
-	if err := table.Create(t.Context(), db, table.Spec{Name: "Mutex", Layout: layout.DyndbMutex{}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, stderr, code := said(t, env, "acquire", "a", "-t", "Mutex", "--layout", "dyndb-mutex"); code != 0 {
-		t.Fatal(stderr)
-	}
-	for _, args := range [][]string{nil, {"--yes"}} {
-		_, stderr, code := said(t, env, append([]string{"table", "rewrite", "-t", "Mutex", "--layout", "awslabs"}, args...)...)
-		if code != 2 || !strings.Contains(stderr, "the table's key does not fit the layout: run leasehold table check") {
-			t.Errorf("%v: exit code %d: %s", args, code, stderr)
-		}
+		refuses(t, env, 2, "nothing to rewrite", "table", "rewrite", "--layout", name, "--yes")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // Every user of the machine may read the command lines of all processes.
@@ -27,10 +29,7 @@ func TestCommandLinesContainNoSecrets(t *testing.T) {
 		b, err := os.ReadFile(filepath.Join(dir, "made"))
 		return err == nil && len(b) > 20
 	})
-	made, err := os.ReadFile(filepath.Join(dir, "made"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := lab.Must(os.ReadFile(filepath.Join(dir, "made")))(t)
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil || len(lines) < 4 || len(token) < 32 {
 		t.Fatal(lines, len(token), err)

@@ -3,23 +3,12 @@ package cli_test
 import (
 	"strings"
 	"testing"
-
-	"github.com/leasehold-go/leasehold"
 )
 
 func TestLockUnderSharedLeaseShowsLeaseOfSession(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
-	env = append(env, "LEASEHOLD_TABLE=locks")
-	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer locks.Close(t.Context())
-	lock, err := locks.Acquire(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, lock := sharedLock(t, db)
 	id := lock.Record().Session
 	if id == "" {
 		t.Fatal("under no shared lease")

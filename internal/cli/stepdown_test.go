@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // The first leader works for longer than its grace after it is asked to step down. It must
@@ -41,8 +43,7 @@ func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
 			t.Errorf("the first does not say %q: %s", want, &first.stderr)
 		}
 	}
-	second.signal(syscall.SIGTERM)
-	second.ends(128 + int(syscall.SIGTERM))
+	second.endsBy(syscall.SIGTERM)
 	eventually(t, "another term of the first", func() bool {
 		terms, err := os.ReadFile(filepath.Join(dir, "one"))
 		return err == nil && strings.HasSuffix(string(terms), "\n"+strconv.Itoa(token+2)+"\n")
@@ -90,9 +91,7 @@ func TestStepDownAdvisesBreakIfLeaderStaysOnAnyTable(t *testing.T) {
 			says := regexp.MustCompile(strings.ReplaceAll(tc.says, "TOKEN", strconv.FormatInt(int64(token), 10)))
 			asking := start(t, dir, env, append([]string{"elect", "k", "--step-down"}, tc.asks...)...)
 			eventually(t, "advice", func() bool { return says.MatchString(asking.stderr.String()) })
-			if err := os.WriteFile(filepath.Join(dir, "over"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, os.WriteFile(filepath.Join(dir, "over"), nil, 0o600))
 			asking.ends(0)
 			if got := strings.Count(asking.stderr.String(), "not resigned"); got != 1 {
 				t.Errorf("it says so %d times: %s", got, &asking.stderr)
@@ -112,6 +111,5 @@ func TestStepDownOnTerminalShowsLeaderOnAnyTable(t *testing.T) {
 	s.shows(`to step down: asked \ds\s+ago:\s+it\s+has\s+not\s+resigned:\s+to\s+take\s+its\s+term\s+at\s+once,\s+leasehold\s+break\s+k\s+--token`)
 	s.types(ctrlC)
 	s.ends(130)
-	holder.signal(syscall.SIGTERM)
-	holder.ends(128 + int(syscall.SIGTERM))
+	holder.endsBy(syscall.SIGTERM)
 }

@@ -14,11 +14,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/creack/pty"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -41,10 +40,7 @@ func onTerminal(t *testing.T, dir string, env []string, args ...string) *screen 
 func programOnTerminal(t *testing.T, dir string, env []string, program string, args ...string) *screen {
 	t.Helper()
 	s := &screen{process: processOf(t, dir, env, program, args...), done: make(chan struct{})}
-	tty, err := pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tty := lab.Must(pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 100}))(t)
 	s.tty = tty
 	t.Cleanup(func() {
 		s.kill()
@@ -87,9 +83,7 @@ func (s *screen) shows(pattern string) {
 
 func (s *screen) types(keys string) {
 	s.t.Helper()
-	if _, err := s.tty.WriteString(keys); err != nil {
-		s.t.Fatal(err)
-	}
+	lab.Must(s.tty.WriteString(keys))(s.t)
 }
 
 const ctrlC, ctrlZ = "\x03", "\x1a"
@@ -97,8 +91,7 @@ const ctrlC, ctrlZ = "\x03", "\x1a"
 func TestWaitOnTerminalRewritesOneLineOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
-	fileNumber(t, filepath.Join(dir, "pid2"))
+	holder, _, _ := atWork(t, dir, env, "run", "k")
 	s := onTerminal(t, dir, env, "run", "k", "--", "echo", "mine")
 	s.shows(`^leasehold: waiting for k, held by [^ ]+/[a-z2-7]{4} for \d+s, number 1 in the queue\r\x1b\[Kleasehold: waiting for k, held by [^ ]+ for \d+s, number 1 in the queue`)
 	holder.signal(syscall.SIGTERM)
@@ -179,33 +172,27 @@ func TestListOnTerminalIsAlignedOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "grant").ends(0)
 	start(t, dir, env, "acquire", "a/much/longer/key", "-l", "90s", "-f", "other").ends(0)
-	s := onTerminal(t, dir, env, "ls")
-	s.ends(0)
-	s.shows(`^KEY                OWNER +HELD  LEASE  TOKEN\r\n` +
+	shows := func(patterns []string, args ...string) {
+		t.Helper()
+		s := onTerminal(t, dir, env, args...)
+		s.ends(0)
+		for _, pattern := range patterns {
+			s.shows(pattern)
+		}
+	}
+	shows([]string{`^KEY                OWNER +HELD  LEASE  TOKEN\r\n` +
 		`a/much/longer/key  [^ ]+/\d+/[a-z2-7]{4} +\ds    1m30s  \d{16}\r\n` +
-		`short              [^ ]+/\d+/[a-z2-7]{4} +\ds    1s     \d{16}\r\n$`)
-
-	s = onTerminal(t, dir, env, "ls", "--check", "short")
-	s.ends(0)
-	s.shows(`observing 1 holder, at most \ds left`)
-	s.shows(`\x1b\[31mdead\x1b\[0m\r\n$`)
-	s = onTerminal(t, dir, append(env, "NO_COLOR=1"), "ls", "--check", "short")
+		`short              [^ ]+/\d+/[a-z2-7]{4} +\ds    1s     \d{16}\r\n$`}, "ls")
+	shows([]string{`observing 1 holder, at most \ds left`, `\x1b\[31mdead\x1b\[0m\r\n$`}, "ls", "--check", "short")
+	s := onTerminal(t, dir, append(env, "NO_COLOR=1"), "ls", "--check", "short")
 	s.ends(0)
 	s.shows(` dead\r\n$`)
-	s = onTerminal(t, dir, env, "ls", "nothing/")
-	s.ends(0)
-	s.shows(`^leasehold: no locks are held under nothing/ in `)
-	s = onTerminal(t, dir, env, "get", "a/much/longer/key")
-	s.ends(0)
-	s.shows(`key        a/much/longer/key\r\nstate      held\r\n`)
+	shows([]string{`^leasehold: no locks are held under nothing/ in `}, "ls", "nothing/")
+	shows([]string{`key        a/much/longer/key\r\nstate      held\r\n`}, "get", "a/much/longer/key")
 	start(t, dir, env, "acquire", "deploy", "--data", "deploying v42", "-f", "third").ends(0)
-	s = onTerminal(t, dir, env, "ls", "deploy")
-	s.ends(0)
-	s.shows(`[a-z2-7]{4}: deploying v42  \ds    20s    \d{16}\r\n$`)
+	shows([]string{`[a-z2-7]{4}: deploying v42  \ds    20s    \d{16}\r\n$`}, "ls", "deploy")
 	start(t, dir, env, "run", "done", "--", "true").ends(0)
-	s = onTerminal(t, dir, env, "get", "done")
-	s.ends(0)
-	s.shows(`\r\nexpiresAt   \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\r\nformer      [^\r]+, released\r\n$`)
+	shows([]string{`\r\nexpiresAt   \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\r\nformer      [^\r]+, released\r\n$`}, "get", "done")
 }
 
 func TestOutputFitsTerminalOnAnyTable(t *testing.T) {
@@ -225,11 +212,10 @@ func TestOutputFitsTerminalOnAnyTable(t *testing.T) {
 		}
 		return s.shown()
 	}
-	if rows := strings.Count(fits("ls"), "\r\n"); rows != 2 {
-		t.Errorf("a header and a lock are %d lines", rows)
-	}
-	if rows := strings.Count(fits("ls", "-a"), "\r\n"); rows != 2 {
-		t.Errorf("a header and a lock are %d lines", rows)
+	for _, args := range [][]string{{"ls"}, {"ls", "-a"}} {
+		if rows := strings.Count(fits(args...), "\r\n"); rows != 2 {
+			t.Errorf("%v: a header and a lock are %d lines", args, rows)
+		}
 	}
 	fits("doctor", "--layout", "dynamo-dlm")
 	if text := fits("ls", "-t", "my locks"); strings.Count(text, "\r\n") != 2 {
@@ -272,9 +258,7 @@ func TestBreakAsksForConfirmationOnTerminalOnAnyTable(t *testing.T) {
 			}
 			get := start(t, dir, env, "get", "k")
 			get.ends(0)
-			if !strings.Contains(get.stdout.String(), "state\t"+want+"\n") {
-				t.Errorf("the record: %s", &get.stdout)
-			}
+			get.printed("state\t" + want + "\n")
 		})
 	}
 }
@@ -348,12 +332,9 @@ func TestForgetAtTerminalAsksForConfirmationOnAnyTable(t *testing.T) {
 func TestBreakAdvisesRenameForLiveLockOnAnyTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
-		"key": text("live"), "kind": text("invoice"), "ownerName": text("a-peer"), "leaseDuration": text("20000"), "recordVersionNumber": text("1"),
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	putItem(t, db, map[string]types.AttributeValue{
+		"key": s("live"), "kind": s("invoice"), "ownerName": s("a-peer"), "leaseDuration": s("20000"), "recordVersionNumber": s("1"),
+	})
 	s := onTerminal(t, t.TempDir(), env, "break", "live")
 	s.shows(`Without that attribute it is a held lock: rename the attribute\s+instead\.`)
 	s.types("n\n")

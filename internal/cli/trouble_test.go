@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -35,56 +37,44 @@ func said(t *testing.T, env []string, args ...string) (stdout, stderr string, co
 func saidBy(t *testing.T, program string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err strings.Builder
-	cmd := exec.Command(program, args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), env, &out, &err
 	code = exitCode(cmd.Run())
 	return out.String(), err.String(), code
 }
 
-func TestDamagedRecordIsReportedAndListContinues(t *testing.T) {
-	t.Parallel()
-	db, env := served(t)
-	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
-		"key": &types.AttributeValueMemberS{Value: "damaged"},
-	}}); err != nil {
-		t.Fatal(err)
+// succeeds runs the command, which must succeed, and returns its standard output.
+func succeeds(t *testing.T, env []string, args ...string) (stdout string) {
+	t.Helper()
+	stdout, stderr, code := said(t, env, args...)
+	if code != 0 {
+		t.Fatalf("%q: exit code %d, want 0\nstdout: %s\nstderr: %s", args, code, stdout, stderr)
 	}
-	for _, key := range []string{"a", "z"} {
-		if _, stderr, code := said(t, env, "acquire", key); code != 0 {
-			t.Fatal(stderr)
-		}
+	return stdout
+}
+
+// refuses runs the command, and checks its exit code and that its standard error contains want.
+func refuses(t *testing.T, env []string, code int, want string, args ...string) (stderr string) {
+	t.Helper()
+	stdout, stderr, got := said(t, env, args...)
+	if got != code || !strings.Contains(stderr, want) {
+		t.Errorf("%q: exit code %d, want %d and %q\nstdout: %s\nstderr: %s", args, got, code, want, stdout, stderr)
 	}
-	stdout, stderr, code := said(t, env, "ls")
-	if code != 2 || !strings.Contains(stdout, "a\t") || !strings.Contains(stdout, "\nz\t") {
-		t.Errorf("exit code %d: %s", code, stdout)
-	}
-	if !strings.HasPrefix(stderr, "leasehold: the record of damaged is not a lock of this layout: ") {
-		t.Errorf("stderr: %s", stderr)
-	}
-	_, stderr, code = said(t, env, "get", "damaged", "--json")
-	if code != 2 || !strings.HasPrefix(stderr, `{"error":"bad_record","message":"the record of damaged`) {
-		t.Errorf("get: exit code %d: %s", code, stderr)
-	}
-	_, stderr, code = said(t, env, "run", "-n", "damaged", "--", "true")
-	if code != 125 || !strings.Contains(stderr, "the record of damaged") {
-		t.Errorf("run: exit code %d: %s", code, stderr)
-	}
+	return stderr
 }
 
 func TestRecordInAnotherLayoutIsReportedOnce(t *testing.T) {
 	t.Parallel()
-	db, env := served(t)
-	if err := table.Create(t.Context(), db, table.Spec{Name: "Mutex", Layout: layout.DyndbMutex{}}); err != nil {
-		t.Fatal(err)
-	}
+	env := newFaulty(t, table.Spec{Layout: layout.DyndbMutex{}}, healthy).env
 	for _, key := range []string{"a", "z"} {
-		if _, stderr, code := said(t, env, "acquire", key, "-t", "Mutex", "--layout", "dyndb-mutex"); code != 0 {
-			t.Fatal(stderr)
-		}
+		succeeds(t, env, "acquire", key, "--layout", "dyndb-mutex")
 	}
 	want := "leasehold: an item is not a lock of this layout: key is missing: the table's key does not fit the layout: run leasehold table check\n"
-	for _, args := range [][]string{{"ls"}, {"ls", "--check"}, {"ui"}} {
-		stdout, stderr, code := said(t, env, append(args, "-t", "Mutex")...)
+	rewrite := []string{"table", "rewrite", "--layout", "awslabs"}
+	for _, args := range [][]string{{"ls"}, {"ls", "--check"}, {"ui"}, rewrite, append(slices.Clip(rewrite), "--yes")} {
+		stdout, stderr, code := said(t, env, args...)
 		if code != 2 || stdout != "" || stderr != want {
 			t.Errorf("%v: exit code %d: %s%s", args, code, stdout, stderr)
 		}
@@ -104,22 +94,16 @@ func TestShortWaitOnSilentServerIsNotReportedAsHeld(t *testing.T) {
 	f := newFaulty(t, table.Spec{}, unanswered)
 	for _, args := range [][]string{{}, {"-p", "2"}, {"-k", "other"}} {
 		args = append([]string{"run", "-w", "500ms", "-E", "0", "--json", "job"}, args...)
-		_, stderr, code := said(t, f.env, append(args, "--", "true")...)
-		if code != 125 || !strings.Contains(stderr, `"error":"aws"`) || !strings.Contains(stderr, "no answer in time: check the network") {
-			t.Errorf("%v: exit code %d: %s", args, code, stderr)
+		stderr := refuses(t, f.env, 125, "no answer in time: check the network", append(args, "--", "true")...)
+		if !strings.Contains(stderr, `"error":"aws"`) {
+			t.Errorf("%v: no error of AWS: %s", args, stderr)
 		}
 	}
 }
 
 func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
-	stops := func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) { // answers DescribeTable, but no other request
-		if op == "DescribeTable" {
-			next.ServeHTTP(w, r)
-			return
-		}
-		unanswered(op, w, r, next)
-	}
+	stops := when(func(op string, _ *http.Request) bool { return op != "DescribeTable" }, unanswered)
 	for name, c := range map[string]struct {
 		command string
 		fault   fault
@@ -129,14 +113,10 @@ func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFaulty(t, table.Spec{}, c.fault)
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			cmd := exec.CommandContext(ctx, "leasehold", strings.Fields(c.command)...)
-			cmd.Dir, cmd.Env = t.TempDir(), f.env
-			stderr, err := cmd.CombinedOutput()
-			if code := exitCode(err); code != 2 || !strings.Contains(string(stderr), "no answer in time: check the network") {
-				t.Errorf("exit code %d: %s", code, stderr)
+			began := time.Now()
+			refuses(t, newFaulty(t, table.Spec{}, c.fault).env, 2, "no answer in time: check the network", strings.Fields(c.command)...)
+			if took := time.Since(began); took > 20*time.Second {
+				t.Errorf("it ended after %v, want 20s at most", took)
 			}
 		})
 	}
@@ -180,14 +160,15 @@ func TestAccessDeniedErrorNamesDeniedAction(t *testing.T) {
 		"\tallow that in the caller's IAM policy, as leasehold table policy use does\n"; code != 1 || !strings.HasSuffix(stdout, want) || !strings.Contains(stdout, "ok\ttable\tlocks in http") {
 		t.Errorf("check: exit code %d: %s%s", code, stdout, stderr)
 	}
-	_, stderr, code = said(t, env, "run", "k", "--", "true")
-	if code != 125 || !strings.Contains(stderr, "leasehold: acquire k in table locks in http://127.0.0.1:") ||
-		!strings.Contains(stderr, "access denied: allow it in the caller's IAM policy (leasehold table policy --prefix PREFIX prints one): AccessDeniedException: User: x is not authorized to perform: dynamodb:UpdateItem") {
-		t.Errorf("run: exit code %d: %s", code, stderr)
+	const denied = "access denied: allow it in the caller's IAM policy (leasehold table policy --prefix PREFIX prints one): " +
+		"AccessDeniedException: User: x is not authorized to perform: dynamodb:UpdateItem"
+	const acquire = "leasehold: acquire k in table locks in http://127.0.0.1:"
+	if stderr := refuses(t, env, 125, denied, "run", "k", "--", "true"); !strings.Contains(stderr, acquire) {
+		t.Errorf("run: %s, want %s", stderr, acquire)
 	}
-	_, stderr, code = said(t, env, "ls", "--json")
-	if code != 2 || !strings.HasPrefix(stderr, `{"error":"aws","message":"list in table locks`) {
-		t.Errorf("ls: exit code %d: %s", code, stderr)
+	const list = `{"error":"aws","message":"list in table locks`
+	if stderr := refuses(t, env, 2, list, "ls", "--json"); !strings.HasPrefix(stderr, list) {
+		t.Errorf("ls: %s, want %s first", stderr, list)
 	}
 }
 
@@ -225,13 +206,7 @@ func TestVerboseLogsEveryRequest(t *testing.T) {
 func TestVerboseLogShowsAttemptsPerRequest(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
-	f := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if requests.Add(1) > 2 {
-			next.ServeHTTP(w, r)
-			return
-		}
-		w.WriteHeader(http.StatusServiceUnavailable)
-	})
+	f := newFaulty(t, table.Spec{}, when(func(string, *http.Request) bool { return requests.Add(1) <= 2 }, unavailable))
 	_, stderr, code := said(t, f.env, "acquire", "-v", "k")
 	if want := `^leasehold: UpdateItem k: 503 Service Unavailable in [^ ]+s, attempt 1
 leasehold: UpdateItem k: 503 Service Unavailable in [^ ]+s, attempt 2
@@ -323,30 +298,22 @@ func TestBreakReportsUnknownOutcome(t *testing.T) {
 		}
 		panic(http.ErrAbortHandler) // end the connection without a reply
 	})
-	if _, stderr, code := said(t, f.env, "acquire", "k"); code != 0 {
-		t.Fatal(stderr)
-	}
-	_, stderr, code := said(t, f.env, "break", "k", "--yes", "--token", tokenOf(t, f.env, "k"), "--json")
-	if code != 2 || !strings.HasPrefix(stderr, `{"error":"unknown","message":"break k in table locks`) {
-		t.Errorf("exit code %d: %s", code, stderr)
+	succeeds(t, f.env, "acquire", "k")
+	const want = `{"error":"unknown","message":"break k in table locks`
+	stderr := refuses(t, f.env, 2, want, "break", "k", "--yes", "--token", tokenOf(t, f.env, "k"), "--json")
+	if !strings.HasPrefix(stderr, want) {
+		t.Errorf("%s, want %s first", stderr, want)
 	}
 }
 
 // CMD obeys the stop signal and ends before trust ends. So the lock is never lost.
 func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 	t.Parallel()
-	program, err := installed() // built without the race detector, which makes the watchdog take a second to exit, longer than the grace
-	if err != nil {
-		t.Fatal(err)
-	}
+	// It is built without the race detector, which makes the watchdog take a second to exit, longer than the grace.
+	program := lab.Must(installed())(t)
 	var updates atomic.Int32
-	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if op != "UpdateItem" || updates.Add(1) == 1 {
-			next.ServeHTTP(w, r)
-			return
-		}
-		refuse(w, "ProvisionedThroughputExceededException", "too much")
-	})
+	f := newFaulty(t, table.Spec{}, when(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
+		refusing("ProvisionedThroughputExceededException")))
 	// A busy machine may delay the server by half a second. With a shorter lease the server
 	// would then not answer in time, and the command could not know that the server
 	// throttles.

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // nobody is a user without any files, and without an entry in /etc/passwd.
@@ -22,21 +24,11 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 		t.Skip("only root can run a process of another user")
 	}
 	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} { // the other user must be able to reach the directory
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	leasehold := readable(t, dir)
 	machine, home := filepath.Join(dir, "machine"), filepath.Join(dir, "home")
 	for _, d := range []string{machine, home} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(d, 0o777|os.ModeSticky); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, errors.Join(os.Mkdir(d, 0o755), os.Chmod(d, 0o777|os.ModeSticky)))
 	}
-	leasehold := readable(t, dir)
 	as := func(uid uint32, args ...string) (stderr string, code int) {
 		t.Helper()
 		var said strings.Builder
@@ -51,18 +43,15 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
-	if said, code := as(0, "acquire", "-n", "k"); code != 1 {
-		t.Errorf("root: exit code %d: %s", code, said)
-	}
-	if said, code := as(nobody+1, "acquire", "-n", "k"); code != 1 {
-		t.Errorf("a third user: exit code %d: %s", code, said)
+	for _, uid := range []uint32{0, nobody + 1} {
+		if said, code := as(uid, "acquire", "-n", "k"); code != 1 {
+			t.Errorf("user %d: exit code %d: %s", uid, code, said)
+		}
 	}
 
 	// The user has lost the permission to write to the store. The command must report that,
 	// and must not silently use another store.
-	if err := os.Chmod(filepath.Join(machine, "locks.db"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.Chmod(filepath.Join(machine, "locks.db"), 0o644))
 	said, code := as(nobody+1, "acquire", "-n", "k")
 	if code != 2 || !strings.Contains(said, "user 54322 cannot use this machine's store: ") || !strings.Contains(said, "permission denied") {
 		t.Errorf("without permission: exit code %d: %s", code, said)
@@ -77,9 +66,7 @@ func TestRootDoesNotCreateStoreInHomeOfAnotherUser(t *testing.T) {
 		t.Skip("only root can run a process with another user's home")
 	}
 	home := t.TempDir()
-	if err := os.Chown(home, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.Chown(home, nobody, nobody))
 	for _, env := range [][]string{bare(home), append(bare(t.TempDir()), "XDG_STATE_HOME="+filepath.Join(home, "state"))} {
 		p := start(t, home, env, "run", "k", "--", "touch", "ran")
 		p.ends(125)
@@ -98,15 +85,8 @@ func TestSetUIDProgramRefusesEveryCommand(t *testing.T) {
 		t.Skip("only root can lend its rights")
 	}
 	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	leasehold := readable(t, dir)
-	if err := os.Chmod(leasehold, 0o755|os.ModeSetuid); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.Chmod(leasehold, 0o755|os.ModeSetuid))
 	for _, args := range [][]string{
 		{"leasehold", "run", "k", "--", "id", "-u"}, {"leasehold", "version"}, {"leasehold", "gate", "--", "0", "/usr/bin/id", "id", "-u"},
 		watchdog.Args(syscall.SIGTERM, time.Second, watchdog.Descent{}),
@@ -120,20 +100,11 @@ func TestSetUIDProgramRefusesEveryCommand(t *testing.T) {
 	}
 }
 
-// readable copies the command to a place where every user can run it.
+// readable copies the command to a temporary directory, which every user can then reach.
 func readable(t *testing.T, dir string) string {
 	t.Helper()
-	from, err := exec.LookPath("leasehold")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)))
 	to := filepath.Join(dir, "leasehold")
-	if err := os.WriteFile(to, b, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(to, lab.Must(os.ReadFile(lab.Must(exec.LookPath("leasehold"))(t)))(t), 0o755))
 	return to
 }

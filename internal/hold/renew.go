@@ -135,7 +135,7 @@ type failing struct {
 	locks     map[*row]error // the error of each row whose last renewal failed
 	attempts  int            // number of failures since the last line
 	logged    time.Time      // time when the last line was written
-	inEpisode bool           // the log has reported failing renewals, but not yet that renewals succeed again
+	inEpisode bool           // the log has reported failing renewals, but not yet that renewals succeed again; false while locks is empty
 }
 
 // add counts a renewal that failed. The first one is logged at once, later ones are summed

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -147,5 +148,43 @@ func TestRenewalRecoveryIsLoggedDespiteReleasedLock(t *testing.T) {
 			t.Error("of the lock that stays it is not said that its renewals succeed again")
 		}
 		w.Release(stays)
+	})
+}
+
+func TestRenewalRecoveryIsLoggedOnceAllLocksAreRenewed(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg, said := logged()
+		c, wire := w.Client(cfg)
+		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
+		wire.SetFault(lab.On(lab.Call.Renews, lab.Out))
+		lab.Elapse(8 * time.Second)
+		wire.SetFault(lab.On(func(c lab.Call) bool { return slices.Contains(c.Keys(), "b") }, lab.Out))
+		lab.Elapse(5 * time.Second)
+		if said("renewals fail") == 0 || said("renewals succeed again") != 0 {
+			t.Error("it is said that renewals succeed again, while those of b fail")
+		}
+		wire.SetFault(nil)
+		lab.Elapse(2 * time.Second)
+		if n := said("renewals succeed again"); n != 1 {
+			t.Errorf("said %d times that renewals succeed again", n)
+		}
+		w.Release(a)
+		w.Release(b)
+	})
+}
+
+func TestRenewalRecoveryIsNotLoggedIfFailingLockIsLost(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg, said := logged()
+		c, wire := w.Client(cfg)
+		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
+		wire.SetFault(lab.On(func(c lab.Call) bool { return slices.Contains(c.Keys(), "b") }, lab.Out))
+		lab.Elapse(time.Minute)
+		if said("renewals fail") == 0 || b.Err() == nil || said("renewals succeed again") != 0 {
+			t.Errorf("said %d times that renewals succeed again; of b: %v", said("renewals succeed again"), b.Err())
+		}
+		wire.SetFault(nil)
+		w.Release(a)
+		_ = c.Close(t.Context())
 	})
 }

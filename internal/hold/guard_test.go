@@ -92,6 +92,23 @@ func TestFailedGuardAtEveryIndexEndsItsLock(t *testing.T) {
 	}
 }
 
+func TestFailedGuardOfSessionDoesNotEndResumedLock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		first, _ := w.Client(lab.Config())
+		grant := w.Detach(w.Acquire(first, "a"))
+		c, _ := w.Client(lab.SharedConfig())
+		resumed := w.Resume(c, grant) // has a lease of its own
+		g := reentrant(w, c, resumed, "a", "b")
+		w.MarkDead(w.Sessions()[0])
+		told := g.GuardError(w.Transact(g.Guards()...), 0)
+		var lost *leasehold.LostError
+		if !errors.As(told, &lost) || lost.Key.Partition != "b" || resumed.Err() != nil {
+			t.Errorf("error %v, the resumed lock: %v", told, resumed.Err())
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestWrongGuardIndexDoesNotEndLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -19,12 +17,9 @@ import (
 // is another layout of the same table. Renaming an attribute of such a row would hide the
 // row from the clients that use it, so no caller may advise it.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
-	if item[attribute] == nil {
-		return protocol.Record{}, false
-	}
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:
-		if isSession(item) && strings.HasPrefix(key.Partition, SessionPrefix) {
+		if strings.HasPrefix(key.Partition, SessionPrefix) {
 			return protocol.Record{}, false
 		}
 	}
@@ -38,9 +33,4 @@ func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protoco
 		}
 		attribute = next.Attribute
 	}
-}
-
-func isSession(item protocol.Item) bool {
-	kind, ok := item[attrKind].(*types.AttributeValueMemberS)
-	return ok && kind.Value == protocol.KindSession
 }

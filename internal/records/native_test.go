@@ -300,3 +300,11 @@ func TestLockButAcceptsFreeRecord(t *testing.T) {
 		}
 	}
 }
+
+func TestLockButRejectsItemWithOtherDamage(t *testing.T) {
+	p := mustProtocol(t, layout.Native{})
+	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
+	if r, ok := LockBut(p, damaged, attrKind); ok {
+		t.Errorf("read %+v", r)
+	}
+}

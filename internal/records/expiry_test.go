@@ -113,6 +113,24 @@ func TestRecordExpiresNoSoonerThanItsLease(t *testing.T) {
 	})
 }
 
+func TestExpiryAfterYear9999IsReadAsEndOfThatYear(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		if !b.isByClock() {
+			return
+		}
+		_, held := b.hold()
+		for _, name := range []string{"expires", "expire_ts"} {
+			if held[name] != nil {
+				held[name] = decimal("99999999999999999999")
+			}
+		}
+		b.put(held)
+		if at, want := b.record().ExpiresAt, time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC); !at.Equal(want) {
+			t.Errorf("expires at %v, want %v", at, want)
+		}
+	})
+}
+
 // collected returns when TTL may delete the record, or false if the record does not say so.
 func (b *bench) collected() (time.Time, bool) {
 	b.Helper()

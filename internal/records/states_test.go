@@ -175,6 +175,15 @@ func TestGrantIsRejectedForFreeRowOfOtherKind(t *testing.T) {
 	})
 }
 
+func TestLayoutIsOwnedIfItsRecordsShowOwner(t *testing.T) {
+	onEachLayout(t, func(t *testing.T, b *bench) {
+		b.hold()
+		if shown := b.record().Owner; b.Owned() != (shown != "") {
+			t.Errorf("owned: %v, and a record shows the owner %q", b.Owned(), shown)
+		}
+	})
+}
+
 // staysHeld checks that a held record with an odd attribute is granted to nobody.
 func (b *bench) staysHeld(name string, odd ...types.AttributeValue) {
 	b.Helper()

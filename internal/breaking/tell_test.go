@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // tellsOfABreak reports whether the request notifies a session of a broken grant.
@@ -34,6 +35,9 @@ func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
 		"throttled, once":     {fault: lab.Once(tellsOfABreak, lab.Refused("ThrottlingException"))},
 		"a lost reply, once":  {fault: lab.Once(tellsOfABreak, lab.LoseReply)},
 		"a lost request once": {fault: lab.Once(tellsOfABreak, lab.Cut)},
+		"an older client, whose row is not shown": {
+			fault: lab.On(tellsOfABreak, lab.ShowNothing), row: map[string]types.AttributeValue{"brokenGrants": nil}, want: leasehold.ErrHolderUntold,
+		},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, wire := w.Client(lab.Config())
@@ -73,6 +77,48 @@ func TestUnansweredBreakNotifiesHolder(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		if !errors.Is(lock.Err(), leasehold.ErrLost) {
 			t.Errorf("its holder: %v", lock.Err())
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestThrottledBreakNoticeIsReported(t *testing.T) {
+	type row struct {
+		fault lab.Fault
+		told  int
+	}
+	lab.Each(t, map[string]row{
+		"throttled":    {lab.Refused("ThrottlingException"), 1},
+		"a lost reply": {lab.LoseReply, 0},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, _, lock := w.Holding(lab.SharedConfig())
+		cfg := lab.Config()
+		throttled := lab.Events(&cfg, leasehold.EventThrottled)
+		op, wire := w.Client(cfg)
+		wire.SetFault(lab.Once(tellsOfABreak, tc.fault))
+		w.Break(op, lock, "")
+		told := throttled()
+		if len(told) != tc.told {
+			t.Errorf("told of %v", told)
+		}
+		for _, e := range told {
+			if e.Key != lock.Key() || e.Token != lock.Token() {
+				t.Errorf("told of %v, token %d", e.Key, e.Token)
+			}
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+// While a fleet moves, a client of one layout may be given a record that a client of another
+// has read.
+func TestBreakByClientOfLayoutWithoutSessionsFreesKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _, lock := w.Holding(lab.SharedConfig())
+		op, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))
+		w.Break(op, lock, "")
+		if !w.IsReleased("job") {
+			t.Error("not broken")
 		}
 		_ = c.Close(t.Context())
 	})

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/leasehold-go/leasehold/internal/acquire"
 )
 
@@ -207,6 +209,25 @@ func TestAcquireAllPassesNoTurnOfKeyItHasNotReached(t *testing.T) {
 		synctest.Wait() // orders the joins before the checks, for the race detector
 		if !first() || second() {
 			t.Error("not the first in its queue has the turn alone")
+		}
+	})
+}
+
+func TestDenialIsRetriedIfKeyWasReadBeforeItsTurn(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.heldForASecond("a")
+		time.AfterFunc(5*time.Second, w.client("other").one("b").release)
+		c, began := w.client("me"), time.Now()
+		denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+		c.wire.fate = func(_ int, _ string, deliver func()) error {
+			if after := time.Since(began); after > 2*time.Second && after < 4*time.Second { // at this time the call holds a, and waits for b
+				return denied
+			}
+			deliver()
+			return nil
+		}
+		if _, err := c.All(t.Context(), c.wants("a", "b")); err != nil {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 }

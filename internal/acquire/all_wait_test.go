@@ -3,6 +3,8 @@ package acquire_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -169,6 +171,52 @@ func TestAcquireAllHoldsNoKeyAfterUnansweredGrant(t *testing.T) {
 		wire.SetFault(nil)
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+func TestCancelledAcquireAllFreesUnansweredGrantFirst(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			switch isB := slices.Contains(r.Keys(), "b"); {
+			case isB && r.Grants():
+				return lab.LoseReply(r)
+			case isB && r.Releases():
+				return lab.ArriveAfter(time.Second)(r)
+			}
+			return r.Send()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
+			t.Errorf("returned while held: %v", held)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestLateGrantOfAcquireAllDoesNotBlockSameClient(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		w.Release(w.AcquireAll(c, leasehold.Keys("a", "b")))
+		var late func() (*http.Response, error)
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			late = r.Send
+			return nil, lab.ErrReset
+		}))
+		w.Release(w.AcquireAll(c, leasehold.Keys("a", "b")))
+		_, _ = late()
+		if w.IsReleased("a") {
+			t.Fatal("the delayed attempt did not land")
+		}
+		began := time.Now()
+		w.Release(w.Acquire(c, "a"))
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("waited %v for a grant of its own that nobody believes in", took)
 		}
 	})
 }

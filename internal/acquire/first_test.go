@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -125,6 +126,37 @@ func TestRetryPausesStartAgainAfterAnsweredGrant(t *testing.T) {
 	}
 }
 
+func TestRetryPausesStartAgainAfterAnsweredRead(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("a").one("job")
+		c, reads := w.client("b"), 0
+		var failed, repeated time.Time
+		ctx, leave := context.WithTimeout(t.Context(), timing.Lease-time.Second)
+		defer leave()
+		c.wire.fate = func(_ int, request string, deliver func()) error {
+			if request == "get" {
+				switch reads++; {
+				case reads <= 8:
+					return errThrottled
+				case reads == 10:
+					failed = time.Now()
+					return errReset
+				case reads == 11:
+					repeated = time.Now()
+					leave()
+				}
+			}
+			deliver()
+			return nil
+		}
+		_, _ = c.One(ctx, c.want("job"))
+		c.left()
+		if after := repeated.Sub(failed); failed.IsZero() || repeated.IsZero() || after > 500*time.Millisecond {
+			t.Errorf("a read that failed after an answered one is repeated after %v", after)
+		}
+	})
+}
+
 func TestHolderThatRenewsIsNeverTakenOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
@@ -167,6 +199,25 @@ func TestNoWaitGivesUpAfterTenSecondsWithoutAnswers(t *testing.T) {
 		}
 		if waited := time.Since(began); waited < acquire.TryFor || waited > 2*acquire.TryFor {
 			t.Errorf("after %v", waited)
+		}
+	})
+}
+
+func TestNoWaitErrorNamesHolderEvenIfAnswerIsLate(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("a").one("job")
+		c, began := w.client("b"), time.Now()
+		c.wire.fate = func(_ int, _ string, deliver func()) error {
+			if time.Since(began) < acquire.TryFor-time.Second {
+				return errReset
+			}
+			time.Sleep(2 * time.Second)
+			deliver()
+			return nil
+		}
+		_, err := c.One(t.Context(), c.want("job", noWait))
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.holder != "a" || time.Since(began) < acquire.TryFor {
+			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
 }
@@ -446,6 +497,18 @@ func TestAcquireAnyDoesNotReportMissingRecordAsDamaged(t *testing.T) {
 		_, err := c.First(t.Context(), edited(c.wants("a", "b"), noWait, ifExists))
 		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" || held.error != nil || len(c.failing) > 0 {
 			t.Errorf("%v; told of %v", err, c.failing)
+		}
+	})
+}
+
+func TestAcquireAnyNoWaitErrorContainsDamage(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.damage("a")
+		w.client("other").one("b")
+		c := w.client("me")
+		_, err := c.First(t.Context(), edited(c.wants("a", "b"), noWait))
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" || !strings.Contains(err.Error(), "damaged a") {
+			t.Errorf("%v", err)
 		}
 	})
 }

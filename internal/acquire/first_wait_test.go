@@ -273,6 +273,35 @@ func TestAcquireAnyNoWaitErrorNamesUnansweredKeyFirst(t *testing.T) {
 	})
 }
 
+func TestAcquireAnyNoWaitErrorNamesFreeKeyNotDamagedOne(t *testing.T) {
+	for _, keys := range [][]leasehold.Key{leasehold.Keys("free", "damaged"), leasehold.Keys("damaged", "free")} {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			w.Put(lab.Key("damaged"))
+			c, wire := w.Client(lab.Config())
+			wire.SetFault(faultOf(grants("free"), lab.Refused("ConditionalCheckFailedException"))) // the grant was never applied, and the key stays free
+			_, err := c.AcquireAny(t.Context(), keys, leasehold.NoWait())
+			if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "free" || errors.Is(err, leasehold.ErrHeld) {
+				t.Errorf("of %v: %v", keys, err)
+			}
+			_ = c.Close(t.Context())
+		})
+	}
+}
+
+func TestAcquireAnyNoWaitErrorNamesKeyOfOtherGoroutine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "a")
+		wire.SetFault(faultOf(func(c lab.Call) bool { return slices.Contains(c.Keys(), "b") }, lab.Cut))
+		_, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
+		if held := (*leasehold.HeldError)(nil); !errors.As(err, &held) || held.Key != lock.Key() || held.Holder.Grant != lock.Record().Grant {
+			t.Errorf("error %v", err)
+		}
+		wire.SetFault(nil)
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestAcquireAnyGrantsOtherKeysIfOneKeyIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -2,6 +2,7 @@ package acquire_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -172,4 +175,29 @@ func TestHandOverRecordsOfSeveralKeysAreKept(t *testing.T) {
 			t.Errorf("%s is forgotten", k)
 		}
 	}
+}
+
+// The id of a grant that was handed over is the version of its waiter's entry in the queue.
+func TestResumedHandOverIsNotTakenForOwnAttempt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.Config())
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(holder, "job")
+		next := w.Queue(c, "job")
+		if err := lock.Renew(t.Context()); err != nil { // the reply shows the queue to the holder
+			t.Fatal(err)
+		}
+		wire.Sent()
+		w.Release(lock)
+		handed := <-next
+		if n := lab.Count(wire.Sent(), lab.Call.Grants); n > 0 {
+			t.Fatal("it was not handed over")
+		}
+		other, _ := w.Client(lab.Config())
+		resumed := w.Resume(other, w.Detach(handed))
+		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v, though another process holds the key", err)
+		}
+		w.Release(resumed)
+	})
 }

@@ -341,3 +341,22 @@ func TestDepartingWaiterKnowsHolderReportedByOtherWaiters(t *testing.T) {
 	l.Granted(at("key"), &grant{holder: "here"})
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
+
+func TestKeyIsKnownOnceItsHolderOrGrantIsReported(t *testing.T) {
+	for name, report := range map[string]func(l *queues){
+		"held elsewhere": func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) },
+		"granted here":   func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) },
+	} {
+		l := newQueues(16)
+		if l.IsKnown(at("key")) {
+			t.Errorf("%s: known without a queue", name)
+		}
+		hasTurn(t, enter(l, "key", "a"))
+		if l.IsKnown(at("key")) {
+			t.Errorf("%s: known before", name)
+		}
+		if report(l); !l.IsKnown(at("key")) {
+			t.Errorf("%s: not known", name)
+		}
+	}
+}

@@ -202,3 +202,29 @@ func TestFormerOfRecordShowsHowPreviousGrantEnded(t *testing.T) {
 		w.Release(next)
 	})
 }
+
+func TestRecordJSONContainsOnlyWhatIsKnown(t *testing.T) {
+	at := time.UnixMilli(1764230400000)
+	var queue leasehold.Record
+	queue.Waiting = append(queue.Waiting, struct {
+		Owner string
+		Since time.Time
+	}{"next", at})
+	for name, tc := range map[string]struct {
+		record leasehold.Record
+		want   string // what follows the key
+	}{
+		"a peer's grant": {leasehold.Record{}, `"state":"held","owner":"","version":"","leaseMs":0}`},
+		"a free key":     {leasehold.Record{Released: true}, `"state":"released","owner":"","version":"","leaseMs":0}`},
+		"a broken grant": {
+			leasehold.Record{Broken: &leasehold.End{By: "ops", At: at, Reason: "stuck", Token: 7}},
+			`"state":"held","owner":"","version":"","leaseMs":0,"broken":{"by":"ops","at":"2025-11-27T08:00:00.000Z","reason":"stuck","token":7}}`,
+		},
+		"a waiter": {queue, `"state":"held","owner":"","version":"","leaseMs":0,"waiting":[{"owner":"next","since":"2025-11-27T08:00:00.000Z"}]}`},
+	} {
+		got, err := json.Marshal(tc.record)
+		if want := `{"key":"",` + tc.want; err != nil || string(got) != want {
+			t.Errorf("%s: %s, %v; want %s", name, got, err, want)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package acquire
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -15,25 +14,39 @@ import (
 // take sends one grant. It returns a holding if the key was granted. If it returns neither
 // a holding nor an error, another client holds the key.
 func (w *waiter) take() (Holding, error) {
-	if a, ok := w.handed(); ok {
-		return w.newHolding(a, *w.seen), nil
+	if w.seen != nil {
+		if a, ok := w.handed(*w.seen); ok {
+			return w.newHolding(a, *w.seen), nil
+		}
 	}
-	takeOver := w.isDead()
-	if err := w.prepare(takeOver); errors.Is(err, errSessionLives) {
-		w.slowDown()
-		return nil, nil
-	} else if err != nil {
+	move, _ := w.move(0)
+	takeOver := move == decide.TakeOver
+	if takeOver {
+		lives, err := w.endSession()
+		if err != nil {
+			return nil, err
+		}
+		if lives {
+			w.slowDown()
+			return nil, nil
+		}
+	}
+	session, err := w.c.keeper.Session(w.ctx)
+	if err != nil {
 		return nil, err
 	}
 	w.requests++
 	w.asked = w.c.Now()
 	r := w.tried.Try(w.values, w.c.Requests, attempts.Operation[GrantAttempt]{
 		Key:    w.want.Key,
-		Next:   func() (GrantAttempt, *protocol.Write) { return w.grant(takeOver) },
-		Within: w.want.Within(w.session),
+		Next:   func() (GrantAttempt, *protocol.Write) { return w.grant(session, takeOver) },
+		Within: w.want.Within(session),
 		Shows:  w.shows,
 	})
-	w.leaveOldest()
+	// If there are too many attempts to name in every condition, the oldest are left in
+	// doubt. If one of them later turns out to hold the key, this client takes the key over
+	// at once.
+	w.c.leaveInDoubt(w.want.Key, attempts.Versions(w.tried.Keep(attempts.MostUnanswered)))
 	w.unclear = false
 	switch r.Outcome {
 	case attempts.Applied:
@@ -60,71 +73,41 @@ func (w *waiter) take() (Holding, error) {
 	return nil, r.Failure()
 }
 
-// errSessionLives is the reason why a holder is not taken over: its session has been
-// renewed.
-var errSessionLives = errors.New("the holder's session lives")
-
-// prepare makes sure that the holder's session is dead before the holder is taken over. If
-// this client shares a lease, prepare also makes sure that there is a session for the new
-// grant.
-func (w *waiter) prepare(takeOver bool) error {
-	if takeOver {
-		if err := w.endSession(); err != nil {
-			return err
-		}
-	}
-	session, err := w.c.keeper.Session(w.ctx)
-	w.session = session
-	return err
-}
-
 // endSession makes sure that the holder's session is dead before one of its locks is taken
-// over. It returns errSessionLives if the session is alive.
-func (w *waiter) endSession() error {
+// over. It returns true if the session is alive.
+func (w *waiter) endSession() (lives bool, err error) {
 	session := w.holdersSession()
 	if session == nil {
-		return nil
+		return false, nil
 	}
 	dead, err := session.MarkDead(w.ctx)
 	w.requests++
 	if dead || err != nil {
-		return err
+		return false, err
 	}
-	if err := w.lookAtSession(); err != nil { // the session was renewed meanwhile, so read when it would be dead now
-		return err
-	}
-	return errSessionLives
+	return true, w.lookAtSession() // the session was renewed meanwhile, so read when it would be dead now
 }
 
-// grant returns the next attempt and the write that it sends.
-func (w *waiter) grant(takeOver bool) (GrantAttempt, *protocol.Write) {
-	a := w.c.Attempt(w.want.Timing.Lease, w.session)
-	if takeOver {
-		a.Dead = w.deadHolder()
-	}
+// grant returns the next attempt and the write that it sends. If the record shows an
+// attempt of this client, a takeover replaces that attempt, and with it the dead holder that
+// the attempt replaced.
+func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.Write) {
+	a := w.c.Attempt(w.want.Timing.Lease, session)
 	g := w.c.Grant(w.want, a)
 	g.Takeable = w.tried.Versions()
 	g.Entry = w.queueEntry()
 	switch {
 	case takeOver && w.view.Ours:
+		earlier, _ := w.tried.Find(w.seen.Version)
+		a.Dead = earlier.Dead
 		g.Takeable = append(g.Takeable, w.seen.Version)
 	case takeOver:
-		g.Dead = w.seen
+		a.Dead, g.Dead = w.seen, w.seen
 		if w.seen.Handed {
 			g.NoQueueUntil = decide.SuspendedUntil(w.c.Wall(), w.c.Lease)
 		}
 	}
 	return a, w.c.Proto.Grant(g)
-}
-
-// deadHolder returns the dead holder that a takeover replaces. If the record shows an
-// attempt of this waiter, it returns the holder that the attempt replaced.
-func (w *waiter) deadHolder() *protocol.Record {
-	if !w.view.Ours {
-		return w.seen
-	}
-	a, _ := w.tried.Find(w.seen.Version)
-	return a.Dead
 }
 
 // shows returns the attempt of this waiter that a record shows, if at least half of its
@@ -134,7 +117,7 @@ func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, b
 		return GrantAttempt{}, false
 	}
 	r, err := w.c.Decode(w.want.Key, item)
-	if a, ok := w.handedBy(r); ok && err == nil && !r.Released {
+	if a, ok := w.handed(r); ok && err == nil && !r.Released {
 		return a, true
 	}
 	a, ok := attempts.Find(sent, r.Version)
@@ -168,18 +151,13 @@ func (w *waiter) slowDown() {
 // newHolding begins to hold a grant.
 func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	w.tried.Drop(a.Version)
-	w.leftQueueBy(a.Version)
+	entry := a.Version
+	if at := w.queueEntry(); at != nil && !a.Handed { // the grant was this waiter's own write, which has also removed its entry
+		entry = at.Of.Grant
+	}
+	w.forget(entry)
 	w.c.Observer.Records.Forget(w.want.Key)
 	return w.want.Hold(w.values, Grant{GrantAttempt: a, Record: r})
-}
-
-// leaveOldest moves the oldest attempts to the client's attempts in doubt if there are too
-// many to name in every condition. If a moved attempt later turns out to hold the key, this
-// client takes the key over at once.
-func (w *waiter) leaveOldest() {
-	if old := w.tried.Keep(attempts.MostUnanswered); len(old) > 0 {
-		w.c.leaveInDoubt(w.want.Key, attempts.Versions(old))
-	}
 }
 
 // leaveTried moves the attempts without an answer to the client's attempts in doubt, as

@@ -40,15 +40,14 @@ type waiter struct {
 	retryAt time.Duration // monotonic time until which no failed request is repeated
 	pauses  attempts.Pauses
 
-	view    decide.View
-	lookAt  time.Duration    // monotonic time from which the record is to be read again, if the call is for several keys
-	asked   decide.Instant   // time when the request of the last observed reply was sent
-	seen    *protocol.Record // the record as it was last read, if another client holds the key
-	met     []string         // the first version that the waiter saw of its first holder; nil until it has seen a holder
-	silent  bool             // the holder appears dead
-	session Session          // the session for the grant; nil if there is none
-	queue   inQueue          // state of the waiter in the record's queue
-	news    bool             // the holder has not been reported to the listener yet
+	view   decide.View
+	lookAt time.Duration    // monotonic time from which the record is to be read again, if the call is for several keys
+	asked  decide.Instant   // time when the request of the last observed reply was sent
+	seen   *protocol.Record // the record as it was last read, if another client holds the key
+	met    []string         // the first version that the waiter saw of its first holder; nil until it has seen a holder
+	silent bool             // the holder appears dead
+	queue  inQueue          // state of the waiter in the record's queue
+	news   bool             // the holder has not been reported to the listener yet
 
 	holder  atomic.Pointer[protocol.Record] // last holder seen; read by the caller
 	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; read by the caller
@@ -87,12 +86,6 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	}
 	view.Dead = math.MaxInt64
 	return decide.Next(view, now, u)
-}
-
-// isDead reports whether the holder is dead, so that a grant can take the key over.
-func (w *waiter) isDead() bool {
-	move, _ := w.move(0)
-	return move == decide.TakeOver
 }
 
 // isOwnLock reports whether r shows a lock of this client, which may be held through an

@@ -170,29 +170,12 @@ func (w *waiter) outside() *decide.Outside {
 }
 
 // handed returns the entry by which the key was handed to this waiter, according to the
-// record. It returns false if the record lacks something that a grant of this call would
+// record r. It returns false if the record lacks something that a grant of this call would
 // write, or if too little trust is left. In these cases this call sends a grant that
 // replaces the hand-over. A hand-over does not check whether the work is marked as done.
 // But the record that shows the hand-over also shows the mark, and only the holder can
 // change the mark.
-func (w *waiter) handed() (GrantAttempt, bool) {
-	if w.seen == nil {
-		return GrantAttempt{}, false
-	}
-	return w.handedBy(*w.seen)
-}
-
-// leftQueueBy removes the entry that has left the queue because the key was granted. version
-// is the version of the grant. It is an entry's version if the key was handed over. Otherwise
-// the grant was this waiter's own write, which also removed the waiter's entry.
-func (w *waiter) leftQueueBy(version string) {
-	if _, handed := attempts.Find(w.queue.entries, version); !handed && w.queueEntry() != nil {
-		version = w.queueEntry().Of.Grant
-	}
-	w.forget(version)
-}
-
-func (w *waiter) handedBy(r protocol.Record) (GrantAttempt, bool) {
+func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
 	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease) // the shorter lease counts, as a renewal stores the waiter's own lease and may be applied without an answer
 	return a, ok && r.Owner == a.Owner && !w.manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&

@@ -79,7 +79,7 @@ func TestReadDuringCloseReturnsErrClosed(t *testing.T) {
 	})
 }
 
-func TestSharedCommitDuringCloseReturnsErrClosed(t *testing.T) {
+func TestCommitOfReentrantLockDuringCloseReturnsErrClosed(t *testing.T) {
 	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 		t.Run(fmt.Sprintf("shared lease %t", cfg.SharedLease), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -101,7 +101,7 @@ func TestSharedCommitDuringCloseReturnsErrClosed(t *testing.T) {
 // A lock ends in two steps: first its lease ends, and then the contexts of its handles. On
 // a busy machine much time may pass between the two steps. Another goroutine may read the
 // lock during that time.
-func TestReadAfterLeaseEndReportsEndOfLock(t *testing.T) {
+func TestLockReportsItsEndAsSoonAsItsLeaseHasEnded(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },
 		"Context":       func(lock *leasehold.Lock, _ context.Context) error { return lock.Context().Err() },

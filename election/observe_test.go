@@ -152,7 +152,7 @@ func TestObserveStopsReadingWhenLoopBreaks(t *testing.T) {
 	})
 }
 
-func TestObserveReadsTwiceASecondDuringOldTerm(t *testing.T) {
+func TestObserveReadsTwiceASecondEvenWithoutChanges(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())

@@ -62,7 +62,7 @@ func TestObserveOmitsLeaderWhoseSessionHasEnded(t *testing.T) {
 	})
 }
 
-func TestLeaderWithExpiryTimeIsDeadOnceWallClockPassesIt(t *testing.T) {
+func TestObserveFindsLeaderDeadAfterExpiryTimeAndMaxSkew(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
 		term := campaign(w, e, "")
@@ -89,7 +89,7 @@ func TestLeaderWithExpiryTimeIsDeadOnceWallClockPassesIt(t *testing.T) {
 	})
 }
 
-func TestObserveYieldsLeaderAgainIfItRenewsAfterPresumedDeath(t *testing.T) {
+func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")

@@ -374,7 +374,7 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 // The last renewal before a release cannot show a candidate that joins the queue after it,
 // so the release does not know of that candidate. Such a candidate reads four times a
 // second, even if the pauses of others are shorter.
-func TestStepDownWaitsUntilQueuedCandidateHasRead(t *testing.T) {
+func TestStepDownElectsCandidateThatJoinedAfterLastRenewal(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
 	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond { // covers every moment at which the waiter may read the record

@@ -190,7 +190,7 @@ func TestElectionExampleReplacesKilledLeader(t *testing.T) {
 	south.until(t, "south leads, term ")
 }
 
-func TestExampleOfProcessesTakesKeyOverFromKilledHolder(t *testing.T) {
+func TestProcessesExampleTakesKeyOverFromKilledHolder(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	killed, heir := "", ""

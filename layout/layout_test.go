@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestParseKnowsEveryName(t *testing.T) {
+func TestParseAcceptsEveryLayoutName(t *testing.T) {
 	for _, name := range Names() {
 		if l, err := Parse(name); err != nil || l.Name() != name {
 			t.Errorf("%s: %v, %v", name, l, err)

@@ -151,7 +151,7 @@ func TestConsumedCapacityMatchesDynamoDB(t *testing.T) {
 	}
 }
 
-func TestBatchRepliesListNothingUnprocessed(t *testing.T) {
+func TestBatchRequestIsProcessedCompletely(t *testing.T) {
 	e := newSeeded(t)
 	want(t, e, "BatchWriteItem", `{"RequestItems":{"locks":[{"PutRequest":{"Item":{"id":{"S":"b"}}}},{"DeleteRequest":{"Key":{"id":{"S":"c"}}}}]}}`, `{"UnprocessedItems":{}}`)
 	want(t, e, "BatchGetItem", `{"RequestItems":{"locks":{"Keys":[{"id":{"S":"c"}},{"id":{"S":"a"}}],"ProjectionExpression":"n"}}}`,
@@ -182,7 +182,7 @@ func TestProtectedTableIsNotDeleted(t *testing.T) {
 	want(t, e, "ListTables", `{}`, `{"TableNames":["locks"]}`)
 }
 
-func TestTagsAreKept(t *testing.T) {
+func TestTagOfTableIsListedUntilRemoved(t *testing.T) {
 	e := newSeeded(t)
 	const arn = `"ResourceArn":"arn:aws:dynamodb:local:000000000000:table/locks"`
 	call(t, e, "TagResource", `{`+arn+`,"Tags":[{"Key":"a","Value":"1"},{"Key":"b","Value":"2"}]}`)

@@ -94,7 +94,7 @@ func TestDeeplyNestedBodyDoesNotCrash(t *testing.T) {
 }
 
 // The test counts all allocations, whether or not they have been freed since.
-func TestDecodedBodyMemoryIsBounded(t *testing.T) {
+func TestMemoryForDecodedBodyIsBounded(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{
 		"actions":               {`{"TransactItems":[`, `{},`, `{}]}`},

@@ -32,7 +32,7 @@ func (tx *fragileTx) Put(key, value []byte) error {
 
 const twoPuts = `{"RequestItems":{"locks":[{"PutRequest":{"Item":{"id":{"S":"b"}}}},{"PutRequest":{"Item":{"id":{"S":"c"}}}}]}}`
 
-func TestPanicInStoreIsLoggedErrorThatStoresNothing(t *testing.T) {
+func TestPanicInStoreIsLoggedAndChangesNothing(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))

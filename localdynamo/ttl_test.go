@@ -22,7 +22,7 @@ func hasItems(t *testing.T, client *dynamodb.Client, n int64) {
 	}
 }
 
-func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
+func TestTTLDeletesItemOneHourAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := localdynamo.New()
 		client := newTable(t, e)

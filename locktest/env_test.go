@@ -96,7 +96,7 @@ func TestEnvDoesNotReportItsOwnLocks(t *testing.T) {
 	})
 }
 
-func TestWaiterLeftAtEndOfTestIsNotGrantedKey(t *testing.T) {
+func TestEndOfTestDoesNotGrantKeyToWaiter(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Hold("k")
 		live, dead := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
@@ -119,7 +119,7 @@ func TestWaiterLeftAtEndOfTestIsNotGrantedKey(t *testing.T) {
 	})
 }
 
-func TestHeldKeyIsNotGrantedToWaitersLeftAtEndOfTest(t *testing.T) {
+func TestWaiterForHeldKeyGetsErrClosedAtEndOfTest(t *testing.T) {
 	// This test uses real time, because in a bubble no client polls while other clients
 	// close.
 	p := newProbe(t.Context())

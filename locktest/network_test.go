@@ -126,7 +126,7 @@ func TestDisconnectAffectsOnlyNamedClients(t *testing.T) {
 	})
 }
 
-func TestClientOfAnotherEnvIsRefused(t *testing.T) {
+func TestDisconnectRefusesClientOfAnotherEnv(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env, other := locktest.New(p), locktest.New(t)

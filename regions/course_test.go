@@ -121,7 +121,7 @@ func TestRegionIsChosenByRequestOutcomes(t *testing.T) {
 	}
 }
 
-func TestRequestSentBeforeRegionMoveDoesNotCauseAnother(t *testing.T) {
+func TestRequestSentBeforeRegionChangeCausesNoSecondChange(t *testing.T) {
 	c := course{regions: 3}
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)

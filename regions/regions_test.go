@@ -184,7 +184,7 @@ func TestRequestsStayInHomeRegionOnEventualTable(t *testing.T) {
 	})
 }
 
-func TestProcessStartedDuringHomeRegionOutageAcquires(t *testing.T) {
+func TestProcessStartedDuringOutageOfHomeRegionGetsLock(t *testing.T) {
 	eachWay(t, func(t *testing.T, w *world, way lab.Fault) {
 		w.darken(0, way)
 		_, client := w.process(0, lab.Config())
@@ -250,7 +250,7 @@ func TestLocksSurviveFailureOfRegionsInTurn(t *testing.T) {
 	}
 }
 
-func TestUnprovenTableStaysInHomeRegionBesideProvenTable(t *testing.T) {
+func TestEventualTableStaysInHomeRegionWhenStrongTableMoves(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -351,7 +351,7 @@ func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
 }
 
 // A proxy's answer to DescribeTable is no proof, whatever it says.
-func TestDescribeTableReplyOfProxyIsIgnored(t *testing.T) {
+func TestReplyOfProxyToDescribeTableIsIgnored(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {

@@ -212,7 +212,7 @@ func TestNewRefusesHoldThroughOutageWithMultipleRegions(t *testing.T) {
 	}
 }
 
-func TestRegionMovesInTotalOutageAreLoggedOncePerMinute(t *testing.T) {
+func TestChangesOfRegionAreLoggedAtMostOncePerMinute(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		_, client := w.process(0, s.config())

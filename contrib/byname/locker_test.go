@@ -138,7 +138,7 @@ func TestUnlockReportsLoss(t *testing.T) {
 	})
 }
 
-func TestUnnoticedLossExcludesGoroutinesOfSameProcessOnly(t *testing.T) {
+func TestLostLockBlocksOnlySameProcessUntilUnlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())

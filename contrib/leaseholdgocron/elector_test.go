@@ -60,7 +60,7 @@ func TestJobsRunOnlyInLeaderProcess(t *testing.T) {
 	})
 }
 
-func TestElectorReportsLeaderFromElectionUntilTrustEnds(t *testing.T) {
+func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		e, err := leaseholdgocron.NewElector(locks, "scheduler", "")

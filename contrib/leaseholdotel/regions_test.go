@@ -24,7 +24,7 @@ func TestGaugeCountsClientsByRegion(t *testing.T) {
 	want(t, samples(t, rig.reader), map[string]sample{"leasehold.region_clients{us-east-1}": {value: 1}})
 }
 
-func TestRegionMovesAreCounted(t *testing.T) {
+func TestTelemetryCountsMovesBetweenRegions(t *testing.T) {
 	rig := newRig(t)
 	rig.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-2", Err: errors.New("no such host")})
 	rig.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-1"})

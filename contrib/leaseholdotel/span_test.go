@@ -177,7 +177,7 @@ func TestSpanHasParentAndTimesOfOperation(t *testing.T) {
 	})
 }
 
-func TestFailedCommitShowsItsError(t *testing.T) {
+func TestSpanOfFailedCommitContainsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

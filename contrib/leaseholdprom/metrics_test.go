@@ -188,7 +188,7 @@ func TestCommitsAreCountedByOutcome(t *testing.T) {
 	}
 }
 
-func TestRegionMoveEventsAreCounted(t *testing.T) {
+func TestMetricsCountMovesBetweenRegions(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-2", Err: errors.New("no such host")})
@@ -196,7 +196,7 @@ func TestRegionMoveEventsAreCounted(t *testing.T) {
 	want(t, samples(t, reg), map[string]sample{"leasehold_region_moves_total": {value: 2}})
 }
 
-func TestMetricGroupWithInvalidUTF8DoesNotPanic(t *testing.T) {
+func TestInvalidUTF8InGroupLabelIsReplaced(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventGranted, Key: leasehold.Key{Partition: "Müü"}})
@@ -205,7 +205,7 @@ func TestMetricGroupWithInvalidUTF8DoesNotPanic(t *testing.T) {
 	}
 }
 
-func TestUnknownEventKindChangesOnlyRequestCount(t *testing.T) {
+func TestEventOfUnknownKindAddsOnlyItsRequests(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	before := samples(t, reg)

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/regions"
 )
 
-func TestRegionMoveCounterHasNoGroupLabel(t *testing.T) {
+func TestCounterOfRegionMovesHasNoGroupLabel(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	for range 2 {

@@ -97,7 +97,7 @@ func TestAcquireAllObservesAllDeadHoldersDuringOneLease(t *testing.T) {
 	})
 }
 
-func TestAcquireAllNoWaitIsRefusedByFirstHeldKey(t *testing.T) {
+func TestAcquireAllWithNoWaitFailsAtFirstHeldKey(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -194,7 +194,7 @@ func TestAcquireAllQueuesLocallyOnlyForKeysItHasReached(t *testing.T) {
 	})
 }
 
-func TestAcquireAllPassesNoTurnOfKeyItHasNotReached(t *testing.T) {
+func TestAcquireAllLeavesLocalQueueOfUnreachedKeyUnchanged(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		w.client("other").one("a")

@@ -136,7 +136,7 @@ func TestTryAcquireReturnsAtOnceWhileAcquireAllWaitsForKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllCountsTrustOfEachKeyFromSendingOfItsGrant(t *testing.T) {
+func TestAcquireAllCountsTrustFromWhenEachGrantWasSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -221,7 +221,7 @@ func TestLateGrantOfAcquireAllDoesNotBlockSameClient(t *testing.T) {
 	})
 }
 
-func TestAcquireAllAndAcquireAnyGrantUnderSharedLease(t *testing.T) {
+func TestAcquireAllAndAcquireAnyUseSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		g := w.AcquireAll(holder, leasehold.Keys("x", "y"))

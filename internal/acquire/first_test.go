@@ -74,7 +74,7 @@ func TestDelayBetweenClockReadsOnlyDelaysTakeover(t *testing.T) {
 	})
 }
 
-func TestWaiterWithZeroPauseReadsInsteadOfWriting(t *testing.T) {
+func TestWaiterThatDoesNotPauseReadsInsteadOfWriting(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		c, pauses := w.client("b"), 0
@@ -92,7 +92,7 @@ func TestWaiterWithZeroPauseReadsInsteadOfWriting(t *testing.T) {
 	})
 }
 
-func TestRetryPausesStartAgainAfterAnsweredGrant(t *testing.T) {
+func TestAnsweredGrantResetsPausesBetweenRetries(t *testing.T) {
 	for what, fails := range map[string]string{"grants have failed": "update", "reads have failed": "get"} {
 		t.Run(what, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -262,7 +262,7 @@ func TestGrantRequestDeliveredTwiceCountsOnce(t *testing.T) {
 	})
 }
 
-func TestOwnGrantFoundWithLittleTrustLeftIsReplaced(t *testing.T) {
+func TestAcquireReplacesItsOwnGrantIfLittleTrustIsLeft(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
@@ -321,7 +321,7 @@ func TestGrantThatLandsAfterContextEndIsReleased(t *testing.T) {
 	})
 }
 
-func TestUnansweredGrantOfCancelledCallIsFreedAndInDoubt(t *testing.T) {
+func TestLateGrantOfCancelledCallDoesNotBlockSameClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		var late func()
@@ -354,7 +354,7 @@ func TestUnansweredGrantOfCancelledCallIsFreedAndInDoubt(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyGrantStandsIfContextEndsDuringCleanup(t *testing.T) {
+func TestAcquireAnyKeepsGrantIfContextEndsDuringCleanup(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.heldForASecond("a")
 		w.client("other").one("b")

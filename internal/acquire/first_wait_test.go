@@ -173,7 +173,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestWaiterWithPassedTurnStillLetsOtherProcessesAcquire(t *testing.T) {
+func TestOtherProcessesStillGoFirstIfWaiterGetsAnotherKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // a layout without a queue
 		cfg.PollMax = time.Second

@@ -81,7 +81,7 @@ func TestGrantIsRequestedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestOwnLateAttemptOutsideConditionIsTakenOverAtOnce(t *testing.T) {
+func TestVeryLateGrantIsTakenOverBySameClientAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32
@@ -129,7 +129,7 @@ func (c *client) beginSession() acquire.Session {
 	return next
 }
 
-func TestGrantAttemptUnderEndedSessionIsFreed(t *testing.T) {
+func TestCancelledCallUnderSharedLeaseFreesUnansweredGrant(t *testing.T) {
 	for name, applied := range map[string]int{"the attempt before": 1, "the last attempt": 2} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {

@@ -92,7 +92,7 @@ func TestWaiterWaitsForForeignHolderWithCopiedToken(t *testing.T) {
 	})
 }
 
-func TestWallClockStepDoesNotCauseTakeover(t *testing.T) {
+func TestJumpOfBootClockDoesNotCauseTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		k := &lab.Jumps{}

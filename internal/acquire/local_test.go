@@ -79,7 +79,7 @@ func (c *client) join(key string) (turn func() bool) {
 	}
 }
 
-func TestAcquireAnyPassesLocalTurnOfDamagedKeyOnce(t *testing.T) {
+func TestAcquireAnyPassesTurnOfDamagedKeyToOneWaiter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("a")
 		time.AfterFunc(2*time.Second, w.client("other").one("b").release)
@@ -98,7 +98,7 @@ func TestAcquireAnyPassesLocalTurnOfDamagedKeyOnce(t *testing.T) {
 	})
 }
 
-func TestTryErrorNamesKeyLeftToOtherProcesses(t *testing.T) {
+func TestErrorOfAcquireAnyNamesKeyThatIsLeftToOtherProcesses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -113,7 +113,7 @@ func TestTryErrorNamesKeyLeftToOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestCallEndedWhileOtherProcessesGoFirstSendsNothing(t *testing.T) {
+func TestAcquireAllSendsNothingWhileOtherProcessesGoFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		c.join("b")

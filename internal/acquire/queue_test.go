@@ -45,7 +45,7 @@ func (h *holding) fillQueue() {
 	}
 }
 
-func TestHandedOverKeyBrokenBeforeWaiterReadsIsNotHeld(t *testing.T) {
+func TestWaiterAcquiresAgainIfItsHandOverWasBroken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -149,7 +149,7 @@ func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 	})
 }
 
-func TestHandOverRecordIsReusedAtMostOnceAndForTwoSeconds(t *testing.T) {
+func TestHandOverRecordCanBeTakenOnceWithinTwoSeconds(t *testing.T) {
 	var l acquire.Left
 	key := protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }

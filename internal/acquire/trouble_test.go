@@ -63,7 +63,7 @@ func TestRequestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
 	})
 }
 
-func TestAnsweredRequestEndsTroubleReportsOfWait(t *testing.T) {
+func TestThrottledWaitReportsNoFailureIfOneRequestIsAnswered(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		c, began := w.client("b"), time.Now()

@@ -166,7 +166,7 @@ func TestClientWithoutCredentialsFailsAtOnce(t *testing.T) {
 	})
 }
 
-func TestCredentialServerErrorIsNotDynamoDBOutage(t *testing.T) {
+func TestErrorOfCredentialServerIsNotDynamoDBOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.OutageConfig())
@@ -222,7 +222,7 @@ func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
 	}
 }
 
-func TestPatientlySendsThreeRequestsIfServerIsSilent(t *testing.T) {
+func TestPatientlyGivesUpAfterThreeUnansweredRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, n := time.Now(), 0
 		err := attempts.Patiently(t.Context(), func(ctx context.Context) error {

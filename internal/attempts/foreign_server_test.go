@@ -127,7 +127,7 @@ func TestReplyNotFromDynamoDBIsForeignError(t *testing.T) {
 	}
 }
 
-func TestServerThatSpeaksBeforeClientReturnsForeignError(t *testing.T) {
+func TestGetReturnsForeignErrorIfServerSpeaksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newPipes()
 		defer network.Close()

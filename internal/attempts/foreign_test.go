@@ -86,7 +86,7 @@ func TestCompressedReplyIsNotDecompressed(t *testing.T) {
 
 // A hostile server may answer instead of the credential provider. For example, another user
 // of the machine may have taken the port of a container's agent.
-func TestCredentialProviderReplyIsLimited(t *testing.T) {
+func TestReplySizeOfCredentialProviderIsLimited(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeWithoutEnd(w, `{"AccessKeyId":"`) }))
 	defer server.Close()
 	bounded := []func(*middleware.Stack) error{BoundedReplies}
@@ -211,7 +211,7 @@ func FuzzReplyLimits(f *testing.F) {
 
 // A reply that arrives before the request was sent cannot be the answer to it. net/http
 // reports such a reply in words of its own.
-func TestReplyBeforeRequestReturnsForeignError(t *testing.T) {
+func TestDoReturnsForeignErrorIfReplyPrecedesRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()

@@ -277,7 +277,7 @@ func TestSequenceEndsWhenLimitContextEnds(t *testing.T) {
 	}
 }
 
-func TestSequenceEndsIfBeforeSendFails(t *testing.T) {
+func TestSequenceEndsOnErrorOfBeforeSend(t *testing.T) {
 	errOver := errors.New("over")
 	for name, tc := range map[string]struct {
 		fates []fate // of the requests that are sent
@@ -456,7 +456,7 @@ func TestRefusedCredentialsEndCallUnlessAcceptedEarlier(t *testing.T) {
 	}
 }
 
-func TestDenialIsRetriedIfWaitWasAnsweredBefore(t *testing.T) {
+func TestDenialIsTemporaryOnlyAfterAnAnsweredRequest(t *testing.T) {
 	denied := &Failure{Cause: decide.Refused, Err: fmt.Errorf("leasehold: %w", &smithy.GenericAPIError{Code: "AccessDeniedException"})}
 	invalid := &Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "ValidationException"}}
 	for _, tc := range []struct {

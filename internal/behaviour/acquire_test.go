@@ -260,7 +260,7 @@ func TestRecordReleasedByOtherLibraryGetsTokenFromClock(t *testing.T) {
 	})
 }
 
-func TestHeldErrorShowsDateIfLockIsHeldSinceYesterday(t *testing.T) {
+func TestHeldErrorShowsDateOfGrantThatIsADayOld(t *testing.T) {
 	at := time.Now().Add(-25 * time.Hour)
 	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
 	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {

@@ -76,7 +76,7 @@ func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 	})
 }
 
-func TestDeadHoldersKeysAreTakenOverTogether(t *testing.T) {
+func TestAcquireAllTakesOverKeysOfDeadHolderTogether(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		dead := w.AcquireAll(a, leasehold.Keys("a", "b", "c"))
 		wire.SetFault(lab.Cut)

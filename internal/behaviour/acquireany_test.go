@@ -227,7 +227,7 @@ func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsOrSharesKeyHeldByCallersContext(t *testing.T) {
+func TestAcquireAnySkipsKeyOfItsContextUnlessReentrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseReleasesOnlyLocksWithoutRunningFunction(t *testing.T) {
+func TestCloseReleasesOtherLocksWhileFunctionOfDoRuns(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		w.AcquireMany(c, "job", 3)
@@ -66,7 +66,7 @@ func TestCloseUnderSharedLeaseNeedsTwoRequestsIfFunctionRuns(t *testing.T) {
 	})
 }
 
-func TestCloseEndsWaitsLocksAndContexts(t *testing.T) { // in dynamolock, Close waits for a waiting Acquire to return
+func TestCloseEndsAllWaitsAndLocks(t *testing.T) { // in dynamolock, Close waits for a waiting Acquire to return
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		foreign := holds(w, "foreign")
 		lock := w.Acquire(c, "job")

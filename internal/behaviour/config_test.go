@@ -158,7 +158,7 @@ func TestDynamoDBErrorsNameTableAndAdvice(t *testing.T) {
 	})
 }
 
-func TestWaiterDoesNotFailUnderContention(t *testing.T) { // in dynamolock contention is an error
+func TestAcquireContinuesAfterThrottlingOrConflict(t *testing.T) { // in dynamolock contention is an error
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

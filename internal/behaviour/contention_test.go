@@ -131,7 +131,7 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 // In layouts without a queue every waiter polls. The bounds are a tenth above the recorded
 // values, because results vary by chance. The case with fewer clients has more sections. So
 // a result exceeds its bound by chance only once in many million runs.
-func TestPollingCostPerSectionStaysWithinRecordedBounds(t *testing.T) {
+func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int
 		requests, writes, reads float64

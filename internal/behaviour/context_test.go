@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestContextsEndAsDocumented(t *testing.T) {
+func TestContextsOfReleasedLockEndWithErrReleased(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
@@ -75,7 +75,7 @@ func TestAcquireUnderContextThatHoldsKeyReturnsDeadlockError(t *testing.T) {
 	})
 }
 
-func TestBoundContextEndsWhenCancelled(t *testing.T) {
+func TestCancelOfBindEndsContextButNotLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
 		bound, cancel := lock.Bind(t.Context())

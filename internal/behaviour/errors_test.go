@@ -220,7 +220,7 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 
 // Every request of these calls is refused until the context ends. So no request is without
 // an answer when the context ends.
-func TestCallWithAllRequestsAnsweredReportsKnownOutcome(t *testing.T) {
+func TestOutcomeIsKnownIfEveryRequestWasAnswered(t *testing.T) {
 	type row struct {
 		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 		cfg leasehold.Config
@@ -265,7 +265,7 @@ func TestLostLockErrorGivesAdviceAboutRenewals(t *testing.T) {
 	})
 }
 
-func TestErrorsAfterReleaseDetachAndCloseNameKeyAndTable(t *testing.T) {
+func TestErrorsOfEndedLocksContainKeyAndTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		named := func(what string, err, want error) {
 			t.Helper()

@@ -128,7 +128,7 @@ func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 	})
 }
 
-func TestOnEventCommittedMayUseLockOfEvent(t *testing.T) {
+func TestOnEventCanUseLockOfFinishedCommit(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context, *leasehold.Lock) error{
 		"Release": func(ctx context.Context, l *leasehold.Lock) error { return l.Release(ctx) },
 		"Commit": func(ctx context.Context, l *leasehold.Lock) error {

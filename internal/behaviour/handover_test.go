@@ -46,7 +46,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *le
 	return next, asked[max(before-1, len(asked)-2)]
 }
 
-func TestRecordShowsHandOverLease(t *testing.T) {
+func TestRecordContainsLeaseOfHandOver(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
 	type row struct {
@@ -74,7 +74,7 @@ func TestRecordShowsHandOverLease(t *testing.T) {
 }
 
 // If clients have leases of a second, a dead head blocks the key for at most a second.
-func TestDeadQueueHeadBlocksKeyForAtMostReleasersLease(t *testing.T) {
+func TestDeadQueueHeadBlocksKeyAtMostForLeaseOfReleaser(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
 		l.wires[0].SetFault(lab.Cut)
@@ -170,7 +170,7 @@ func TestQueueHeadReadsFourTimesASecondDuringLongHold(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalOfHandOverIsSentAfterTenthOfItsLease(t *testing.T) {
+func TestFirstRenewalAfterHandOverIsSentAtTenthOfLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
@@ -239,7 +239,7 @@ func TestDetachSendsNothingIfHandedOverLockIsRenewed(t *testing.T) {
 	})
 }
 
-func TestFailedRenewalInDetachAfterHandOverKeepsHandle(t *testing.T) {
+func TestDetachKeepsHandleIfRenewalAfterHandOverFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)

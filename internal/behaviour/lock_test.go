@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestDo(t *testing.T) {
+func TestDoReleasesLockHoweverFunctionEnds(t *testing.T) {
 	failed := errors.New("failed")
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		free := func(name string) {

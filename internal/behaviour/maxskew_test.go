@@ -85,7 +85,7 @@ func TestMaxSkewAllowsTakeoverOnceLeaseEndsByClock(t *testing.T) {
 	})
 }
 
-func TestMaxSkewWaiterWaitsOnlyForLeaseEnd(t *testing.T) {
+func TestWaiterTakesOverOneMaxSkewAfterLeaseEnds(t *testing.T) {
 	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		began := time.Now()
 		lab.Elapse(15 * time.Second)

@@ -59,7 +59,7 @@ func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	})
 }
 
-func TestOnceFailedWorkIsRepeatedByNextCall(t *testing.T) {
+func TestFailedWorkWithOnceIsRepeatedByNextCall(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		if err := c.Do(t.Context(), "job", fails, leasehold.Once("mon")); !errors.Is(err, errFailed) {
 			t.Fatal(err)
@@ -74,7 +74,7 @@ func TestOnceFailedWorkIsRepeatedByNextCall(t *testing.T) {
 	})
 }
 
-func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
+func TestWaiterWithOnceReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		b, wire := w.Client(cfg)
@@ -446,7 +446,7 @@ func TestLostLockStoresNoMarkForFinishedWork(t *testing.T) {
 
 // Each of three other processes has a worker that acquires the key again at once. If a
 // waiter had no entry in the queue, it would never be granted the key.
-func TestOnceWaiterJoinsQueue(t *testing.T) {
+func TestWaiterWithOnceJoinsQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup

@@ -203,7 +203,7 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestQueuePollsAfterDeadHeadHasBlockedForShortLease(t *testing.T) {
+func TestWaiterBehindFiveDeadHeadsWaitsForOneShortLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 6, lab.Config())
 		for i := range 5 {

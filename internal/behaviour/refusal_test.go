@@ -103,7 +103,7 @@ func TestWaitUnderSharedLeaseContinuesAfterRefusal(t *testing.T) {
 	})
 }
 
-func TestWaitThatEndsDuringRefusalReportsRefusal(t *testing.T) {
+func TestErrorOfTimedOutWaitIncludesLastRefusal(t *testing.T) {
 	for name, b := range blocked {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {

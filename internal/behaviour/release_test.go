@@ -72,7 +72,7 @@ func TestReleaseIsNotRepeatedAfterLease(t *testing.T) {
 	})
 }
 
-func TestExpiredLockIsReleasedOnce(t *testing.T) {
+func TestReleaseOfExpiredLockSendsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

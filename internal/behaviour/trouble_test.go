@@ -88,7 +88,7 @@ func TestEventGaveUpIsReportedForWaitButNotForTry(t *testing.T) {
 	})
 }
 
-func TestFailingWaitsLogOneLineAMinuteTogether(t *testing.T) {
+func TestClientLogsFailingWaitsInOneLinePerMinute(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, events := logged(w, lab.Config())
 		wire.SetFault(lab.Cut)
@@ -111,7 +111,7 @@ func TestFailingWaitsLogOneLineAMinuteTogether(t *testing.T) {
 	})
 }
 
-func TestObserverReportsFailingRequests(t *testing.T) {
+func TestObserveReportsRequestsThatFail(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, events := logged(w, lab.Config())
 		e := electionOf(c, "scheduler")

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestBreakSetsTTLOfFreedRecordOnly(t *testing.T) {
+func TestBreakSetsTTLOnlyIfRecordHasNoData(t *testing.T) {
 	type row struct {
 		before []leasehold.AcquireOption
 		store  leasehold.RenewOption
@@ -99,7 +99,7 @@ func TestBreakThatNeverArrivedReportsThatNothingWasFreed(t *testing.T) {
 	})
 }
 
-func TestBreakEndsGrantOfOtherLibraryOnlyIfItIsTheSame(t *testing.T) {
+func TestBreakEndsGrantOfOtherLibraryOnlyIfOwnerIsUnchanged(t *testing.T) {
 	type row struct {
 		change map[string]types.AttributeValue // beside the version
 		opts   leasehold.BreakOptions

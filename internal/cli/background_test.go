@@ -96,7 +96,7 @@ func TestBackgroundProcessStopsAfterSignalEndsCMDOnAnyTable(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-func TestFlagBackgroundStopStopsLeftoverProcessesOnAnyTable(t *testing.T) {
+func TestFlagBackgroundStopEndsLeftoverProcessesOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env, "--background", "stop")

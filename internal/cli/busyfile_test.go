@@ -102,7 +102,7 @@ func TestSignalEndsWaitForBusyFile(t *testing.T) {
 }
 
 // This test runs 40 processes. The test in proof/robustness/processes runs three hundred.
-func TestBusyFileServesEveryWaitingProcess(t *testing.T) {
+func TestNoProcessFailsOnBusyFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "locks.db")

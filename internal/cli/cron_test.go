@@ -18,7 +18,7 @@ import (
 
 // Three hosts have the same line in their crontabs. Each has a home directory of its own.
 // In the first night, one of them is killed while it works.
-func TestCronJobRunsOnOneHostNightAfterCrashOnAnyTable(t *testing.T) {
+func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
@@ -78,7 +78,7 @@ func TestCronJobRunsOnOneHostNightAfterCrashOnAnyTable(t *testing.T) {
 
 // The test waits for less than a lease each night. Such a waiter never sees a dead holder's
 // lease expire during its wait.
-func TestWaitShorterThanLeaseTakesOverDeadHolderOnAnyTable(t *testing.T) {
+func TestRepeatedShortWaitsTakeOverDeadHolderOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 3 * time.Second
@@ -136,7 +136,7 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 }
 
 // The lease is long, so no renewal reports the loss before CMD ends by itself.
-func TestLostLockExitsWith123EvenIfCMDSucceedsOnAnyTable(t *testing.T) {
+func TestRunExitsWith123AfterLossEvenIfCMDSucceedsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string][]string{
 		"done by another": {"run", "--once", "v9", "k", "--", "true"},

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-func TestDamagedRecordIsShownAndRemovedOnlyIfUnchanged(t *testing.T) {
+func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {
@@ -66,7 +66,7 @@ func TestDamagedRecordIsShownAndRemovedOnlyIfUnchanged(t *testing.T) {
 }
 
 // If the suggested commands had no flags, they would read another table.
-func TestSuggestedCommandsForDamagedRecordNameTable(t *testing.T) {
+func TestCommandSuggestedForDamagedRecordContainsTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{"key": s("damaged")})

@@ -235,7 +235,7 @@ func TestShellCommandsInGuidesRun(t *testing.T) {
 	}
 }
 
-func TestShellBlockRulesMatchBlocksInGuides(t *testing.T) {
+func TestEachRuleForShellBlocksMatchesBlockInGuides(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range treatments {
@@ -312,7 +312,7 @@ func TestGuideCommandsForStuckHolderCanRunTwice(t *testing.T) {
 	reads(t, lines+lines, inTable)
 }
 
-func TestGuideCheckForHeldKeyDoesNotReportFreeOnFailure(t *testing.T) {
+func TestCheckInGuidePrintsFreeOnlyIfKeyIsFree(t *testing.T) {
 	t.Parallel()
 	line := blockOf(t, "--held")
 	dir, env := aReader(t)

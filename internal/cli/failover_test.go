@@ -170,7 +170,7 @@ func TestBreakIncludesFailoverFlagInPrintedCommand(t *testing.T) {
 	p.said("type leasehold break --failover us-east-2 --token")
 }
 
-func TestRecordCommandsMoveFromFailedRegion(t *testing.T) {
+func TestFailoverLetsCommandsSucceedIfRegionFails(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"run", "k", "--", "true"},

@@ -196,7 +196,7 @@ func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 
 // Each command that ends by itself also ends for any answer of the server, and shows the
 // answer's text. Commands retry for ten seconds or more, so all commands run at once.
-func TestCommandsEndWhateverServerAnswers(t *testing.T) {
+func TestCommandEndsDespiteHostileServerReply(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
 	var underWay sync.Map

@@ -25,7 +25,7 @@ func servedToTheDead(t *testing.T) (env []string) {
 	return env
 }
 
-func TestMaxSkewTakesOverDeadHolderAtFirstRead(t *testing.T) {
+func TestDeadHolderIsTakenOverAtFirstReadWithMaxSkew(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, skew string
@@ -50,7 +50,7 @@ func TestMaxSkewTakesOverDeadHolderAtFirstRead(t *testing.T) {
 	}
 }
 
-func TestMaxSkewIsRejectedWhereItCannotWork(t *testing.T) {
+func TestUnusableMaxSkewIsRejectedWithReason(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
 	for name, tc := range map[string]struct {

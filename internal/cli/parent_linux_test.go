@@ -64,7 +64,7 @@ func TestDieWithParentEndsWaitOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestParentExitIsIgnoredWithoutFlagOnAnyTable(t *testing.T) {
+func TestParentExitIsIgnoredWithoutDieWithParentOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	shell := processOf(t, dir, append(env, "WORKS="+works), "sh", "-c",

@@ -61,7 +61,7 @@ func saysOnceThatItWaits(t *testing.T, stderr string, asJSON bool) {
 	}
 }
 
-func TestPermitOfKilledHolderIsFreeAfterItsLeaseOnAnyTable(t *testing.T) {
+func TestPermitOfKilledHolderIsGrantedAfterLeaseOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 6 * time.Second

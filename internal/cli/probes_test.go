@@ -153,7 +153,7 @@ var (
 
 // The test runs the command of the manifest, but with an address of this machine and the
 // test's own CMD.
-func TestKubernetesManifestProbesMatchItsCommand(t *testing.T) {
+func TestKubernetesManifestRunsCommandThatAnswersProbes(t *testing.T) {
 	t.Parallel()
 	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]
 	var args []string

@@ -285,7 +285,7 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 }
 
 // The test compares CMD with the same program started without leasehold.
-func TestCMDStartsAsWithoutLeaseholdOnAnyTable(t *testing.T) {
+func TestCMDStartsAsIfLeaseholdWereAbsentOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process was started with is read in /proc")
@@ -495,7 +495,7 @@ func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 }
 
 // Each watchdog process is killed, as a memory limit may do.
-func TestWatchdogRunsWithinLeaseholdIfItsProcessesAreKilled(t *testing.T) {
+func TestLeaseholdStillWatchesCMDAfterTenWatchdogsAreKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server, hangs := hanging(t)

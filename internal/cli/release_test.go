@@ -48,7 +48,7 @@ func TestRunRetriesReleaseUntilRequestsSucceed(t *testing.T) {
 	}
 }
 
-func TestRunOnceExitsWith123IfMarkMayNotBeStored(t *testing.T) {
+func TestRunOnceExitsWith123IfMarkIsPerhapsNotStored(t *testing.T) {
 	t.Parallel()
 	f, ended := troubled(t, "ThrottlingException", time.Hour)
 	_, stderr, code := said(t, f.env, "run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)

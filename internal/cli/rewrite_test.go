@@ -22,7 +22,7 @@ func dynamolockReads(item map[string]types.AttributeValue) error {
 	return err
 }
 
-func TestRewriteWritesIdleNativeRecordsForDynamolock(t *testing.T) {
+func TestRewriteMakesFreeRecordsReadableForDynamolock(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}))
@@ -110,7 +110,7 @@ func tokenOf(t *testing.T, env []string, key string) string {
 	return token
 }
 
-func TestRewriteDoesNothingIfLayoutReadsAllRecords(t *testing.T) {
+func TestRewriteRejectsLayoutThatNeedsNoRewrite(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
 	for _, name := range []string{"native", "python-dynamodb-lock", "dynamo-dlm", "dyndb-mutex"} {

@@ -263,7 +263,7 @@ func TestBreakAsksForConfirmationOnTerminalOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestListOnTerminalShowsExpiryWithoutLease(t *testing.T) {
+func TestListOnTerminalShowsExpiryIfRecordHasNoLease(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if f.layout.Capabilities().Expiry != layout.WallClock {
@@ -329,7 +329,7 @@ func TestForgetAtTerminalAsksForConfirmationOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestBreakAdvisesRenameForLiveLockOnAnyTable(t *testing.T) {
+func TestBreakOfLiveLockSuggestsRenamingAttributeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	putItem(t, db, map[string]types.AttributeValue{

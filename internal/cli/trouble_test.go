@@ -89,7 +89,7 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 
 // If run treated the timeout as "held", the exit code would be the code of -E. A crontab
 // with -E 0 would then conclude that another host has this turn.
-func TestShortWaitOnSilentServerIsNotReportedAsHeld(t *testing.T) {
+func TestRunDoesNotReportKeyHeldIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
 	for _, args := range [][]string{{}, {"-p", "2"}, {"-k", "other"}} {

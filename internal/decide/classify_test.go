@@ -143,7 +143,7 @@ func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
 	areMarked(t, outage, func(err error) bool { return Classify(err).Outage })
 }
 
-func TestAcceptedReportsWhetherCredentialsWereAccepted(t *testing.T) {
+func TestErrorShowsWhetherCredentialsWereAccepted(t *testing.T) {
 	areMarked(t, accepted, Accepted)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-func TestTransactionErrorIsClassifiedByWorstReason(t *testing.T) {
+func TestFailedCommitIsClassifiedByMostSevereReason(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
 		name   string

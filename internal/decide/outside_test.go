@@ -33,7 +33,7 @@ func TestQueueFrontIsMedianArrivalTime(t *testing.T) {
 	}
 }
 
-func TestPauseOutsideQueueDependsOnQueueFront(t *testing.T) {
+func TestPauseOutsideQueueIsHalfOfExpectedWait(t *testing.T) {
 	const (
 		ms  = time.Millisecond
 		far = time.Hour

@@ -20,7 +20,7 @@ func TestRenewalAttemptTimesOutAfterQuarterOfRemainingTrust(t *testing.T) {
 	}
 }
 
-func TestNextRenewalTimeDependsOnReplyTimeAndTrust(t *testing.T) {
+func TestNextRenewalIsDueOnePeriodAfterLastWasSent(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct {
 		name      string

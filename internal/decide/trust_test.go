@@ -18,7 +18,7 @@ func TestTrustIsLeaseMinusMarginCountedFromSendTime(t *testing.T) {
 	}
 }
 
-func TestTrustEndsByWhicheverClockIsFaster(t *testing.T) {
+func TestTrustEndsAsSoonAsEitherClockReachesEnd(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string
@@ -63,13 +63,13 @@ func TestTrustEndsBeforeObserversSeeLeaseEnd(t *testing.T) {
 	})
 }
 
-func TestEarlierTakesMinimumOfEachClock(t *testing.T) {
+func TestEarlierOfTwoInstantsHasMinimumOfEachClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
 
-func TestConditionNamesPendingAttemptsAndLastReadVersion(t *testing.T) {
+func TestConditionIncludesLastReadVersionAndNewestAttempts(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWaiterNextStepDependsOnWhatItHasRead(t *testing.T) {
+func TestWaiterTakesOverAsSoonAsLeaseHasEnded(t *testing.T) {
 	const second = time.Second
 	held := View{Known: true, Grant: 10 * second, Dead: DeadByVersion(10*second, 20*second), Looked: 29*second + second/2, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond}
 	with := func(change func(*View)) View {
@@ -118,7 +118,7 @@ func TestBackoffCeilingDoublesUpToLimit(t *testing.T) {
 	}
 }
 
-func TestSlowRequestRaisesRoundTripByAtMostAnEighth(t *testing.T) {
+func TestSlowRequestRaisesRoundTripEstimateByAtMostAnEighth(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ known, took, want time.Duration }{
 		{8 * ms, 8 * ms, 8 * ms},
@@ -133,7 +133,7 @@ func TestSlowRequestRaisesRoundTripByAtMostAnEighth(t *testing.T) {
 	}
 }
 
-func TestQueuedWaiterPausesAccordingToPosition(t *testing.T) {
+func TestQueuedWaiterPausesLongerIfMoreWaitersAreAhead(t *testing.T) {
 	const rt = 5 * time.Millisecond
 	for _, tc := range []struct {
 		ahead     int
@@ -168,7 +168,7 @@ func TestQueuedWaiterPausesAccordingToPosition(t *testing.T) {
 
 // The longer a key is held, the more rarely a waiter reads. Still, the waiter is late by at
 // most a small part of its wait.
-func TestWaiterReadsFourTimesASecondDuringHoldOfSeconds(t *testing.T) {
+func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
 		{0, 25 * ms},

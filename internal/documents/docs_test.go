@@ -138,7 +138,7 @@ func TestTestsNamedInDocumentsExist(t *testing.T) {
 	}
 }
 
-func TestSecurityPageNamesTestForEveryLine(t *testing.T) {
+func TestEveryLineOfSecurityPageMentionsATest(t *testing.T) {
 	t.Chdir(root)
 	page := documents(t)[filepath.Join("docs", "security.md")]
 	lines := 0
@@ -205,7 +205,7 @@ func TestPackagesHaveDocComments(t *testing.T) {
 	}
 }
 
-func TestContributingNamesFilesThatExist(t *testing.T) {
+func TestFilesNamedInContributingPageExist(t *testing.T) {
 	t.Chdir(root)
 	_, files, _ := strings.Cut(content(t, "CONTRIBUTING.md"), "\n## Where is what\n")
 	files, _, _ = strings.Cut(files, "\n## ")
@@ -220,7 +220,7 @@ func TestContributingNamesFilesThatExist(t *testing.T) {
 	}
 }
 
-func TestMigrationPagesCoverEveryPeerScenario(t *testing.T) {
+func TestMigrationPagesLinkToEverySharingTest(t *testing.T) {
 	t.Chdir(root)
 	linked := map[string]bool{}
 	for path, text := range documents(t) {

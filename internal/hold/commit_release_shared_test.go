@@ -48,7 +48,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 // grouped are the cases of a handle that is alone, and of one in a group.
 var grouped = map[string]bool{"alone": false, "in a group": true}
 
-func TestCommitAndReleaseOfSharedHandleSucceedsOnceApplied(t *testing.T) {
+func TestAppliedCommitAndReleaseOfSharedHandleSucceeds(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
 	for name, between := range map[string]func(s *sharedGrant){ // called between the applied commit and its reply
 		"nothing":                  func(*sharedGrant) {},

@@ -47,7 +47,7 @@ func TestReleaseAfterCommitHandsOverKey(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseWithLostReplyIsRecognised(t *testing.T) {
+func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.ReleaseOption{
 		"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)},
 	}, func(t *testing.T, w *lab.World, opts []leasehold.ReleaseOption) {
@@ -297,7 +297,7 @@ func TestFailedCommitIsDefiniteEvenIfReleaseIsUnknown(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseReturnsWhenLockOfContextEnds(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenLockBoundToContextEnds(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"bound to another lock": false, "bound to its own too": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {
@@ -328,7 +328,7 @@ func TestCommitAndReleaseReturnsWhenLockOfContextEnds(t *testing.T) {
 
 // While the lease lasted, no other client could be granted the key before the commit had
 // freed it. So another client's grant shows that the commit was applied.
-func TestNextGrantProvesUnansweredCommitAndRelease(t *testing.T) {
+func TestNextGrantProvesThatCommitAndReleaseWasApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())

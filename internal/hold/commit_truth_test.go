@@ -64,7 +64,7 @@ func TestCommitAndReleaseWithUnknownOutcomeReportsNoLoss(t *testing.T) {
 	}
 }
 
-func TestCommitWithUnknownOutcomeReportsNoLossOfContextLock(t *testing.T) {
+func TestCommitReportsOnlyUnknownOutcomeIfLockIsAlsoLost(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("1")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("1")) },

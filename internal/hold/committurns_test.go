@@ -100,7 +100,7 @@ func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 	})
 }
 
-func TestCommitThatWaitsForAnotherEndsWhenLockEnds(t *testing.T) {
+func TestQueuedCommitFailsWhenLockIsReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.Slow(2*time.Second)))
@@ -120,7 +120,7 @@ func TestCommitThatWaitsForAnotherEndsWhenLockEnds(t *testing.T) {
 	})
 }
 
-func TestReleaseWaitsLimitedTimeForCommit(t *testing.T) {
+func TestReleaseFreesKeyDespiteUnansweredCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

@@ -227,7 +227,7 @@ func TestReleaseOfResumedLockKeepsTurnOfLocalWaiter(t *testing.T) {
 	})
 }
 
-func TestThrottledResumeDoesNotSettleEarlierResume(t *testing.T) {
+func TestThrottledResumeLeavesEarlierOutcomeUnknown(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))

@@ -76,7 +76,7 @@ func TestReleaseOfLostLockRecognisesDeletionByEarlierRelease(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterLeaseIsNotProvenByGrantOfAnotherClient(t *testing.T) {
+func TestReleaseAfterLeaseReportsLossIfAnotherClientHoldsKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.OutageConfig())
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
@@ -112,7 +112,7 @@ func TestRefusedReleaseLeavesEarlierReleaseUnknown(t *testing.T) {
 	}
 }
 
-func TestReleaseWithLostReplyIsRecognisedAfterLease(t *testing.T) {
+func TestReleaseWithLostReplySucceedsIfRepeatedAfterLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -155,7 +155,7 @@ func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 
 // If a lock has lost its session, its key may be granted to any client while a release is
 // in flight. So another client's grant does not show that the release was applied.
-func TestReleaseWithoutSessionIsNotProvenByNextGrant(t *testing.T) {
+func TestReleaseAfterLossOfSessionReportsLostLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		var taken atomic.Bool

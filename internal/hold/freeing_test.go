@@ -145,7 +145,7 @@ func TestDoIgnoresErrorOfFailedRelease(t *testing.T) {
 	})
 }
 
-func TestBackgroundReleaseEventHasNoHeldTime(t *testing.T) {
+func TestEventOfBackgroundReleaseOmitsTimeHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)
@@ -254,7 +254,7 @@ func TestReleaseWithoutTimeLimitEndsAfterSharedLease(t *testing.T) {
 	})
 }
 
-func TestReleaseTimeCountsFromFirstRequest(t *testing.T) {
+func TestTimeHeldExcludesDurationOfRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)

@@ -81,7 +81,7 @@ func TestInvalidReadIsRejectedBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestReadOfTooManyItemsErrorNamesReservedItems(t *testing.T) {
+func TestReadErrorStatesHowManyItemsAreAllowed(t *testing.T) {
 	type row struct {
 		cfg  leasehold.Config
 		said string

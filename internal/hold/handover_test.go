@@ -108,7 +108,7 @@ func TestGrantToCancelledGoroutineIsReleasedDespiteRenewal(t *testing.T) {
 	})
 }
 
-func TestGrantToCancelledGoroutineIsNotLostIfCloseReleasesIt(t *testing.T) {
+func TestCloseReleasesGrantToCancelledGoroutineWithoutError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		goOn := make(chan struct{})
 		c, wire, lock, another := crowded(w, goOn)
@@ -395,7 +395,7 @@ func TestHandOverWorksUnderSharedLease(t *testing.T) {
 	})
 }
 
-func TestReleaseOfResumedLockDoesNotHandOverToSession(t *testing.T) {
+func TestWaiterAfterResumedLockIsGrantedUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))

@@ -104,7 +104,7 @@ func TestReadUnderSharedLeaseChecksSession(t *testing.T) {
 	})
 }
 
-func TestRequestThatVoidsIdempotencyTokenChecksSession(t *testing.T) {
+func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
 	// A write fails while an earlier request has no answer, so the guards alone are sent.
 	lab.Each(t, map[string]bool{"it stands": false, "it is dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
@@ -332,7 +332,7 @@ func TestSessionRenewalThatConflictsIsRepeatedAtOnce(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForACommitOfASharedLease(t *testing.T) {
+func TestCloseWaitsForCommitUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.ArriveAfter(1500 * time.Millisecond)))

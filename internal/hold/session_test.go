@@ -71,7 +71,7 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 	})
 }
 
-func TestRecordUnderSessionIsRenewedRarely(t *testing.T) {
+func TestRecordUnderSessionIsRenewedWithinTwentyMinutes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != "3600000" {

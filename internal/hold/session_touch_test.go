@@ -60,7 +60,7 @@ func TestLockWithOldRecordIsKeptWhileSessionIsRenewed(t *testing.T) {
 	})
 }
 
-func TestLateRecordRenewalNoticesBreak(t *testing.T) {
+func TestBreakIsNoticedAfterRecordWasRenewedLate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		before := lab.Text(w.Item("job"), "recordVersionNumber")

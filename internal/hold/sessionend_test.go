@@ -133,7 +133,7 @@ func TestLockIsNotReportedReleasedIfCloseCannotEndSession(t *testing.T) {
 	})
 }
 
-func TestCloseReportsSessionThatAnotherEnded(t *testing.T) {
+func TestCloseReportsLossIfSomeoneElseEndedSession(t *testing.T) {
 	remove := func(w *lab.World) { w.Delete(w.Sessions()[0]) }
 	type row struct {
 		applied bool // Close's first request to mark the row is applied

@@ -83,7 +83,7 @@ func (c *checked) close() {
 	lab.OK(c.T, c.holders.Close(context.WithoutCancel(c.T.Context())))
 }
 
-func TestTwoListingsFindThousandHoldersLive(t *testing.T) {
+func TestThousandHoldersAreObservedWithAtMostThreeListings(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1000, "job/")
 		records := c.list("")
@@ -186,7 +186,7 @@ func TestCancelledObservationReturnsFindings(t *testing.T) {
 	})
 }
 
-func TestFailedReadIsRepeated(t *testing.T) {
+func TestObserverRepeatsFailedRead(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "job/", leasehold.WithoutRenewal())
 		records := c.list("")
@@ -214,7 +214,7 @@ func TestReadOnlyPolicyIsEnoughToObserve(t *testing.T) {
 	})
 }
 
-func TestGrantsInOtherLayoutsAreToldApart(t *testing.T) {
+func TestRenewalWithoutGrantIDCountsAsSameGrant(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"
@@ -250,7 +250,7 @@ func TestHolderWithSharedLeaseIsObservedThroughSession(t *testing.T) {
 	})
 }
 
-func TestStillDeadRejectsHolderThatRenewedSession(t *testing.T) {
+func TestHolderIsNotStillDeadAfterRenewalOfSession(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, by *checked) {
 		lock := by.acquire("job")
 		by.Limit = time.Second

@@ -34,7 +34,7 @@ func (c empty) Do(r *http.Request) (*http.Response, error) {
 	return reply, nil
 }
 
-func TestBatchWithoutResponsesIsErrorAndNotMissingHolders(t *testing.T) {
+func TestReaderRejectsBatchReplyWithoutResponses(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	proto := lab.Must(records.Of(layout.Native{}))(t)

@@ -240,7 +240,7 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 
 // A fleet must not use features that only native has before the last stage. The other
 // layouts of native's table know neither sessions nor marks.
-func TestMovingSharedLeaseExcludesOldClientForAnHour(t *testing.T) {
+func TestOldClientWaitsAnHourForKeyFreedUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true
@@ -258,7 +258,7 @@ func TestMovingSharedLeaseExcludesOldClientForAnHour(t *testing.T) {
 	})
 }
 
-func TestMovingLosesDoneMarkIfOldClientDeletesRecord(t *testing.T) {
+func TestDoneMarkIsLostIfOldClientDeletesRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		done := 0

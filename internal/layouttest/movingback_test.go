@@ -111,7 +111,7 @@ func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
 // released, so it never carries on the expiry of one. But it can acquire a record that
 // native freed when it broke a lock of dynamolock. So TTL stays off until no record with
 // such an expiry is left.
-func TestTTLOfNativeBreakDeletesRecordHeldByDynamolock(t *testing.T) {
+func TestRecordHeldByDynamolockIsDeletedByTTLAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))

@@ -176,7 +176,7 @@ func TestManyLocksSurviveOutage(t *testing.T) {
 	})
 }
 
-func TestPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
+func TestProcessPausedDuringOutageLosesLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.OutageConfig(), k.Edit)

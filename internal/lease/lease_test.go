@@ -250,7 +250,7 @@ func TestTrustCountsFromWhenRenewalIsSent(t *testing.T) {
 	})
 }
 
-func TestFirstReadAfterSuspendShowsLoss(t *testing.T) {
+func TestFirstCheckAfterSuspendShowsLoss(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.suspend(18 * time.Second) // no timer fires, as the clock of timers stands still during a suspend
 		if err := w.lease.Ended(); err == nil {
@@ -260,7 +260,7 @@ func TestFirstReadAfterSuspendShowsLoss(t *testing.T) {
 	})
 }
 
-func TestReadAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
+func TestCheckAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		if err := w.lease.Ended(); err != nil {
@@ -272,7 +272,7 @@ func TestReadAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
 	})
 }
 
-func TestTrustEndsByWhicheverClockIsAhead(t *testing.T) {
+func TestRemainingTrustFollowsClockThatIsAhead(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		if got := w.lease.Remaining(); got != 8*time.Second {
@@ -358,7 +358,7 @@ func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 	}
 }
 
-func TestLaterShorterRenewalLimitsTrust(t *testing.T) {
+func TestTrustIsLimitedByLaterRenewalWithShorterLease(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)
@@ -373,7 +373,7 @@ func TestLaterShorterRenewalLimitsTrust(t *testing.T) {
 	})
 }
 
-func TestRenewalDeliveredTwiceIsRecognised(t *testing.T) {
+func TestRenewalDeliveredTwiceSucceeds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(10 * time.Second)
 		w.will(doubled) // the reply is to the second copy, whose condition failed
@@ -500,7 +500,7 @@ func TestRenewalWaitsOnlyBrieflyForTransaction(t *testing.T) {
 	})
 }
 
-func TestRenewalDueDuringAnotherRenewalFollows(t *testing.T) {
+func TestOverdueRenewalIsSentWhenEarlierRenewalEnds(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -571,7 +571,7 @@ func TestLossDuringRenewalIsNotReportedAsPause(t *testing.T) {
 	})
 }
 
-func TestByHandStopsBackgroundRenewal(t *testing.T) {
+func TestManualLeaseIsNotRenewedInBackground(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.lease.ByHand()
 		time.Sleep(18 * time.Second)

@@ -38,7 +38,7 @@ func slowly(apply func() (protocol.Item, error)) (protocol.Item, error) {
 	return apply()
 }
 
-func TestRenewByHandStopsBackgroundRenewals(t *testing.T) {
+func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(3 * time.Second)
 		w.will(slowly)

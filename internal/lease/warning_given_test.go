@@ -45,7 +45,7 @@ func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // a fault 
 	})
 }
 
-func TestExpiryWarningGivenAtOnceMayUseLock(t *testing.T) {
+func TestCallbackOfImmediateWarningMayUseLock(t *testing.T) {
 	slow := func(r *lab.Request) (*http.Response, error) {
 		if r.Grants() || r.Renews() {
 			return lab.Slow(2900 * time.Millisecond)(r)
@@ -119,7 +119,7 @@ func TestExpiryWarningGivenAtOnceMayUseLock(t *testing.T) {
 	})
 }
 
-func TestLockReleasedByImmediateWarningIsForgotten(t *testing.T) {
+func TestLockReleasedInWarningCallbackIsForgotten(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{
 		"a lease each": lab.Config(), "a shared lease": lab.SharedConfig(),
 	}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {

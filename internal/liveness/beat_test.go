@@ -15,7 +15,7 @@ func at(d time.Duration) liveness.Reading {
 	return liveness.Reading{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
 }
 
-func TestHolderIsDeadOnlyAfterReadSentAfterLeaseEnd(t *testing.T) {
+func TestHolderIsDeadOnlyIfReadBeganAfterLeaseEnded(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: lease}
 	first := by.Next(liveness.Beat{}, r, at(0))
 	seen := at(0).Answered

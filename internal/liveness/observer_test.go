@@ -150,7 +150,7 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestDeadAtComesFromExpiryTimeAndWallClock(t *testing.T) {
+func TestExpiryTimeAndWallClockDecideWhenHolderIsDead(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()

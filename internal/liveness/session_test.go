@@ -90,7 +90,7 @@ func TestSessionRenewedSinceReadIsNotMarkedDead(t *testing.T) {
 	}
 }
 
-func TestSessionIsDeadToEachClientThatMarksIt(t *testing.T) {
+func TestTwoClientsCanMarkSameSessionDead(t *testing.T) {
 	w, a, _ := observing(t)
 	b := w.observer()
 	w.look(a, "s")
@@ -130,7 +130,7 @@ func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
 	}
 }
 
-func TestSessionAgeSurvivesForgettingOfVersions(t *testing.T) {
+func TestSessionAgeIsKeptWhenVersionsAreForgotten(t *testing.T) {
 	w, o, _ := observing(t)
 	o.Records = observed.New(1)
 	seen := w.now
@@ -192,7 +192,7 @@ func TestSessionIsNotReadForDepartedCaller(t *testing.T) {
 	}
 }
 
-func TestUnreadableSessionRowIsNotDead(t *testing.T) {
+func TestSessionWithUnreadableRowIsNotMarkedDead(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	for name, seen := range map[string]bool{"it never could": false, "it could before": true} {
@@ -219,7 +219,7 @@ func TestUnreadableSessionRowIsNotDead(t *testing.T) {
 	}
 }
 
-func TestSessionsWithoutReadersAreForgotten(t *testing.T) {
+func TestUnusedSessionsDoNotPileUp(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	for i := range 1000 {

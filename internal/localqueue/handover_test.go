@@ -161,7 +161,7 @@ func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 	}
 }
 
-func TestTurnIsPassedOnIfHandedOverGrantHasEnded(t *testing.T) {
+func TestHandOverOfEndedGrantGivesNextWaiterTurn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {
@@ -174,7 +174,7 @@ func TestTurnIsPassedOnIfHandedOverGrantHasEnded(t *testing.T) {
 // A goroutine that has its turn may end its grant at once, on another processor. So the
 // queue must know the grant before it gives the turn. Otherwise it would hand the key to no
 // goroutine.
-func TestSuccessorGetsTurnAfterGrantIsKnown(t *testing.T) {
+func TestHandOverRegistersGrantBeforeSuccessorGetsTurn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {
@@ -187,7 +187,7 @@ func TestSuccessorGetsTurnAfterGrantIsKnown(t *testing.T) {
 	hasTurn(t, ws[0])
 }
 
-func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
+func TestSuccessorExistsOnlyForGrantThatHoldsKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	isNext(t, l, &grant{}, nil)
 	if to := l.Successor(at("another key"), held, false); to != nil {

@@ -114,7 +114,7 @@ func TestFirstWaiterHasTurnAtOnceAndNextWaitersInOrder(t *testing.T) {
 	}
 }
 
-func TestPassingTurnIsIgnoredUnlessTurnIsCurrent(t *testing.T) {
+func TestPassIgnoresGrantThatHasNoTurn(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -130,7 +130,7 @@ func TestPassingTurnIsIgnoredUnlessTurnIsCurrent(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestDepartedWaiterIsSkippedOrReturnsTurn(t *testing.T) {
+func TestLeaveReportsWhetherWaiterHadTurn(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -167,7 +167,7 @@ func TestAcquireAnyReceivesTurnsOfAllKeysOnOneChannel(t *testing.T) {
 	}
 }
 
-func TestNoWaitCallerLearnsHolderAsSoonAsKnown(t *testing.T) {
+func TestNoWaitCallerIsToldHolderOnceHolderIsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *queues)
 		want  string
@@ -197,7 +197,7 @@ func TestNoWaitCallerLearnsHolderAsSoonAsKnown(t *testing.T) {
 	}
 }
 
-func TestLaterNoWaitCallerLearnsHolderAtOnce(t *testing.T) {
+func TestNoWaitCallerIsToldKnownHolderAtOnce(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -254,7 +254,7 @@ func TestGrantOutOfTurnDoesNotTakeTurnOfWaiter(t *testing.T) {
 	}
 }
 
-func TestTakeReturnsFreeTurnOnly(t *testing.T) {
+func TestTakeSucceedsOnlyIfTurnIsFree(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)

@@ -74,7 +74,7 @@ func TestVersionIsRecognisedByFormat(t *testing.T) {
 	}
 }
 
-func TestVersionSurvivesHexConversionAndBack(t *testing.T) {
+func TestHexOfVersionConvertsBackToSameVersion(t *testing.T) {
 	v := NewVersion()
 	if h := VersionHex(v); !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(h) || VersionOfHex(h) != v {
 		t.Errorf("%q is %q, and back %q", v, h, VersionOfHex(h))

@@ -37,7 +37,7 @@ func TestDoneMarkIsReadBackUnchanged(t *testing.T) {
 	}
 }
 
-func TestOnceGrantIsAppliedOnlyIfWorkIsNotDone(t *testing.T) {
+func TestGrantWithOnceIsRejectedIfWorkIsMarkedDone(t *testing.T) {
 	for _, tc := range []struct {
 		marked, wanted protocol.Once
 		lands          bool

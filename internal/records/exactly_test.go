@@ -76,7 +76,7 @@ func TestDeleteExactlyKeepsItemWithAddedAttribute(t *testing.T) {
 	})
 }
 
-func TestLeaseholdGrantWithoutTokenIsDecodeError(t *testing.T) {
+func TestDecodeRejectsLeaseholdGrantWithoutToken(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		delete(item, "fencingToken")

@@ -198,7 +198,7 @@ func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	})
 }
 
-func TestGrantRemovesTTLOfEarlierNativeRelease(t *testing.T) {
+func TestGrantRemovesTTLSetByReleaseOfNativeClient(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {

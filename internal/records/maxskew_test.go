@@ -25,7 +25,7 @@ func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	return b, plain
 }
 
-func TestGrantAndRenewalStoreLeaseEnd(t *testing.T) {
+func TestEndOfLeaseIsStoredByGrantAndRenewal(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Now = granted.Add(time.Microsecond)
@@ -100,7 +100,7 @@ func TestHandOverToHeadDoesNotStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLockUnderSharedLeaseDoesNotStoreLeaseEnd(t *testing.T) {
+func TestLeaseEndIsNotStoredForLockUnderSharedLease(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Session = protocol.ClientID(owner)
@@ -110,7 +110,7 @@ func TestLockUnderSharedLeaseDoesNotStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLeaseLongerThanCenturyDoesNotStoreLeaseEnd(t *testing.T) {
+func TestEndOfLeaseLongerThanCenturyIsNotStored(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour

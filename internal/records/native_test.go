@@ -98,7 +98,7 @@ func TestDamagedRecordReturnsDecodeErrorNamingAttribute(t *testing.T) {
 	}
 }
 
-func TestReleasedRecordNeedsOnlyMarkKindAndToken(t *testing.T) {
+func TestReleasedRecordIsReadableIfKindAndTokenAreValid(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
 	r, err := p.Decode(damaged)
@@ -125,7 +125,7 @@ func TestTokenIsIgnoredIfOwnerHasNoClientID(t *testing.T) {
 	}
 }
 
-func TestLeaseIsReadInBothFormats(t *testing.T) {
+func TestLeaseIsReadAsMillisecondsOrGoDuration(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"20000": 20 * time.Second, "20s": 20 * time.Second, "1m30s": 90 * time.Second, "1": time.Millisecond,
 		"9223372036854775807": math.MaxInt64, "99999999999999999999999999": math.MaxInt64,
@@ -241,7 +241,7 @@ func TestMigrationPageListsEveryAttributeOfLeasehold(t *testing.T) {
 	}
 }
 
-func TestOfAcceptsOnlyLayoutsOfThePackage(t *testing.T) {
+func TestOnlyLayoutsOfPackageLayoutAreAccepted(t *testing.T) {
 	for _, name := range layout.Names() {
 		if l, err := layout.Parse(name); err != nil || mustProtocol(t, l) == nil {
 			t.Errorf("%s: %v", name, err)
@@ -263,7 +263,7 @@ func TestGrantDoesNotRemoveKeyAttributeNamedLikeTTL(t *testing.T) {
 }
 
 // While a fleet moves, each layout reads rows of native.
-func TestLockButRejectsSessionRow(t *testing.T) {
+func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	session := with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")})
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
@@ -278,7 +278,7 @@ func TestLockButRejectsSessionRow(t *testing.T) {
 	}
 }
 
-func TestLockButAcceptsFreeRecord(t *testing.T) {
+func TestReleasedLockIsRecognisedDespiteForeignAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{

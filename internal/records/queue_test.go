@@ -61,13 +61,13 @@ func TestJoinOfFullQueueIsRejected(t *testing.T) {
 	}
 }
 
-func TestJoinIsRejectedUnlessLockIsHeld(t *testing.T) {
+func TestWaiterCanJoinQueueOnlyIfLockIsHeld(t *testing.T) {
 	b, p, _ := lining(t, 0)
 	b.landsIn("join", b.item(), func() *protocol.Write { return p.Join(b.lockKey(), nth(1)) },
 		same, version, grant, token, holder, spent, expired)
 }
 
-func TestHandToHeadHandsKeyOnlyToHeadOfQueue(t *testing.T) {
+func TestKeyIsHandedOnlyToHeadOfQueue(t *testing.T) {
 	b, p, h := lining(t, 2)
 	handTo := func(w protocol.Waiter) *protocol.Write {
 		return p.HandToHead(h, protocol.Grant{Key: b.lockKey(), Owner: w.Owner, Version: v9, ID: w.Grant, Lease: lease, Now: granted})
@@ -149,7 +149,7 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 	}
 }
 
-func TestQueueIsErasedByTakeoverBreakAndReleaseWithMark(t *testing.T) {
+func TestQueueIsErasedByTakeoverOrBreakOrDoneMark(t *testing.T) {
 	dead := func(b *bench, _ protocol.Hold) *protocol.Write {
 		g, r := b.grant(g2), b.record()
 		g.Dead = &r
@@ -196,7 +196,7 @@ func TestQueueIsErasedByTakeoverBreakAndReleaseWithMark(t *testing.T) {
 	}
 }
 
-func TestHandedAttributeIsRemovedByNextGrantOrRenewal(t *testing.T) {
+func TestHandOverMarkIsRemovedByNextGrantOrRenewal(t *testing.T) {
 	for name, write := range map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 		"renewal": func(b *bench, h protocol.Hold) *protocol.Write {
 			return b.Renew(h, protocol.Renewal{Version: v3, Lease: lease})
@@ -229,7 +229,7 @@ func TestHandedAttributeIsRemovedByNextGrantOrRenewal(t *testing.T) {
 	}
 }
 
-func TestTakeoverSuspendsQueueIfAsked(t *testing.T) {
+func TestTakeoverSuspendsQueueUntilRequestedTime(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	until := time.UnixMilli(granted.Add(time.Minute).UnixMilli())
 	take := func(until time.Time) protocol.Record {
@@ -261,7 +261,7 @@ func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 }
 
 // The table may have been one of layout native before, or may become one later.
-func TestQueueAdviceIsIgnoredInOtherLayouts(t *testing.T) {
+func TestQueueAdviceIsIgnoredOutsideNativeLayout(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			b, _ := newBench(t, l)

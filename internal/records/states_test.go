@@ -104,7 +104,7 @@ func (b *bench) where(states []string, layouts string, more ...string) []string 
 	return states
 }
 
-func TestHolderWriteIsAppliedOnlyToCurrentGrant(t *testing.T) {
+func TestWriteOfHolderIsAppliedOnlyToCurrentGrant(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		mine := []string{same, kind, expired}

@@ -233,7 +233,7 @@ func TestThrottledPartitionDoesNotLoseOtherLocks(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalAfterSlowGrantIsEarlier(t *testing.T) {
+func TestLockIsNotLostAfterSlowGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2500*time.Millisecond)))

@@ -293,7 +293,7 @@ func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 
 // If Waited stayed true after a renewal, a later pause of the process would be reported as
 // renewals that had to queue.
-func TestWaitedIsFalseAfterRenewal(t *testing.T) {
+func TestWaitForSlotIsReportedOnlyUntilRenewal(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // first sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// TestWritesOfSimulationArePassedToModels simulates several seeds, and writes the history of
+// TestHistoriesOfSimulationAreWrittenToFile simulates several seeds, and writes the history of
 // each run to the file that LEASEHOLD_WRITES names. proof/spec checks these histories
 // against the models. With LEASEHOLD_BROKEN the test simulates a variant that is broken on
 // purpose.
-func TestWritesOfSimulationArePassedToModels(t *testing.T) {
+func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {
 		t.Skip("writes to the file that LEASEHOLD_WRITES names, as spec has it do")

@@ -56,7 +56,7 @@ func ours(r *http.Request) {
 
 // A cookie would go to every port of a host. A token in a query would end up in histories
 // and logs.
-func TestTokenIsReadOnlyFromHeader(t *testing.T) {
+func TestTokenIsAcceptedOnlyInAuthorizationHeader(t *testing.T) {
 	for name, how := range map[string]func(*http.Request){
 		"a cookie": header("Cookie", "leasehold-4711="+token+"; token="+token),
 		"a query":  func(r *http.Request) { r.URL.RawQuery = "token=" + token },

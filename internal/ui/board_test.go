@@ -58,7 +58,7 @@ func TestBoardForgetsDeletedKeysOldestFirst(t *testing.T) {
 	}
 }
 
-func TestPaceForgetsReadUnitsSpentBeforePeriod(t *testing.T) {
+func TestReadUnitsSpentBeforePeriodAreForgotten(t *testing.T) {
 	p := pace{rate: 100}
 	now := start
 	for range 1000 {

@@ -270,7 +270,7 @@ func later(d time.Duration, do func()) func() {
 	return func() { time.Sleep(d); do() }
 }
 
-func TestWaiterCommandAndPageAgreeWhetherHolderIsDead(t *testing.T) {
+func TestPageAndCommandAndWaiterAgreeOnStateOfHolder(t *testing.T) {
 	const lease, soon = 20 * time.Second, 5 * time.Second
 	clocked := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	every := clocked.Capabilities().LeaseStep

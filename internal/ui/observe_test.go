@@ -85,7 +85,7 @@ func (w *watched) look(d time.Duration, found holders.Found) []Event {
 	return events
 }
 
-func TestObserveTurnsChangesIntoEvents(t *testing.T) {
+func TestChangesOfRecordAreReportedAsEvents(t *testing.T) {
 	type sight struct {
 		after time.Duration
 		found holders.Found
@@ -238,7 +238,7 @@ func TestHistoryHasSpanForEachGrant(t *testing.T) {
 	}
 }
 
-func TestSpanOfDeadHolderRecordsWhenItsLeaseEnded(t *testing.T) {
+func TestDeadHolderInHistoryDiedWhenItsLeaseEnded(t *testing.T) {
 	a, b := grant("a", "host/1", versionAt(start), 1), grant(versionAt(start.Add(lease)), "host/2", "v3", 2)
 	for name, looks := range map[string][]struct {
 		after time.Duration

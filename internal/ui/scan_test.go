@@ -194,7 +194,7 @@ func TestSessionIsShownDeadWithItsLocksUntilItHasNone(t *testing.T) {
 	})
 }
 
-func TestHistoryShowsSinceWhenItIsKnown(t *testing.T) {
+func TestHistoryShowsTimeFromWhichItIsComplete(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -242,7 +242,7 @@ func TestScanIsSharedBySeveralPages(t *testing.T) {
 	})
 }
 
-func TestScanKeepsReadRateWhichPageCanLower(t *testing.T) {
+func TestPageCanLowerButNotRaiseReadRateOfScan(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for i := range 600 {
@@ -331,7 +331,7 @@ func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
 	})
 }
 
-func TestHolderIsNotShownExpiringWithoutSuccessfulRead(t *testing.T) {
+func TestHolderIsShownExpiringOnlyAfterSuccessfulRead(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)

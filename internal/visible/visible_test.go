@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-func TestOrdinaryNamesStayAsTheyAre(t *testing.T) {
+func TestOrdinaryNamesAreShownUnchanged(t *testing.T) {
 	for _, name := range []string{"web-7/812/4k2a", "Jörg Müller", "山田太郎", "Ωμέγα", "мир", "שלום", "नमस्ते", "e\u0301", "🚀", "👍🏽", "a\"b\\c'd`$(e)"} {
 		for _, got := range []string{visible.Name(name), visible.Text(name), visible.Line(name)} {
 			if got != name {
@@ -55,7 +55,7 @@ func TestControlAndInvisibleCharactersAreEscaped(t *testing.T) {
 	}
 }
 
-func TestWordQuotesTextUnlessPlain(t *testing.T) {
+func TestOnlyPlainWordIsShownWithoutQuotes(t *testing.T) {
 	for in, want := range map[string]string{
 		"web-7/812/4k2a":            "web-7/812/4k2a",
 		"host.example:8080":         "host.example:8080",
@@ -82,7 +82,7 @@ func TestWordQuotesTextUnlessPlain(t *testing.T) {
 	}
 }
 
-func TestMiddleReplacesMiddleOfLongTextByEllipsis(t *testing.T) {
+func TestLongTextIsShortenedInTheMiddle(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		n    int

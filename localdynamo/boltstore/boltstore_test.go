@@ -210,7 +210,7 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWaitForBusyFileEndsWithRequestContext(t *testing.T) {
+func TestRequestStopsWaitingForBusyFileAtItsDeadline(t *testing.T) {
 	path, client := newFile(t)
 	db, err := bbolt.Open(path, 0o600, nil) // stands for a process that keeps the file locked
 	if err != nil {
@@ -222,7 +222,7 @@ func TestWaitForBusyFileEndsWithRequestContext(t *testing.T) {
 	lab.WantErr(t, "increment", lab.ErrorOf(increment(ctx, client, "k")), context.DeadlineExceeded)
 }
 
-func TestClosedStoreFails(t *testing.T) {
+func TestViewOfClosedStoreReturnsError(t *testing.T) {
 	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
 	lab.OK(t, store.Close())
 	if err := store.View(func(localdynamo.Tx) error { return nil }); err == nil {

@@ -188,7 +188,7 @@ func TestOpenRejectsMaliciousPages(t *testing.T) {
 }
 
 // Other users could change such a file while the process runs.
-func TestStoreWritableByOtherUsersIsCheckedEachTransaction(t *testing.T) {
+func TestStoreWritableByOthersIsCheckedInEachTransaction(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
 	lab.OK(t, os.WriteFile(path, whole, 0o600))

@@ -169,7 +169,7 @@ func TestPanicInTransactionReachesCallerAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestDamagedFileErrorIsMarkedAsPermanent(t *testing.T) {
+func TestErrorOfDamagedFileIsMarkedAsPermanent(t *testing.T) {
 	whole := filled(t)
 	for name, content := range map[string][]byte{"other content": bytes.Repeat([]byte("no store "), 2000), "empty": nil, "cut off": whole[:len(whole)/3]} {
 		t.Run(name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestDamagedFileErrorIsMarkedAsPermanent(t *testing.T) {
 	}
 }
 
-func TestConcurrentMakeCallsCreateOneCompleteStore(t *testing.T) {
+func TestConcurrentCallsOfMakeCreateOnlyOneStore(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "locks.db")
 	var made atomic.Int32

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseUpdateReadsSections(t *testing.T) {
+func TestParseUpdateReadsEverySectionOfExpression(t *testing.T) {
 	a, b, v := Path{{Name: "a"}}, Path{{Name: "b"}}, Placeholder(":v")
 	for source, want := range map[string]*Update{
 		"SET a = :v":                       {Set: []Assignment{{a, v}}},
@@ -49,7 +49,7 @@ func TestInvalidUpdateIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	}
 }
 
-func TestTargetsReturnsEveryPathThatUpdateWrites(t *testing.T) {
+func TestTargetsOfUpdateIncludeEveryWrittenPath(t *testing.T) {
 	update, err := ParseUpdate("DELETE d :v ADD c :v REMOVE b SET a = z")
 	if err != nil {
 		t.Fatal(err)

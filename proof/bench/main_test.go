@@ -34,7 +34,7 @@ func TestContendersAreChosenByPrefix(t *testing.T) {
 	}
 }
 
-func TestCommandLineErrorIsReportedBeforeRun(t *testing.T) {
+func TestErrorInCommandLineIsReportedBeforeRun(t *testing.T) {
 	for _, args := range [][]string{
 		{"-engine", "none"}, {"-scenarios", "none"}, {"-contenders", "none"}, {"-from", "no such file"}, {"cycle"},
 	} {

@@ -57,7 +57,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-func TestBuildComparisonListsDifferences(t *testing.T) {
+func TestComparisonOfBuildsShowsDifferences(t *testing.T) {
 	a, b := []file{{name: "x", content: []byte("1")}}, []file{{name: "x", content: []byte("2")}}
 	if err := same(a, b); err == nil || !strings.Contains(err.Error(), "x is not the same") {
 		t.Error(err)

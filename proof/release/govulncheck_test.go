@@ -74,7 +74,7 @@ func TestSilentVulnerabilityDatabaseDoesNotBlockCheck(t *testing.T) {
 	}
 }
 
-func TestVulnerabilityDatabaseFailureIsNotAFinding(t *testing.T) {
+func TestFailureOfDatabaseIsNotReportedAsVulnerability(t *testing.T) {
 	server := database(t, healthy)
 	said, modules, err := checked(t, server, func() error {
 		server.Close()

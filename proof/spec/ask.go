@@ -43,7 +43,7 @@ func (a *Asker) Close() error { return os.RemoveAll(a.dir) }
 // it that is broken on purpose.
 func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histories []History, err error) {
 	path := filepath.Join(a.dir, "written")
-	cmd := exec.CommandContext(ctx, a.simulation, "-test.run=^TestWritesOfSimulationArePassedToModels$", "-test.timeout=0") //nolint:gosec // it was compiled a moment ago
+	cmd := exec.CommandContext(ctx, a.simulation, "-test.run=^TestHistoriesOfSimulationAreWrittenToFile$", "-test.timeout=0") //nolint:gosec // it was compiled a moment ago
 	cmd.Dir = a.where
 	cmd.Env = append(os.Environ(), "LEASEHOLD_WRITES="+path, "LEASEHOLD_BROKEN="+broken, fmt.Sprint("LEASEHOLD_SEEDS=", seeds))
 	if out, err := cmd.CombinedOutput(); err != nil {

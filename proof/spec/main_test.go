@@ -4,7 +4,7 @@ package main
 
 import "testing"
 
-func TestModelsHoldAndFailIfAnySingleRuleIsRemoved(t *testing.T) {
+func TestModelsSatisfyInvariantsOnlyWithEveryRule(t *testing.T) {
 	more, err := moreBounds()
 	if err != nil {
 		t.Fatal(err)

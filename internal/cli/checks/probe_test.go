@@ -40,7 +40,7 @@ func TestClockDifferenceIsBoundedByReplies(t *testing.T) {
 	})
 }
 
-func TestNarrowHalvesClockUncertaintyWithEachReply(t *testing.T) {
+func TestEachReplyHalvesUncertaintyOfClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -85,7 +85,7 @@ func TestPercentileIsNearestRank(t *testing.T) {
 	}
 }
 
-func TestLeaseForReturnsShortestLeaseThatIsNotSlow(t *testing.T) {
+func TestRecommendedLeaseIsShortestThatLatencyAllows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
 		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second

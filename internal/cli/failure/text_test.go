@@ -70,7 +70,7 @@ func TestErrorTextGivesOnlyOneHintAfterDeadline(t *testing.T) {
 	}
 }
 
-func TestErrorTextOfWaitWithFailingRequestsIsBrief(t *testing.T) {
+func TestErrorTextAfterFailedWaitStatesHolderAndCause(t *testing.T) {
 	key := leasehold.Key{Partition: "job"}
 	sdk := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: &smithy.GenericAPIError{Code: "ExpiredTokenException", Message: "it has expired"}}
 	err := &leasehold.HeldError{Key: key, Table: "locks", Holder: leasehold.Record{Key: key, Owner: "me", Version: "v"},
@@ -84,7 +84,7 @@ func TestErrorTextOfWaitWithFailingRequestsIsBrief(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTableEvenIfItIsCalledLeasehold(t *testing.T) {
+func TestErrorTextKeepsNameOfTableCalledLeasehold(t *testing.T) {
 	for text, want := range map[string]string{
 		"acquire k in table leasehold: the key is not UTF-8": "acquire k in table leasehold: the key is not UTF-8",
 		"no place: boltstore: leasehold: the file is gone":   "no place: the file is gone",

@@ -203,7 +203,7 @@ func TestDeferredQueuePositionIsReportedOneSecondLater(t *testing.T) {
 	})
 }
 
-func TestWaitForOwnOldGrantIsReportedAsCheck(t *testing.T) {
+func TestWaiterReportsThatItChecksItsOwnFormerGrant(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
 		if w.see(held("me", "own"), 0, nil) > 0 {
@@ -233,7 +233,7 @@ func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	w.wrote(t, "waiting", 1)
 }
 
-func TestWaitShorterThanLeaseOfHolderIsTooShort(t *testing.T) {
+func TestWaitIsTooShortIfLeaseOfHolderIsLonger(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
 	refused := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }
@@ -259,7 +259,7 @@ func TestWaitShorterThanLeaseOfHolderIsTooShort(t *testing.T) {
 	}
 }
 
-func TestHeldMessageStatesTotalWait(t *testing.T) {
+func TestHeldErrorStatesHowLongProcessWaited(t *testing.T) {
 	f := Wanted{Wait: 1500 * time.Millisecond}
 	for took, want := range map[time.Duration]time.Duration{
 		1501 * time.Millisecond: 1500 * time.Millisecond, 21700 * time.Millisecond: 21 * time.Second,
@@ -274,7 +274,7 @@ func TestHeldMessageStatesTotalWait(t *testing.T) {
 	}
 }
 
-func TestWaitWithoutAnswersIsNotReportedAsHeld(t *testing.T) {
+func TestKeyIsNotReportedHeldIfWaitEndsWithoutAnswer(t *testing.T) {
 	waited := &failure.WaitedError{Wait: time.Second}
 	for name, c := range map[string]struct {
 		err     error

@@ -37,7 +37,7 @@ func ask(s *Seat, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestProbesAnswerForEachStateOfProcess(t *testing.T) {
+func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 	now := time.Now().Round(0)
 	s, says := asked(t, now)
 	const unknown = "who leads is not known\n"
@@ -105,7 +105,7 @@ func TestProbesAnswerOnlyKnownPaths(t *testing.T) {
 	}
 }
 
-func TestProcessLeadsWhileTrustedAndIsLiveUnlessRenewalIsOverdue(t *testing.T) {
+func TestProcessIsNotLiveIfRenewalIsOverdueWhileCMDRuns(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	const overdue = 6 * time.Second
 	for name, c := range map[string]struct {

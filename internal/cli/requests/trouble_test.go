@@ -20,7 +20,7 @@ func throttled(at time.Time) Request {
 	return Request{Began: at, Err: &smithy.GenericAPIError{Code: "ThrottlingException"}, Code: 400}
 }
 
-func TestRequestTroubleMessageContainsAdvice(t *testing.T) {
+func TestMessageAboutFailedRequestsContainsAdvice(t *testing.T) {
 	h := &Health{}
 	if got := h.Trouble(region); got != (Trouble{server: region}) {
 		t.Errorf("at first: %v", got)

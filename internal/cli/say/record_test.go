@@ -21,7 +21,7 @@ func TestLeaseIsShownAsDurationOrExpiryTime(t *testing.T) {
 	}
 }
 
-func TestPeriodOfMarkedWorkIsShownByStartTime(t *testing.T) {
+func TestDoneMarkIsShownWithStartOfPeriod(t *testing.T) {
 	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
 	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 )
 
-func TestSettingsDetermineStoreToUse(t *testing.T) {
+func TestFlagForStoreTakesPrecedenceOverEnvironment(t *testing.T) {
 	home := t.TempDir()
 	for _, c := range []struct {
 		name    string
@@ -100,7 +100,7 @@ func TestSettingsDetermineStoreToUse(t *testing.T) {
 	}
 }
 
-func TestRegionByReportsSourceOfRegion(t *testing.T) {
+func TestSourceOfRegionIsFlagVariableProfileOrARN(t *testing.T) {
 	profile := aws.Config{Region: "eu-west-1", ConfigSources: []any{config.EnvConfig{}, config.SharedConfig{Profile: "prod", Region: "eu-west-1"}}}
 	for _, c := range []struct {
 		name  string

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestFlagAdviceSuggestsMatchingFlag(t *testing.T) {
+func TestAdviceForMismatchedTableSuggestsFlag(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		is, asked layout.Layout

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestKeysAreUsesSingularForOneKey(t *testing.T) {
+func TestSentenceAboutOneKeyUsesSingularVerb(t *testing.T) {
 	for want, keys := range map[string][]leasehold.Key{
 		"a is":           leasehold.Keys("a"),
 		"a and b are":    leasehold.Keys("a", "b"),

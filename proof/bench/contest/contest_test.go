@@ -119,7 +119,7 @@ func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
 	}
 }
 
-func TestContentionOfFourMeasuresOpenAndClosedLoop(t *testing.T) {
+func TestContestMeasuresContentionInOpenAndClosedLoop(t *testing.T) {
 	c := contest(t, "contention-4", silent)
 	c.Contenders = Contenders()[:3] // only two of these three contenders play, because the other has nothing to tune
 	r, err := c.Play(t.Context())

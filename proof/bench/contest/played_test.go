@@ -47,7 +47,7 @@ func TestClosedLoopMeasuresSectionsAndHandOvers(t *testing.T) {
 	}
 }
 
-func TestOpenLoopCountsWaitsFromDueTime(t *testing.T) {
+func TestWaitInOpenLoopStartsAtDueTime(t *testing.T) {
 	p := hundred()
 	// This section was due at 5 ms, when its client was still busy with its first section.
 	// So the client did not request it.

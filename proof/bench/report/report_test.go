@@ -43,7 +43,7 @@ func three() *contest.Results {
 	return r
 }
 
-func TestTextShowsMedianSpreadAndLimitOfRuns(t *testing.T) {
+func TestTextShowsMedianAndSpreadAndLimitOfRuns(t *testing.T) {
 	text := squeezed(Text(three()))
 	for _, want := range []string{
 		"### 4 clients, closed loop",
@@ -108,7 +108,7 @@ func TestChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 	wellFormed(t, svg)
 }
 
-func TestChartNamesUnmeasuredLibraries(t *testing.T) {
+func TestChartStatesWhyLibraryWasNotMeasured(t *testing.T) {
 	r := three()
 	r.Absent = append(r.Absent, contest.Absence{Contender: "nobody's, tuned", Reason: "it is not to be had"})
 	svg := Contention(r).SVG()
@@ -202,7 +202,7 @@ func TestSummaryHasMediansAndLimit(t *testing.T) {
 	}
 }
 
-func TestResultsSurviveWriteAndRead(t *testing.T) {
+func TestResultsAreReadBackAsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	if err := Write(path, three()); err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func TestJainIndexIsOneForEqualShares(t *testing.T) {
 	}
 }
 
-func TestOvertakenCountsEarlierGrantsToLaterWaiters(t *testing.T) {
+func TestWaitIsOvertakenByEarlierGrantToLaterWaiter(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	waits := []Wait{
 		{at(0), at(9)},       // overtaken by the waits that began at 1 and 3

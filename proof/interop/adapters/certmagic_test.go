@@ -87,7 +87,7 @@ func TestCertmagicObtainsCertificateOnceForAllServers(t *testing.T) {
 	})
 }
 
-func TestCertmagicDetectsLossAtNextAttempt(t *testing.T) {
+func TestCertmagicDetectsLostLockAtNextAttempt(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

@@ -80,7 +80,7 @@ func TestGooseReportsLostLock(t *testing.T) {
 	}
 }
 
-func TestMigrationInDoStopsWhenLockIsLost(t *testing.T) {
+func TestMigrationInsideDoStopsWhenLockIsLost(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {

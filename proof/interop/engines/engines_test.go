@@ -201,7 +201,7 @@ func TestInstalledEngineHasPinnedVersion(t *testing.T) {
 	}
 }
 
-func TestMissingToolErrorSaysHowToGetIt(t *testing.T) {
+func TestInstallSaysHowToGetMissingTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	for _, c := range []struct {

@@ -260,7 +260,7 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTemplatesDescribeSameTableAsCreateAndProtectIt(t *testing.T) {
+func TestTableOfTemplateDiffersFromCreateOnlyInProtection(t *testing.T) {
 	specs := map[string]table.Spec{
 		"as it comes":      {Name: "locks"},
 		"with a sort key":  {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
@@ -337,7 +337,7 @@ func TestSpecialCharactersInTemplatesAreReadUnchanged(t *testing.T) {
 	})
 }
 
-func TestTemplatesRefuseSpecThatCreateRefuses(t *testing.T) {
+func TestTemplatesRefuseInvalidSpec(t *testing.T) {
 	for _, spec := range []table.Spec{
 		{}, {Name: "locks", ReadUnits: 1}, {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 		{Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},

@@ -37,7 +37,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	}
 }
 
-func TestPeersAcquireReleaseAndRefuseHeldKey(t *testing.T) {
+func TestPeerRefusesHeldKeyUntilItIsReleased(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -166,7 +166,7 @@ func TestPeerIsInstalledAtStatedVersion(t *testing.T) {
 	}
 }
 
-func TestMissingToolErrorSaysHowToGetIt(t *testing.T) {
+func TestInstallSaysHowToGetMissingTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	for _, c := range []struct {

@@ -95,7 +95,7 @@ func hold() {
 	select {}
 }
 
-func TestMissingNodeErrorSaysHowToGetIt(t *testing.T) {
+func TestInstallSaysHowToGetMissingNode(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	_, err := Install(t.Context())

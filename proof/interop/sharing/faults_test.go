@@ -140,7 +140,7 @@ func TestLeaseholdDoesNotShortenLeaseLikeDynamoDLM(t *testing.T) {
 // python_dynamodb_lock fails on a record that lacks one of the attributes that it writes. A
 // release by leasehold must delete the record: if the record remained with its lease,
 // python_dynamodb_lock would wait for that lease.
-func TestLeaseholdBesidePythonKeepsEveryAttribute(t *testing.T) {
+func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")

@@ -12,7 +12,7 @@ import (
 
 // Three hundred commands that do not wait use one file at the same time. The kernel queues
 // them for the file, so each command gets a definite answer, however busy the machine is.
-func TestBusyFileServesEveryWaitingProcess(t *testing.T) {
+func TestNoProcessFailsOnBusyFile(t *testing.T) {
 	const crowd = 300
 	binary, file := buildCommand(t), filepath.Join(t.TempDir(), "locks.db")
 	var mu sync.Mutex // guards codes

@@ -21,7 +21,7 @@ const regionsForVariable = "LEASEHOLD_REGIONS_FOR"
 // without a reply, and the next attempt.
 const longestRelease = 1500 * time.Millisecond
 
-func TestFailureOfRegionsInTurnDoesNotLoseLocks(t *testing.T) {
+func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 	long := 10 * time.Second * time.Duration(len(ways))
 	if text := os.Getenv(regionsForVariable); text != "" {
 		var err error

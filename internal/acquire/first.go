@@ -284,18 +284,16 @@ func (w *call) pause(d time.Duration) bool {
 	return false
 }
 
-// due returns the keys whose records are to be read now. If one of them is the key of no
-// queue that the call is in, it returns all keys, as one request reads them all.
+// due returns the keys whose records are to be read now: those in whose queues the call is,
+// as they are few, or all keys once another one is due. One request reads them.
 func (w *call) due() []*waiter {
-	ready, now := w.candidates(), durations.Sum(w.c.Now().Mono, w.c.RoundTrip())
+	ready, now := w.candidates(), w.c.Now().Mono
 	var queued []*waiter
 	for _, of := range ready {
-		switch {
-		case of.lookAt > now:
-		case !of.isQueued():
-			return ready
-		default:
+		if of.isQueued() {
 			queued = append(queued, of)
+		} else if of.lookAt <= now {
+			return ready
 		}
 	}
 	if len(queued) == 0 {

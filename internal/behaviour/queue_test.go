@@ -59,6 +59,8 @@ func TestQueueGrantsWaitersInOrderOfArrival(t *testing.T) {
 	} {
 		runs, worse := 3, 1.
 		switch {
+		case lab.Race && tc.section > 1.04:
+			continue // rare slow requests make one run differ too much from another
 		case lab.Race:
 			runs, worse = 1, 1.125
 		case tc.clients >= 16: // more runs, because the median is close to the bound

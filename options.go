@@ -69,8 +69,7 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // A holder whose record has no time, such as another library's, counts as live. Any other
 // holder appears dead if its record was written at least a lease ago, by the wall clocks.
 // NoWait observes it for the rest of that lease, by the monotonic clock, and takes its key
-// over unless it renews: bound that wait by ctx. With several keys, all must
-// appear dead.
+// over unless it renews: bound that wait by ctx. With several keys, all must appear dead.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // NoWaitEvenIfDead is NoWait that refuses at once if the holder appears dead. It takes over

@@ -21,9 +21,9 @@ type Native interface {
 
 	// TellBroken notifies a session's client, through the session's row, that a grant under
 	// the session was broken. word is the id of this notice. After reading a notice, the
-	// client removes the notice with this id, and so no later notice of the same grant. The write changes neither version nor lease, so that no renewal fails.
-	// Its condition fails if the row does not exist, is dead, or belongs to a client that
-	// does not read notices.
+	// client removes the notice with this id, and so no later notice of the same grant. The
+	// write changes neither version nor lease, so that no renewal fails. Its condition fails
+	// if the row does not exist, is dead, or belongs to a client that does not read notices.
 	TellBroken(session, word, grant string) *Write
 
 	// Unmark removes the mark d if the record still has it.

@@ -69,7 +69,7 @@ func (w *waiter) join() error {
 	w.queue.entries = append(w.queue.entries, a)
 	w.queue.joining, w.asked = true, a.Sent
 	// Until the record has been read, the entry may be the head, and may be handed the key.
-	w.view.Position = &decide.Position{RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, w.seen.Lease)}
+	w.view.Position = w.position(0, *w.seen)
 	w.requests++
 	r := w.c.Requests.Write(w.values, w.c.Native.Join(w.want.Key, waiterOf(a)), attempts.Limit)
 	w.c.noteRoundTrip(a.Sent)
@@ -136,7 +136,7 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 	w.view.Position, w.view.Outside = nil, nil
 	switch {
 	case w.queue.place >= 0:
-		w.view.Position = &decide.Position{Ahead: w.queue.place, RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, shown.Lease)}
+		w.view.Position = w.position(w.queue.place, shown)
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
 		// If a call is in the queues of other keys, it reads this key, and acquires it if
 		// it is free. While the queue is suspended, all waiters poll.
@@ -144,6 +144,12 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 		w.view.Outside = w.outside()
 	}
 	return nil
+}
+
+// position returns the data that decide the pauses of a waiter behind ahead others in the
+// queue of record r.
+func (w *waiter) position(ahead int, r protocol.Record) *decide.Position {
+	return &decide.Position{Ahead: ahead, RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, r.Lease)}
 }
 
 // noteFront records the front of the queue, and when it was seen. joined is set for the

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,44 +80,17 @@ func TestAcquireAnyTrustsHandOverFromItsLastRead(t *testing.T) {
 // Forty clients contend for ten keys. If each read all keys as often as the queues that it is
 // in, a grant would cost 144 read units.
 func TestAcquireAnyOfTenKeysCostsFewUnitsAmongFortyClients(t *testing.T) {
-	const clients, sections, lasts = 40, 1000, 100 * time.Millisecond
 	var names []string
 	for i := range 10 {
 		names = append(names, fmt.Sprint("permit-", i))
 	}
-	keys := leasehold.Keys(names...)
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		var left atomic.Int64
-		left.Store(sections)
-		var units lab.Units
-		var mu sync.Mutex // guards units
-		var all sync.WaitGroup
-		began := time.Now()
-		for i := range clients {
-			cfg := lab.Config()
-			cfg.Owner += fmt.Sprint("c", i)
-			c, wire := w.Client(cfg)
-			wire.Meter = &lab.Meter{}
-			wire.SetFault(distant(uneven, uint64(i)))
-			all.Go(func() {
-				for left.Add(-1) >= 0 {
-					lock := acquireAny(t.Context(), w, c, keys)
-					time.Sleep(lasts)
-					w.Release(lock)
-				}
-				_ = c.Close(t.Context())
-				mu.Lock()
-				defer mu.Unlock()
-				used := wire.Meter.Reset()
-				units.Write, units.Read = units.Write+used.Write, units.Read+used.Read
-			})
-		}
-		all.Wait()
-		use := float64(sections) * lasts.Seconds() / float64(len(keys)) / time.Since(began).Seconds()
-		if writes, reads := units.Write/sections, units.Read/sections; use < 0.75 || writes > 9 || reads > 60 {
-			t.Errorf("keys are held %.0f %% of the time, %.1f write and %.1f read units a grant; want 75 %% at least, 9 and 60 at most", 100*use, writes, reads)
-		}
-	})
+	lasts := func(*rand.Rand) time.Duration { return 100 * time.Millisecond }
+	c := contend(t, lab.Config(), leasehold.Keys(names...), 40, 1000, lasts, uneven)
+	use := c.works.Seconds() / c.each.Seconds() / float64(len(names))
+	if use < 0.75 || c.used.Write > 9 || c.used.Read > 60 {
+		t.Errorf("keys are held %.0f %% of the time, %.1f write and %.1f read units a grant; want 75 %% at least, 9 and 60 at most",
+			100*use, c.used.Write, c.used.Read)
+	}
 }
 
 func TestAcquireAnyWatchesAllKeysWithOneRead(t *testing.T) {

@@ -68,7 +68,7 @@ func TestQueueGrantsWaitersInOrderOfArrival(t *testing.T) {
 		}
 		var each, longest, units, overtaken []float64
 		for range runs {
-			c := contend(t, lab.Config(), tc.clients, 400, tc.takes, tc.far)
+			c := contend(t, lab.Config(), leasehold.Keys("job"), tc.clients, 400, tc.takes, tc.far)
 			each = append(each, float64(c.each)/float64(c.works+2*roundTrip))
 			longest = append(longest, float64(c.longest)/float64(tc.clients)/float64(c.each))
 			units = append(units, c.used.Write+c.used.Read)

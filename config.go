@@ -266,16 +266,8 @@ type connections struct {
 // a pause of the process, all locks are renewed at once.
 const locksPerConnection = 10
 
-// idleConnections returns the size of db's pool. If db has several Regions, it returns the
-// size of the smallest pool.
+// idleConnections returns the size of db's pool.
 func idleConnections(db DB) int {
-	if several, ok := db.(attempts.Regions); ok {
-		idle := math.MaxInt
-		for _, client := range several.Clients() {
-			idle = min(idle, idleConnections(client))
-		}
-		return idle
-	}
 	if sdk, ok := db.(interface{ Options() dynamodb.Options }); ok {
 		if pool, ok := sdk.Options().HTTPClient.(interface{ GetTransport() *http.Transport }); ok {
 			return pool.GetTransport().MaxIdleConnsPerHost

@@ -28,15 +28,13 @@ func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core
 	env := &core.Env{
 		Machine: on, Running: core.NewRunning(),
 		Table: cfg.Table, Proto: proto, Caps: caps, Name: cfg.Owner, Owner: protocol.NewOwner(cfg.Owner), Log: cfg.Logger,
-		Requests: &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger},
+		Requests: &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger, RegionNews: c.regionNews},
 		Lease:    cfg.Lease, PollMin: min(pollMin, cfg.PollMax), PollMax: cfg.PollMax,
 		ReleaseGrace: cfg.ReleaseGrace, Retention: cfg.Retention, DeletesByDefault: cfg.DeleteOnRelease || !caps.KeepOnRelease,
 		Errors: userErrors{c}, Listener: listener{c},
 	}
 	env.Native, _ = proto.(protocol.Native)
-	if several, ok := db.(attempts.Regions); ok {
-		env.Requests.Regions, env.Requests.RegionNews = several, c.regionNews
-	}
+	env.Requests.Regions, _ = db.(attempts.Regions)
 	return env
 }
 

@@ -104,8 +104,10 @@ func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 		"have the target compare Lock.Token, or keep the data in the lock's record"}
 }
 
-// Clients returns the clients, home's first. It is for leasehold itself.
-func (d *DB) Clients() []*dynamodb.Client { return d.clients }
+// Options returns the options of the home Region's client. From these, leasehold.New learns
+// how many idle connections the HTTP client keeps to each host: clients that were made from
+// one aws.Config share the HTTP client. It is for leasehold itself.
+func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
 

@@ -53,8 +53,8 @@ type Sender struct {
 	Log    *slog.Logger
 
 	Regions Regions // the DB if it sends requests to several Regions; otherwise nil
-	// RegionNews is called after a request if RegionState.Changes has grown. It must be set
-	// if Regions is.
+	// RegionNews is called after a request if RegionState.Changes has grown. It must not be
+	// nil if Regions is set.
 	RegionNews func(context.Context, RegionState)
 
 	changes  atomic.Int64 // value of RegionState.Changes at the last call of RegionNews
@@ -66,7 +66,6 @@ type Sender struct {
 type Regions interface {
 	State(table string) RegionState
 	CheckTransactions(ctx context.Context, table string) error // returns an error if the table is known to have no transactions
-	Clients() []*dynamodb.Client
 }
 
 // RegionState describes where the requests to a table go, and what the client knows about

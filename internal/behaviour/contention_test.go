@@ -23,6 +23,10 @@ const (
 	limit        = sectionTakes + 2*roundTrip
 )
 
+// startWithin is the time within which the clients start. If they all started at the same
+// instant, no waiter would have waited a little longer than another.
+const startWithin = 100 * time.Millisecond
+
 // contention is the result of clients that all acquire one key repeatedly.
 type contention struct {
 	each      time.Duration // mean time from one section to the next
@@ -72,6 +76,7 @@ func contend(t *testing.T, cfg leasehold.Config, keys []leasehold.Key, clients, 
 				return true
 			}
 			all.Go(func() {
+				time.Sleep(time.Duration(chance.Int64N(int64(startWithin))))
 				more := true
 				for more {
 					more = section()

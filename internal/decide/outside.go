@@ -13,7 +13,8 @@ const (
 	firstOutside   = 250 * time.Millisecond // longest first pause; a longer one would leave the key idle if few waiters wait outside the queue
 	leastAhead     = 8                      // number of waiters ahead; a waiter outside the queue pauses at least as long as a queued waiter with so many waiters ahead of it
 	mostOfWait     = 1. / 32                // shortest pause, as a fraction of the waiter's wait so far
-	unmoved        = 1. / 10                // pause if the front has not moved since the waiter first saw it, as a fraction of the waiter's wait so far
+	unmoved        = 1. / 10                // pause if the front has hardly moved since the waiter first saw it, as a fraction of the waiter's wait so far
+	hardly         = 1. / 8                 // a front that moves more slowly has hardly moved, in seconds per second
 	toFront        = 1. / 2                 // pause, as a fraction of the estimated time until the waiter is at the front
 	spread         = 1. / 4                 // random deviation of a pause, as a fraction of the pause
 )
@@ -52,7 +53,9 @@ func Front(began []time.Time) time.Time {
 // estimated time until the front of the queue reaches the waiter. The estimate assumes that
 // the front moves as fast as it has so far. After only one read, no speed is known. The
 // estimate then assumes one second per second, as in a queue of constant length where all
-// waiters wait equally long. A waiter reads rarely if it has waited for a long time or is
+// waiters wait equally long. A front that has hardly moved gives no estimate: it stands still
+// while waiters are served that began at nearly the same time, and moves on all at once. A
+// waiter reads rarely if it has waited for a long time or is
 // far from the front, because there may be thousands of such waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
@@ -60,7 +63,7 @@ func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	switch {
 	case o.Seen == 0:
 		wait = min(durations.Scale(ahead, toFront), firstOutside)
-	case o.Moved > 0:
+	case o.Moved > durations.Scale(o.Seen, hardly):
 		wait = min(durations.Scale(ahead, toFront*float64(o.Seen)/float64(o.Moved)), durations.Times(o.Last, 2))
 	default:
 		wait = min(durations.Scale(o.Waited, unmoved), durations.Times(o.Last, 2))

@@ -48,6 +48,8 @@ func TestPauseOutsideQueueIsHalfOfExpectedWait(t *testing.T) {
 		{"half of the way that is left", Outside{Ahead: 4 * time.Second, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, 2 * time.Second},
 		{"as slowly as the front moves", Outside{Ahead: time.Second, Moved: 500 * ms, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
 		{"a tenth of the wait if it stands", Outside{Waited: 10 * time.Second, Ahead: far, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
+		{"or moves an eighth as fast as time", Outside{Waited: 10 * time.Second, Ahead: far, Moved: 125 * ms, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
+		{"and not if it moves faster", Outside{Waited: 10 * time.Second, Ahead: 400 * ms, Moved: 160 * ms, Seen: time.Second, Last: time.Minute}, 0, 0.5, 1250 * ms},
 		{"and if it moves back", Outside{Waited: 10 * time.Second, Ahead: far, Moved: -1, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
 		{"after the first look as fast as time", Outside{Ahead: 400 * ms}, 0, 0.5, 200 * ms},
 		{"a quarter of a second at most then", Outside{Ahead: far}, 0, 0.5, 250 * ms},

@@ -9,7 +9,7 @@ import (
 )
 
 // all acquires the keys one after the other, in sorted order. All callers use that order,
-// so that no two wait for each other. The keys held meanwhile are renewed.
+// so that no two wait for each other. all renews the keys that it already holds.
 func (w *call) all() {
 	held, err := w.acquireAll()
 	if w.finish() || err != nil {
@@ -75,8 +75,8 @@ func (w *call) takeInOrder() ([]Holding, error) {
 	return held, nil
 }
 
-// take acquires one key. It sends the first grant without a read. If that is rejected, it
-// reads the records of all remaining keys before it waits for this one.
+// take acquires one key. It sends the first grant without a read. If that grant is
+// rejected, take reads the records of all remaining keys before it waits for this key.
 func (w *call) take(of *waiter, left []*waiter) (Holding, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err() // the caller has left
@@ -138,7 +138,7 @@ func (w *call) readAhead(left []*waiter) error {
 }
 
 // awaitTurn waits in the local queue of the key until the turn of this call comes. It then
-// waits again if other processes are to go first.
+// pauses if other processes are to go first.
 func (w *call) awaitTurn(of *waiter) error {
 	w.at.Store(of)
 	if of.ready {

@@ -72,7 +72,7 @@ type call struct {
 	began  decide.Instant
 
 	parts   []*waiter     // one waiter for each key, in the order given
-	waiters []*waiter     // waiters of the keys that the call waits for now: all keys or, if all are to be acquired, one at a time
+	waiters []*waiter     // waiters of the keys that the call waits for now: all keys for First, one key for One and All
 	turns   chan turn     // receives the call's turns in the local queues; used if the call waits for several keys
 	delay   time.Duration // length of the first pause of the call, during which other processes can go first
 
@@ -81,8 +81,8 @@ type call struct {
 	watched  time.Duration // monotonic time at which all holders that appear dead will be known to be dead; see Want.ObservesDead
 	read     bool          // true once readAhead has read the records of all parts
 
-	at      atomic.Pointer[waiter] // key that All is waiting for now; read by the caller; nil for One and First
-	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; read by the caller
+	at      atomic.Pointer[waiter] // key that All is waiting for now; read by the goroutine of the caller; nil for One and First
+	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; read by the goroutine of the caller
 
 	mu       sync.Mutex // guards the fields below until the call is done
 	givenUp  bool
@@ -101,8 +101,8 @@ func (c *Acquirer) newCall(ctx context.Context, wants []*Want, began decide.Inst
 	return call
 }
 
-// run starts search on a goroutine of its own, and waits for its result or until the caller
-// leaves.
+// run starts search on a goroutine of its own. It waits until search has a result or the
+// caller leaves.
 func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	c := w.c
 	c.Detach(func() {
@@ -167,9 +167,8 @@ func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	return w.parts[0], nil
 }
 
-// giveUp ends the call because its caller has left, and returns the call's holdings. It
-// returns false if the call has already finished: in that case the caller gets the call's
-// result.
+// giveUp ends the call because its caller has left, and returns the holdings of the call.
+// If the call has already finished, giveUp returns false, and the caller gets the result.
 func (w *call) giveUp() (held []Holding, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -26,9 +26,9 @@ func New(keys *Keys, observer *liveness.Observer, keeper Keeper) *Acquirer {
 
 // Keeper is the part of a client that holds the granted keys.
 type Keeper interface {
-	// Holds reports whether the client holds the key by that grant. With layout.AWSLabs the
-	// client may hold the key through an outage, although the record has not changed for a
-	// lease.
+	// Holds reports whether the client holds the key by the given grant. With
+	// layout.AWSLabs the client may hold the key through an outage, although the record has
+	// not changed for a lease.
 	Holds(key protocol.Key, grant string) bool
 
 	// GiveBack releases the holdings of a caller that has left, within the release grace.
@@ -42,9 +42,10 @@ type Keeper interface {
 	// *attempts.Failure.
 	Session(ctx context.Context) (Session, error)
 
-	// CheckSoon is called when the client has given up attempts to acquire key. It makes sure
-	// that attempts under the client's session do not block the key. No lease would free the
-	// key from such an attempt as long as the session is renewed.
+	// CheckSoon is called when the client has given up attempts to acquire key. It makes
+	// sure that none of these attempts, applied late, blocks the key under the client's
+	// session. The lease of such a grant would not expire as long as the session is
+	// renewed.
 	CheckSoon(key protocol.Key)
 }
 
@@ -107,8 +108,8 @@ func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 }
 
 // isWorthHaving reports whether a grant by this attempt would have at least half of its
-// trust left. It assumes that the attempt was applied. Under a session it reports whether
-// the session is trusted.
+// trust left, if the attempt was applied. Under a session it reports whether the session is
+// trusted.
 func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)

@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// otherKeysEvery is the time between two reads of the keys whose queues a call for one of
-// several keys is not in. It is longer than the pauses in a queue, because each of these
-// reads costs as many units as there are keys.
+// otherKeysEvery is how often a call for one of several keys reads the keys whose queues it
+// has not joined. Each such read costs as many units as there are keys, so it is rarer than
+// a read of the keys whose queues the call has joined.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first of the keys that is free, and gives up the others.
@@ -68,7 +68,7 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	if w.parts[0].manual { // waits only if the lock is not renewed, so no goroutine is needed otherwise; see cleanUp
+	if w.parts[0].manual { // if the lock is renewed, the caller need not wait; see cleanUp
 		done := make(chan struct{})
 		w.c.Detach(func() {
 			undone.Wait()
@@ -82,7 +82,7 @@ func (w *call) leaveOthers(granted *waiter) {
 // left. It is the only loop that waits for records to change. An error ends the wait.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
-		u := w.c.Chance() // one random number for all keys, as with a number for each key the shortest pause would be too short
+		u := w.c.Chance() // the same random number for all keys, as the shortest of several random pauses would be too short
 		w.takeTurns()
 		next, wait, look, err := w.next(u)
 		switch {
@@ -150,9 +150,10 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 	return nil, wait, look || repeated && anyLook, nil
 }
 
-// mustReadAll reports whether the next step is to read all keys. That is so once a reply has
-// shown one of them, and several others are unknown: one read costs less than a rejected
-// grant for each of them. A call with NoWait sends the grants, as one of them may succeed.
+// mustReadAll reports whether the next step is to read all keys. It returns true once a
+// reply has shown one of the keys, and several others are unknown: one read costs less than
+// a rejected grant for each of them. A call with NoWait sends the grants instead, as one of
+// them may succeed.
 func (w *call) mustReadAll(ready []*waiter) bool {
 	unread := 0
 	for _, of := range ready {
@@ -284,8 +285,9 @@ func (w *call) pause(d time.Duration) bool {
 	return false
 }
 
-// due returns the keys whose records are to be read now: those in whose queues the call is,
-// as they are few, or all keys once another one is due. One request reads them.
+// due returns the keys whose records are to be read now. These are the few keys whose
+// queues the call has joined. Once another key is due, they are all keys, as one request
+// can read them together.
 func (w *call) due() []*waiter {
 	ready, now := w.candidates(), w.c.Now().Mono
 	var queued []*waiter

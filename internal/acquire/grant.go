@@ -61,7 +61,7 @@ func (w *waiter) take() (Holding, error) {
 			return nil, err
 		}
 		if w.view.Free {
-			return nil, r.Failure() // the error makes the caller try again, as the key has become free
+			return nil, r.Failure() // returns the failed condition as an error, so that the caller tries again: the key is free now
 		}
 		w.succeeded(granting)
 		if takeOver {
@@ -89,8 +89,8 @@ func (w *waiter) endSession() (lives bool, err error) {
 }
 
 // grant returns the next attempt and the write that it sends. If the record shows an
-// attempt of this client, a takeover replaces that attempt, and with it the dead holder that
-// the attempt replaced.
+// earlier attempt of this client, a takeover replaces that attempt. The new attempt then
+// counts as a takeover from the same dead holder as the earlier one.
 func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.Write) {
 	a := w.c.Attempt(w.want.Timing.Lease, session)
 	g := w.c.Grant(w.want, a)
@@ -111,7 +111,7 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 }
 
 // shows returns the attempt of this waiter that a record shows, if at least half of its
-// trust is left. The attempt had no answer, or was applied twice.
+// trust is left. Such an attempt had no answer, or its request arrived twice.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	if item == nil {
 		return GrantAttempt{}, false

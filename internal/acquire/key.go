@@ -172,15 +172,16 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.news = w.news || isNew
 }
 
-// isOurs reports whether version is the version of one of this client's own attempts by
-// which nobody holds the key.
+// isOurs reports whether version is the version of an attempt of this client that had no
+// answer. No caller holds the key by such an attempt.
 func (w *waiter) isOurs(version string) bool {
 	return w.c.IsInDoubt(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
 }
 
-// isDone returns an error if the record shows that the work of the call is done, whoever
-// holds the key now. No grant of this call can be applied after that: each grant has the
-// condition that the work is not done. An entry in the queue has no such condition.
+// isDone returns an error if the record shows that the work of the call is done, no matter
+// which client holds the key now. Later grants of this call cannot be applied: their
+// condition is that the work is not done. A hand-over to an entry in the queue has no such
+// condition.
 func (w *waiter) isDone(item protocol.Item) error {
 	if w.want.Once.None() || item == nil {
 		return nil
@@ -233,8 +234,9 @@ func (w *waiter) holdersSession() *liveness.Session {
 	return w.c.Observer.SessionOf(*w.seen)
 }
 
-// lookAtSession finds out when the holder's session would be dead. As long as the session
-// is alive, all its locks are alive, even if their own records are old.
+// lookAtSession reads the row of the holder's session if necessary, and finds out when the
+// session would be dead. As long as the session is alive, all its locks are alive, even if
+// their own records are old.
 func (w *waiter) lookAtSession() error {
 	session := w.holdersSession()
 	if session == nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Keys is one client's knowledge of keys that it does not hold. It knows who waits for them
-// in this process, and which attempts of the client may still be applied. The Acquirer and
-// the Holds of a client share it.
+// Keys is one client's knowledge of keys that it does not hold: which goroutines of this
+// process wait for them, and which attempts of the client may still be applied. The
+// Acquirer and the Holds of a client share it.
 type Keys struct {
 	*core.Env
 	Local   *LocalQueues

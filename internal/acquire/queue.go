@@ -34,7 +34,8 @@ type inQueue struct {
 	last       time.Duration  // time between the last two reads
 }
 
-// mayQueue reports whether the waiter may join the queue.
+// mayQueue reports whether the waiter may join the queue: the layout has queues, and the
+// call waits.
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
 // recall begins a wait without a read. It starts from the record in the state in which this
@@ -179,8 +180,7 @@ func (w *waiter) outside() *decide.Outside {
 // record r. It returns false if the record lacks something that a grant of this call would
 // write, or if too little trust is left. In these cases this call sends a grant that
 // replaces the hand-over. A hand-over does not check whether the work is marked as done.
-// But the record that shows the hand-over also shows the mark, and only the holder can
-// change the mark.
+// handed checks the mark in r instead: only the holder can change the mark.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
 	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease) // the shorter lease counts, as a renewal stores the waiter's own lease and may be applied without an answer

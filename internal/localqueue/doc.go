@@ -12,10 +12,10 @@
 //
 // While goroutines hand a key over to each other, it never becomes free for other
 // processes. So after some hand-overs in a row, the next in the queue gets its turn with a
-// delay. The delay is the longest pause of a process that watched those holders: such
-// a process reads the record meanwhile, and finds the key free.
+// delay. The delay is the longest pause that a process makes between two reads of those
+// grants: such a process reads the record meanwhile, and finds the key free.
 //
-// It knows nothing of DynamoDB and of leases: what a grant is, and what its caller needs
-// to be handed one, are the caller's types. It does no I/O. Only its callers wait, on the
+// The package knows neither DynamoDB nor leases. The types of a grant, and of the data that
+// a hand-over needs, are the caller's. The package does no I/O. Only its callers wait, on the
 // channels of their [Waiter].
 package localqueue

@@ -65,7 +65,8 @@ func (l *Queues[C, G]) Join(w *Waiter[C, G]) {
 	l.tellHolder(q)
 }
 
-// Take takes the turn of a key. It returns false if the turn is already taken.
+// Take takes the turn of a key, without a place in the queue. It returns false if the turn
+// is already taken.
 func (l *Queues[C, G]) Take(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

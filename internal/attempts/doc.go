@@ -18,11 +18,11 @@
 // A sequence ends in one of four ways:
 //
 //	applied      this attempt, or an earlier one that the record now shows
-//	rejected     the condition failed, and the record shows none of ours: here it is
-//	refused      AWS will not do it, and nothing that was sent can have been applied
-//	unanswered   the time is over: the versions without an answer may still be applied
+//	rejected     the condition failed, and the record shows no version of the sequence
+//	refused      AWS refuses the request, and no attempt can have been applied
+//	unanswered   no time is left, and attempts without an answer may still be applied
 //
-// Until then failures that may pass are retried, after random pauses that grow:
+// Until then, temporary failures are retried, after random pauses that grow:
 // throttling, a conflict with a transaction, a lost reply. So a single attempt may
 // also end as failed: it was not applied, and can be retried.
 //
@@ -38,10 +38,11 @@
 //	signed at a wrong time       failed, if the SDK has learned the right one from the
 //	                             reply
 //	denied, malformed            refused
-//	credentials not reached      failed: the server that provides them may be late
+//	credentials not reached      failed: their server may start later than this client
 //	no credentials, or refused   failed if DynamoDB has ever accepted this client: a
 //	                             success, a failed condition or throttling shows it.
-//	                             Then they will soon be good again. Otherwise refused
+//	                             The credentials will soon be good again. Otherwise
+//	                             refused
 //	timeout, reset, 5xx          unanswered
 //
 // A wait retries a denial as well, if DynamoDB has answered an earlier request of the

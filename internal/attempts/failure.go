@@ -15,7 +15,7 @@ import (
 // The request can be retried unless it was refused. A wait also retries some refusals: see
 // After.
 //
-//nolint:errname // a failure says what to do next; most are not the end
+//nolint:errname // a Failure tells the caller how to continue; most do not end the operation
 type Failure struct {
 	Cause decide.Cause
 	Err   error
@@ -37,7 +37,7 @@ func FailureOf(err error) *Failure {
 	return nil
 }
 
-// After returns the failure as a wait treats it. answered reports whether DynamoDB has
+// After returns the failure that a wait acts on. answered reports whether DynamoDB has
 // answered an earlier request of the same wait. In that case a denial may be temporary, so
 // After returns a failure that can be retried. After returns nil for a nil Failure.
 func (f *Failure) After(answered bool) *Failure {

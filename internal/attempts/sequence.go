@@ -182,8 +182,7 @@ func (q *Sequence[A]) NoReply() {
 	q.silent = true
 }
 
-// Drop removes an attempt that was not applied. It also removes an attempt that the caller
-// of Drop handles itself.
+// Drop removes an attempt that was not applied, or whose outcome the caller handles itself.
 func (q *Sequence[A]) Drop(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -100,7 +100,7 @@ type Kind string
 // Kinds of events.
 const (
 	Waiting    Kind = "waiting" // reported once for each holder that a waiter sees, and once for each position in the queue
-	Kept       Kind = "kept"    // reported when one more lock is held that is renewed itself, and not through a session; there is no public event for it
+	Kept       Kind = "kept"    // reported when the client holds one more lock with a lease of its own, and not a session's; there is no public event for it
 	Renewed    Kind = "renewed"
 	RenewError Kind = "renew_error"
 	Lost       Kind = "lost"

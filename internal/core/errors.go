@@ -36,7 +36,7 @@ type Loss struct {
 	Token  int64
 	Reason Reason
 	At     time.Time        // time when trust in the lock ended, by the wall clock
-	By     *protocol.Record // record in which the grant was no longer shown; nil if no such record was read
+	By     *protocol.Record // record that no longer showed the grant; nil if no such record was read
 	Err    error            // error of the last renewal or transaction; nil if none failed
 }
 
@@ -81,8 +81,9 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen records in l that r was read. ours contains the ids of the caller's grants, and r
-// shows none of these. If r shows a free key, it may contain no grant at all.
+// Seen records in l that r was read after the caller's grant had ended. ours contains the
+// ids of the caller's grants. If r is held, or shows the released grant of another client,
+// the reason for the loss is Replaced.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -90,8 +91,8 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	}
 }
 
-// SeenGone reports whether the lock is lost because a record was read in which the grant
-// was no longer shown.
+// SeenGone reports whether the lock counts as lost because a record was read that no longer
+// showed the grant.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
 // Errorf returns the error of a call that was refused before any request. op is the name of
@@ -108,9 +109,9 @@ func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }
 
-// Outlive runs write, which outlives its caller as attempts.Outlive says, and returns its
-// error. If limit ends while the outcome is not known, it returns the error of
-// UnknownOutcome.
+// Outlive runs write and returns its error. write continues after its caller has left: see
+// attempts.Outlive. If limit ends while the outcome is unknown, Outlive returns the error
+// of UnknownOutcome.
 func (e *Env) Outlive(limit context.Context, op string, key protocol.Key, sent attempts.Sent, write func() error) error {
 	var err error
 	if _, unknown := attempts.Outlive(limit, e.Detach, sent, func() { err = write() }); unknown != nil {
@@ -133,7 +134,7 @@ func withoutLoss(err error) error {
 	return rest
 }
 
-// lossless is an error that does not match the ErrLost that it wraps.
+// lossless has the text of an error that matches ErrLost, but does not match ErrLost.
 type lossless struct {
 	text  string
 	parts []error

@@ -10,10 +10,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Running counts what a client has under way, which Close waits for. It is safe for
+// Running counts the calls and goroutines of a client that Close waits for. It is safe for
 // concurrent use.
 //
-//	open ── Close is called: nothing begins ──► closing ── what was under way has ended ──► closed
+//	open ── Close is called: no call begins ──► closing ── all calls have ended ──► closed
 type Running struct {
 	calls Calls      // calls and goroutines that have not finished
 	mu    sync.Mutex // held by Enter and BeginClose; never held across I/O

@@ -39,7 +39,7 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
-		return t // return Refused: the number of reasons differs from the number of items, so the reasons cannot be interpreted
+		return t // refused, as the reasons cannot be matched to the items
 	}
 	worst := None
 	for i, r := range reasons {

@@ -11,7 +11,7 @@ import (
 const (
 	longestOutside = 12 * time.Second
 	firstOutside   = 250 * time.Millisecond // longest first pause; a longer one would leave the key idle if few waiters wait outside the queue
-	leastAhead     = 8                      // number of waiters ahead; a waiter outside the queue pauses at least as long as a queued waiter with so many waiters ahead of it
+	leastAhead     = 8                      // a waiter outside the queue pauses at least as long as a queued waiter with this many waiters ahead of it
 	mostOfWait     = 1. / 32                // shortest pause, as a fraction of the waiter's wait so far
 	unmoved        = 1. / 10                // pause if the front has hardly moved since the waiter first saw it, as a fraction of the waiter's wait so far
 	hardly         = 1. / 8                 // a front that moves more slowly has hardly moved, in seconds per second
@@ -37,9 +37,9 @@ type Outside struct {
 // all are unknown. A waiter outside the queue is overdue if it began to wait before the
 // front.
 //
-// With a later time than the median, more would depend on chance. If the front is at three
-// quarters instead of one half, with 64 clients, a section costs three more reads, and
-// waits are longer.
+// A later front would make more waiters overdue, so that chance would decide which of them
+// joins. With 64 clients and the front at three quarters of the times instead of one half,
+// a section costs three more reads, and waits are longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {

@@ -38,10 +38,10 @@ func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 }
 
 // NextRenewal returns the pause between the answer to a renewal and the next renewal. took
-// is how long the renewal took: the period counts from when it was sent, so that slow
-// answers do not shift renewals. displaced reports whether the renewal was early or late.
-// If so, the next one comes at a random time of the period, so that bunched renewals spread
-// out again.
+// is how long the renewal took. The period counts from when the renewal was sent, so that
+// slow answers do not shift renewals. displaced reports whether the renewal was early or
+// late. If so, the next renewal comes at a random time of the period, so that bunched
+// renewals spread out again.
 func NextRenewal(every, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(every, took)
 	if displaced || pause < every/2 {

@@ -31,7 +31,8 @@ type Machine struct {
 	// Chance returns a random number in [0, 1) for pauses and for the order of choices.
 	Chance func() float64
 
-	// Memory is the number of keys that a client remembers without watching them.
+	// Memory is the maximum number of keys whose versions a client remembers although no
+	// call waits for them.
 	Memory int
 
 	// Renewals is the limit of renewals, or of releases by Close, that are in flight at

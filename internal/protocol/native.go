@@ -20,10 +20,11 @@ type Native interface {
 	Session() Protocol
 
 	// TellBroken notifies a session's client, through the session's row, that a grant under
-	// the session was broken. word is the id of this notice. After reading a notice, the
-	// client removes the notice with this id, and so no later notice of the same grant. The
-	// write changes neither version nor lease, so that no renewal fails. Its condition fails
-	// if the row does not exist, is dead, or belongs to a client that does not read notices.
+	// the session was broken. word is the id of this notice. The client removes a notice
+	// that it has read by its id, so that it removes no later notice of the same grant. The
+	// write changes neither version nor lease, so that no renewal fails. Its condition
+	// fails if the row does not exist, is dead, or belongs to a client that does not read
+	// notices.
 	TellBroken(session, word, grant string) *Write
 
 	// Unmark removes the mark d if the record still has it.
@@ -37,9 +38,9 @@ type Native interface {
 	Leave(k Key, w QueueEntry) *Write
 
 	// HandToHead is HandOver to the head of the queue. It also removes the head's entry. g
-	// contains the head's owner and grant id. A late copy of the head's join may bring the
-	// entry back, and with it the grant id. A version must never come back, so the version
-	// is a new one, as in every attempt.
+	// contains the head's owner and grant id, and a new version. The id cannot serve as the
+	// version: a late copy of the head's join may bring the id back, but a version must
+	// never come back.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask asks the holder to step down, if the record still shows the grant of h.

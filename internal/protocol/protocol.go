@@ -151,7 +151,7 @@ func (s Schema) KeyOf(item Item) Key {
 // next integer, exactly (RFC 8259, section 6). Nothing is granted after it.
 const MaxToken = 1<<53 - 2
 
-// ErrLastToken means that a record can be decoded and has the token MaxToken.
+// ErrLastToken is returned if a record has the token MaxToken, so that no grant can follow.
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have for a write of the holder to succeed.

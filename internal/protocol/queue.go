@@ -22,5 +22,7 @@ const MostWaiters = 16
 // just left.
 const LastPlaces = 3
 
-// MostWaitersBytes is the maximum number of bytes that a full queue adds to a record.
+// MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. An
+// entry takes 16 bytes for the grant id, 17 for the client id, 1 as a list element, and the
+// owner's name.
 const MostWaitersBytes = MostWaiters * (16 + 17 + 1 + LongestOwner)

@@ -38,8 +38,8 @@ func (p clocked) setExpires(w *protocol.Write, now time.Time, lease time.Duratio
 	w.Set(p.expires, number(endOf(now, lease, p.step)))
 }
 
-// isExpired returns the condition that a record has expired by every clock of
-// the fleet.
+// isExpired returns the condition that a record has expired by the clock of every client.
+// Each of these clocks is wrong by at most the skew.
 func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 	last := now.Add(-p.skew).UnixMilli()/p.step.Milliseconds() - 1
 	return w.Name(p.expires) + " <= " + w.Value(number(last))

@@ -241,8 +241,8 @@ func (d *decoder) hasGrant() bool {
 // over from such a holder as soon as they see the record unchanged a second time.
 const leastLease = time.Millisecond
 
-// lease reads a lease that is a string, in either spelling. A lease below zero is returned
-// as 0.
+// lease reads a lease that is stored as a string: milliseconds, or a Go duration. A
+// negative lease is returned as 0.
 func (d *decoder) lease(name string) time.Duration {
 	s := d.text(name)
 	lease, err := parseLease(s)

@@ -72,7 +72,7 @@ func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
 
 func (p dlm) isRecord(w *protocol.Write, r protocol.Record) string {
 	if r.Grant == "" {
-		return w.In(dlmCode, []string{r.Version}) // whatever the form of the peer's code: the record still has the one that was read
+		return w.In(dlmCode, []string{r.Version}) // compares the peer's code exactly as it was read, whatever its form
 	}
 	return showsCode(w, r.Version)
 }

@@ -35,8 +35,8 @@ var (
 	oursElsewhere = []string{attrDead, attrBrokenGrants} // in rows that are not locks
 )
 
-// ours are the attributes of leasehold that callers may not use in any layout: a record
-// may move to another layout.
+// ours are the attributes of leasehold that callers may not use in any layout, because a
+// record may move to another layout.
 var ours = slices.Concat(oursInAll, oursInNative, oursElsewhere)
 
 // reserved are the attribute names that callers may not use in any layout: a client that is

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// peers is the protocol of a layout of a peer, for a table in which there may also be records
-// of other layouts. The peer's library may be unable to read those.
+// peers is the protocol of a layout of a peer, for a table that may also contain records of
+// other layouts. The peer's library may be unable to read such records.
 type peers struct {
 	lock
 	record versioned

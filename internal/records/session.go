@@ -35,8 +35,8 @@ func (p native) IsSessionKey(k protocol.Key) bool {
 	return ok && k == p.SessionKey(id)
 }
 
-// Session encodes session rows. A peer can list them like locks, but never takes
-// one over: their version is renewed as long as the session holds a lock.
+// Session returns the protocol of session rows. A peer can list them like locks, but never
+// takes one over: their version is renewed as long as the session holds a lock.
 func (p native) Session() protocol.Protocol {
 	s := p.record
 	s.kind, s.shares, s.handsOver = protocol.KindSession, false, false
@@ -96,7 +96,7 @@ func (p sessions) Decode(item protocol.Item) (protocol.Record, error) {
 	r.BrokenGrants = make(map[string]string, len(told.Value))
 	for word, v := range told.Value {
 		grant, _ := v.(*types.AttributeValueMemberS)
-		if grant == nil { // whoever wrote the notice by hand has named no grant in it
+		if grant == nil { // the notice was written by hand and names no grant
 			grant = &types.AttributeValueMemberS{}
 		}
 		r.BrokenGrants[word] = grant.Value

@@ -64,8 +64,8 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead reports whether r shows an attribute that only native writes, but that every
-// layout reads. Such an attribute is not the caller's.
+// isRead reports whether r was decoded from an attribute called name that only native
+// writes. Every layout reads these attributes, so they are not the caller's.
 func isRead(name string, r protocol.Record) bool {
 	switch name {
 	case attrWaiters:

@@ -27,14 +27,9 @@ func (f *Failure) Unwrap() error { return f.Err }
 // FailureOf returns the Failure that err wraps. It returns nil if err wraps none, as for a
 // record that cannot be decoded. A retry does not help in that case.
 func FailureOf(err error) *Failure {
-	if err == nil {
-		return nil
-	}
 	var f *Failure
-	if errors.As(err, &f) {
-		return f
-	}
-	return nil
+	errors.As(err, &f) // leaves f nil if err wraps no Failure
+	return f
 }
 
 // After returns the failure that a wait acts on. answered reports whether DynamoDB has
@@ -85,8 +80,7 @@ func (p *Pauses) Reset() { p.n = 0 }
 
 // Pause waits before the next retry. It returns false if ctx ended.
 func (s *Sender) Pause(ctx context.Context, p *Pauses) bool {
-	Wait(ctx, s.NextPause(p))
-	return ctx.Err() == nil
+	return Wait(ctx, s.NextPause(p))
 }
 
 // NextPause returns the pause before the next retry.

@@ -52,7 +52,9 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 		var pauses Pauses
 		for len(ask) > 0 {
 			requests++
-			found, left, err := s.readBatch(ctx, ask)
+			within, cancel := context.WithTimeout(ctx, Limit)
+			found, left, err := Batch(within, s.DB, s.Table, ask, Once)
+			cancel()
 			if err := s.classify(ctx, err); err != nil {
 				return nil, requests, err
 			}
@@ -73,13 +75,6 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 // errNoneRead is the error of a batch that read none of its keys. DynamoDB would also have
 // throttled a read of a single key at that moment.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
-
-// readBatch sends one BatchGetItem. left are the keys that were not read.
-func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
-	ctx, cancel := context.WithTimeout(ctx, Limit)
-	defer cancel()
-	return Batch(ctx, s.DB, s.Table, keys, Once)
-}
 
 // Batch reads items consistently by one BatchGetItem. left are the keys that were not read,
 // because the reply was full or the table is throttled.
@@ -132,10 +127,7 @@ func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	items, err := l.Page(ctx, s.DB, s.Table, s.Keys.Schema(), nil, at, Once)
-	if err := s.classify(ctx, err); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return items, s.classify(ctx, err)
 }
 
 // Listing is a selection of items of a table.

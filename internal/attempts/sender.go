@@ -162,6 +162,3 @@ func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 	}
 	return cause.After(true), err
 }
-
-// Accepted reports whether DynamoDB has ever accepted a request of this client.
-func (s *Sender) Accepted() bool { return s.accepted.Load() }

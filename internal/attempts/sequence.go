@@ -51,9 +51,7 @@ type Result[A Attempt] struct {
 }
 
 // Failure returns the error of an attempt that was neither applied nor rejected.
-func (r Result[A]) Failure() error {
-	return &Failure{Cause: r.Cause, Err: r.Err}
-}
+func (r Result[A]) Failure() *Failure { return &Failure{Cause: r.Cause, Err: r.Err} }
 
 // Operation is one kind of write, described for a sequence of attempts.
 type Operation[A Attempt] struct {
@@ -106,11 +104,7 @@ func (q *Sequence[A]) Unanswered() []A {
 }
 
 // Versions returns the versions of the attempts without an answer, oldest first.
-func (q *Sequence[A]) Versions() []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return Versions(q.unanswered)
-}
+func (q *Sequence[A]) Versions() []string { return Versions(q.Unanswered()) }
 
 // Versions returns the versions of attempts.
 func Versions[A Attempt](attempts []A) []string {
@@ -122,11 +116,7 @@ func Versions[A Attempt](attempts []A) []string {
 }
 
 // Find returns the unanswered attempt with the given version.
-func (q *Sequence[A]) Find(version string) (A, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return Find(q.unanswered, version)
-}
+func (q *Sequence[A]) Find(version string) (A, bool) { return Find(q.Unanswered(), version) }
 
 // Find returns the attempt with the given version.
 func Find[A Attempt](attempts []A, version string) (found A, ok bool) {
@@ -167,12 +157,6 @@ func (q *Sequence[A]) LastErr() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lastErr
-}
-
-func (q *Sequence[A]) setLastErr(err error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.lastErr = err
 }
 
 // NoReply records that the last attempt has had no reply at all.
@@ -235,7 +219,9 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 // until that caller has recorded the result and calls Settle.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
-	q.setLastErr(reply.Err)
+	q.mu.Lock()
+	q.lastErr = reply.Err
+	q.mu.Unlock()
 	r := Result[A]{Attempt: a, Item: reply.Item, Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
 	switch {
 	case reply.Effect == decide.Applied:
@@ -265,18 +251,18 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 // stopped waiting.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
-	before := q.len()
+	before := len(q.Unanswered())
 	for last := error(nil); ; {
 		r := q.Try(ctx, s, op)
 		if r.Outcome == Applied || r.Outcome == Rejected {
 			return r
 		}
 		tooLate := r.Cause == decide.None // a result without a cause means that nothing was sent, because there was no time left
-		refused := r.Outcome == Refused && FailureOf(r.Failure()).After(op.RetryDenied).Cause == decide.Refused
+		refused := r.Outcome == Refused && r.Failure().After(op.RetryDenied).Cause == decide.Refused
 		if tooLate && last != nil {
 			r.Err = fmt.Errorf("%w: %w", r.Err, last)
 		}
-		if unanswered := q.len(); tooLate || refused || unanswered >= before+MostUnanswered || !s.Pause(limit, &pauses) {
+		if unanswered := len(q.Unanswered()); tooLate || refused || unanswered >= before+MostUnanswered || !s.Pause(limit, &pauses) {
 			if unanswered > 0 {
 				r.Outcome = Unanswered
 			}
@@ -284,12 +270,6 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 		}
 		last = r.Err
 	}
-}
-
-func (q *Sequence[A]) len() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.unanswered)
 }
 
 // conditionFailed finds out what a failed condition means. old is the record that the reply

@@ -22,10 +22,29 @@ type decoder struct {
 	err     error
 }
 
+// mapOf returns a decoder of the map called name. It has no attributes if the item has no
+// such map.
+func mapOf(item protocol.Item, name string) *decoder {
+	m, _ := item[name].(*types.AttributeValueMemberM)
+	if m == nil {
+		return &decoder{}
+	}
+	return &decoder{item: m.Value}
+}
+
 func (d *decoder) fail(name, problem string) {
 	if d.err == nil && !d.lenient {
 		d.err = &protocol.DecodeError{Attribute: name, Problem: problem}
 	}
+}
+
+// record returns the decoded record. If decoding has failed, it returns only the key, and
+// the error.
+func (d *decoder) record(r protocol.Record) (protocol.Record, error) {
+	if d.err != nil {
+		return protocol.Record{Key: r.Key}, d.err
+	}
+	return r, nil
 }
 
 func (d *decoder) has(name string) bool { return d.item[name] != nil }
@@ -190,13 +209,10 @@ func (d *decoder) clamped(name string, most int64) int64 {
 	return n
 }
 
-func (d *decoder) token() int64 { return d.tokenOf(attrToken) }
-
-// tokenOf reads the token in the attribute called name.
-func (d *decoder) tokenOf(name string) int64 {
-	n, ok := d.integer(name)
+func (d *decoder) token() int64 {
+	n, ok := d.integer(attrToken)
 	if ok && (n < 0 || n > protocol.MaxToken) {
-		d.fail(name, fmt.Sprintf("is %d: it must be from 0 to 2^53-2", n))
+		d.fail(attrToken, fmt.Sprintf("is %d: it must be from 0 to 2^53-2", n))
 	}
 	return n
 }
@@ -207,17 +223,6 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 		return time.Time{}
 	}
 	return from(n)
-}
-
-// expiry reads the TTL attribute, if the layout has one.
-func (d *decoder) expiry(name string, required bool) time.Time {
-	if name == "" {
-		return time.Time{}
-	}
-	if required {
-		d.required(name)
-	}
-	return d.time(name, func(s int64) time.Time { return time.Unix(s, 0) })
 }
 
 // isOurs reports whether a held record is a grant by leasehold. The form of the owner does

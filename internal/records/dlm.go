@@ -101,8 +101,5 @@ func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = protocol.VersionTime(r.Grant)
 	}
-	if d.err != nil {
-		return protocol.Record{Key: r.Key}, d.err
-	}
-	return r, nil
+	return d.record(r)
 }

@@ -59,16 +59,13 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 // grant because of the map, so any map that names the work is a mark, even without an
 // owner.
 func doneOf(item protocol.Item) *protocol.Done {
-	m, ok := item[attrLastDone].(*types.AttributeValueMemberM)
-	if !ok {
-		return nil
-	}
-	d := decoder{item: m.Value, lenient: true}
+	d := mapOf(item, attrLastDone)
+	d.lenient = true
 	done := protocol.Done{Owner: d.text(attrDoneBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
 	if period, ok := d.floored(attrPeriod); ok {
 		done.Period = time.UnixMilli(period).UTC()
 	}
-	if label, ok := m.Value[attrOnce].(*types.AttributeValueMemberS); ok {
+	if label, ok := d.item[attrOnce].(*types.AttributeValueMemberS); ok {
 		done.Once = label.Value
 	}
 	if done.Once == "" && done.Period.IsZero() {

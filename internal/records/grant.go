@@ -45,16 +45,12 @@ var reserved = slices.Concat(ours, []string{
 	attrOwner, attrLease, attrVersion, attrReleased, attrData,
 })
 
-// setGrant sets the attributes that identify a grant by leasehold.
+// setGrant sets the attributes that identify a grant by leasehold: its id and the next
+// token. If the token was deleted with its record, tokens start again from the clock. The
+// new token is then higher than all earlier ones, unless the clocks of two clients differ by
+// more than the age of the record.
 func setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrGrant, text(cmp.Or(g.ID, g.Version)))
-	setToken(w, g)
-}
-
-// setToken sets the next token. If the token was deleted with its record, tokens start
-// again from the clock. The new token is then higher than all earlier ones, unless the
-// clocks of two clients differ by more than the age of the record.
-func setToken(w *protocol.Write, g protocol.Grant) {
 	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))
 }
 

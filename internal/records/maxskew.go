@@ -19,13 +19,6 @@ import (
 // not count.
 const attrLeaseEnds = "leaseEnds"
 
-// withMaxSkew returns the protocol of a client whose wall clock is wrong by at most skew.
-// The same protocol makes the rows of sessions.
-func (p native) withMaxSkew(skew time.Duration) native {
-	p.record.skew = skew
-	return native{lock{p.record}, p.record}
-}
-
 // storesEnd reports whether a grant or a renewal stores when its lease ends. The end of a
 // lease of more than a hundred years is not worth storing.
 func (p versioned) storesEnd(lease time.Duration) bool { return p.skew > 0 && lease <= longestLease }

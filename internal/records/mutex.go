@@ -145,8 +145,5 @@ func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 			r.Owner, r.Version = holder, expires.Value
 		}
 	}
-	if d.err != nil {
-		return protocol.Record{Key: r.Key}, d.err
-	}
-	return r, nil
+	return d.record(r)
 }

@@ -38,11 +38,7 @@ func setBroken(w *protocol.Write, r protocol.Record, b protocol.Break) {
 // brokenOf reads the map that setBroken stored. It returns nil if the item has no readable
 // map. The map is for people, so it never makes a record unreadable.
 func brokenOf(item protocol.Item) *protocol.Broken {
-	m, ok := item[attrLastBreak].(*types.AttributeValueMemberM)
-	if !ok {
-		return nil
-	}
-	d := decoder{item: m.Value}
+	d := mapOf(item, attrLastBreak)
 	b := protocol.Broken{By: d.text(attrBrokenBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
 	if d.has(attrBrokenReason) {
 		b.Reason = d.text(attrBrokenReason)
@@ -77,11 +73,7 @@ func setTakenOver(w *protocol.Write, g protocol.Grant) {
 // takenOverOf reads the map that setTakenOver stored. It returns nil if the item has no
 // readable map. The map is for people, so it never makes a record unreadable.
 func takenOverOf(item protocol.Item) *protocol.TakenOver {
-	m, ok := item[attrLastTakeover].(*types.AttributeValueMemberM)
-	if !ok {
-		return nil
-	}
-	d := decoder{item: m.Value}
+	d := mapOf(item, attrLastTakeover)
 	t := protocol.TakenOver{From: d.text(attrTakenFrom), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
 	if d.err != nil {
 		return nil
@@ -110,11 +102,4 @@ func (p native) Ask(h protocol.Hold, by string, at time.Time) *protocol.Write {
 
 // askedOf returns the grant that the stepDown map names, or "" if the item has no such map
 // that can be read.
-func askedOf(item protocol.Item) string {
-	m, ok := item[attrStepDown].(*types.AttributeValueMemberM)
-	if !ok {
-		return ""
-	}
-	d := decoder{item: m.Value}
-	return d.text(attrGrant)
-}
+func askedOf(item protocol.Item) string { return mapOf(item, attrStepDown).text(attrGrant) }

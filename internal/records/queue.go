@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -31,18 +30,6 @@ const (
 )
 
 var handed = text("1")
-
-func isHanded(item protocol.Item) bool {
-	s, ok := item[attrHanded].(*types.AttributeValueMemberS)
-	return ok && s.Value == "1"
-}
-
-// noQueueUntilOf returns the time in attrNoQueueUntil, or the zero time if the item has
-// none that can be read.
-func noQueueUntilOf(item protocol.Item) time.Time {
-	d := decoder{item: item, lenient: true}
-	return d.time(attrNoQueueUntil, time.UnixMilli)
-}
 
 const grantBytes, idPacked, idBytes = 16, 24, 17
 

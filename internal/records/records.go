@@ -16,28 +16,6 @@ import (
 // Of returns the protocol of a layout. The error lists everything that is wrong
 // with the layout's configuration, such as attribute names that clash.
 func Of(l layout.Layout) (protocol.Protocol, error) {
-	p, err := protocolOf(l)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// WithMaxSkew does what Of does, for a client whose wall clock is never wrong by more than
-// skew. If skew is 0, the client's clock is not bounded. The error matches
-// errors.ErrUnsupported if the layout's records do not contain when their leases end.
-func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
-	p, err := Of(l)
-	if err != nil || skew <= 0 {
-		return p, err
-	}
-	if n, ok := p.(native); ok {
-		return n.withMaxSkew(skew), nil
-	}
-	return p, fmt.Errorf("layout: %s: %w", l.Name(), errors.ErrUnsupported)
-}
-
-func protocolOf(l layout.Layout) (protocol.Protocol, error) {
 	switch l := l.(type) {
 	case layout.Native:
 		return newNative(l)
@@ -53,4 +31,19 @@ func protocolOf(l layout.Layout) (protocol.Protocol, error) {
 		return newMutex(l)
 	}
 	return nil, fmt.Errorf("layout: %T is not a layout: use a struct of package layout, not a pointer to it", l)
+}
+
+// WithMaxSkew does what Of does, for a client whose wall clock is never wrong by more than
+// skew. If skew is 0, the client's clock is not bounded. The error matches
+// errors.ErrUnsupported if the layout's records do not contain when their leases end.
+func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
+	p, err := Of(l)
+	if err != nil || skew <= 0 {
+		return p, err
+	}
+	if n, ok := p.(native); ok {
+		n.record.skew = skew
+		return native{lock{n.record}, n.record}, nil
+	}
+	return p, fmt.Errorf("layout: %s: %w", l.Name(), errors.ErrUnsupported)
 }

@@ -208,14 +208,13 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Released = true
 	}
 	token := d.token()
-	if r.Released {
-		if d.err != nil {
-			return protocol.Record{Key: r.Key}, d.err
-		}
-		d.lenient = true
+	if d.err != nil {
+		return d.record(r)
 	}
+	d.lenient = r.Released
 	r.Broken, r.TakenOver, r.Waiters, r.Done, r.Asked = brokenOf(item), takenOverOf(item), waitersOf(item), doneOf(item), askedOf(item)
-	r.Handed, r.NoQueueUntil = isHanded(item), noQueueUntilOf(item)
+	advice := decoder{item: item, lenient: true}
+	r.Handed, r.NoQueueUntil = advice.text(attrHanded) == "1", advice.time(attrNoQueueUntil, time.UnixMilli)
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)
@@ -226,9 +225,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	if !r.Released {
 		r.Lease = d.heldLease(p.lease, r.Lease, isOurs)
 	}
-	if p.data != "" {
-		r.Data = d.binary(p.data)
-	}
+	r.Data = d.binary(p.data)
 	if isOurs {
 		d.required(attrToken)
 		r.Token = token
@@ -243,12 +240,13 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 			r.LeaseEnds = p.leaseEndsOf(item, r.Version)
 		}
 	}
-	ttl := d
-	ttl.lenient = ttl.lenient || !isOurs && p.collect == 0 // a peer may use that name for something else
-	if expires := ttl.expiry(p.TTL, p.collect > 0); p.collect == 0 {
+	d.lenient = d.lenient || !isOurs && p.collect == 0 // a peer may use the name of the TTL attribute for something else
+	expires := d.time(p.TTL, func(s int64) time.Time { return time.Unix(s, 0) })
+	if p.collect > 0 {
+		d.required(p.TTL)
+	} else {
 		r.ExpiresAt = expires
 	}
-	d.err = ttl.err
 	for name, v := range item {
 		if !p.isOwn(name) && !isRead(name, r) {
 			if r.Attributes == nil {
@@ -257,8 +255,5 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 			r.Attributes[name] = v
 		}
 	}
-	if d.err != nil {
-		return protocol.Record{Key: r.Key}, d.err
-	}
-	return r, nil
+	return d.record(r)
 }

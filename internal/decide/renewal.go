@@ -16,8 +16,7 @@ const (
 // which the lock is still trusted. So there is time for more attempts if this one is lost.
 // Package internal/lease explains what the answer to an attempt means.
 func RenewalDeadline(left time.Duration) time.Duration {
-	d := min(max(left/4, renewalAtLeast), renewalAtMost)
-	return min(d, left)
+	return min(max(left/4, renewalAtLeast), renewalAtMost, left)
 }
 
 // FirstRenewal returns the pause between a grant and its first renewal; u is uniform in

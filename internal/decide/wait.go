@@ -171,15 +171,14 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 		return Take, 0
 	case v.Ours:
 		return TakeOver, 0
-	}
-	if now >= v.Dead {
-		if durations.Less(now, v.Looked) > lately {
-			return Look, 0
-		}
+	case now >= v.Dead && durations.Less(now, v.Looked) > lately:
+		return Look, 0
+	case now >= v.Dead:
 		return TakeOver, 0
 	}
-	pause := Pause(durations.Less(now, v.Grant), v.PollMin, v.PollMax, u)
-	switch age := durations.Less(now, v.Grant); {
+	age := durations.Less(now, v.Grant)
+	pause := Pause(age, v.PollMin, v.PollMax, u)
+	switch {
 	case v.Position != nil:
 		pause = v.Position.pause(age)
 	case v.Outside != nil:
@@ -247,9 +246,5 @@ func (p Position) pause(age time.Duration) time.Duration {
 // exponential backoff with full jitter (AWS Architecture Blog, "Exponential
 // Backoff And Jitter").
 func Backoff(n int, first, most time.Duration, u float64) time.Duration {
-	ceiling := most
-	if n < 20 {
-		ceiling = min(durations.Times(first, 1<<n), most)
-	}
-	return durations.Scale(ceiling, u)
+	return durations.Scale(min(durations.Times(first, 1<<min(n, 62)), most), u)
 }

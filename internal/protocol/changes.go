@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"maps"
 	"reflect"
 )
 
@@ -38,12 +39,10 @@ func (c Changes) LeaveData(r Record) bool {
 	if c.Data != nil || r.Data != nil && !c.SetData {
 		return true
 	}
-	for name := range r.Attributes {
-		if _, changed := c.Attributes[name]; !changed {
-			return true
-		}
-	}
-	for _, v := range c.Attributes {
+	after := Item{}
+	maps.Copy(after, r.Attributes)
+	maps.Copy(after, c.Attributes)
+	for _, v := range after {
 		if v != nil {
 			return true
 		}

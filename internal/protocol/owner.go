@@ -80,28 +80,14 @@ func VersionTime(v string) time.Time {
 	if !IsVersion(v) || v[14] != '7' || !strings.ContainsRune("89ab", rune(v[19])) {
 		return time.Time{}
 	}
-	ms, err := strconv.ParseInt(v[:8]+v[9:13], 16, 64)
-	if err != nil {
-		return time.Time{}
-	}
+	ms, _ := strconv.ParseInt(v[:8]+v[9:13], 16, 64) // cannot fail: these are 12 hexadecimal digits
 	return time.UnixMilli(ms)
 }
 
 // IsVersion reports whether v has the form of a version from NewVersion.
 func IsVersion(v string) bool {
-	if len(v) != 36 {
-		return false
-	}
-	for i := range len(v) {
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if v[i] != '-' {
-				return false
-			}
-		} else if !isHex(v[i]) {
-			return false
-		}
-	}
-	return true
+	digits := strings.ReplaceAll(v, "-", "") // VersionOfHex puts the hyphens back in their places
+	return len(digits) != len(v) && VersionOfHex(digits) == v
 }
 
 // VersionHex returns a version as 32 hexadecimal digits. Any other string is
@@ -121,8 +107,6 @@ func VersionOfHex(v string) string {
 	}
 	return v[:8] + "-" + v[8:12] + "-" + v[12:16] + "-" + v[16:20] + "-" + v[20:]
 }
-
-func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 
 // Key names a lock.
 type Key struct{ Partition, Sort string }

@@ -157,18 +157,11 @@ func (w *Write) In(name string, values []string) string {
 // PathIn returns the condition that the attribute at a path has one of the values. There
 // must be at least one value.
 func (w *Write) PathIn(path string, values []string) string {
-	var in strings.Builder
-	in.Grow(len(path) + len(" IN ()") + len(values)*len(":100, "))
-	in.WriteString(path)
-	in.WriteString(" IN (")
+	placeholders := make([]string, len(values))
 	for i, v := range values {
-		if i > 0 {
-			in.WriteString(", ")
-		}
-		in.WriteString(w.Text(v))
+		placeholders[i] = w.Text(v)
 	}
-	in.WriteString(")")
-	return in.String()
+	return path + " IN (" + strings.Join(placeholders, ", ") + ")"
 }
 
 // IsDelete reports whether the write is a DeleteItem.

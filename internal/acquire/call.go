@@ -151,16 +151,10 @@ func (c *Acquirer) await(ctx context.Context, done <-chan struct{}) error {
 // if it is known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
-		if r := w.c.Local.LastHolder(at.want.Key); r != nil {
-			return at, r
-		}
-		return at, at.holder.Load()
+		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
 	}
 	for _, of := range w.parts {
-		if r := of.holder.Load(); r != nil {
-			return of, r
-		}
-		if r := w.c.Local.LastHolder(of.want.Key); r != nil {
+		if r := cmp.Or(of.holder.Load(), w.c.Local.LastHolder(of.want.Key)); r != nil {
 			return of, r
 		}
 	}
@@ -189,13 +183,10 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:
-		given := make(chan struct{})
-		w.c.Detach(func() {
-			defer close(given)
+		w.c.AwaitGrace(w.c.detached(func() {
 			w.c.keeper.GiveBack(held)
 			<-w.done
-		})
-		w.c.AwaitGrace(given)
+		}))
 	case w.parts[0].manual:
 		w.c.AwaitGrace(w.done)
 	}

@@ -41,11 +41,7 @@ func (w *call) first() {
 		w.held = []Holding{h}
 		return
 	}
-	given := make(chan struct{})
-	w.c.Detach(func() { // releases the key at once, without waiting until the other keys have been given up
-		defer close(given)
-		h.GiveBack()
-	})
+	given := w.c.detached(h.GiveBack) // releases the key at once, without waiting until the other keys have been given up
 	w.leaveOthers(of)
 	<-given
 }
@@ -69,12 +65,7 @@ func (w *call) leaveOthers(granted *waiter) {
 		}
 	}
 	if w.parts[0].manual { // if the lock is renewed, the caller need not wait; see cleanUp
-		done := make(chan struct{})
-		w.c.Detach(func() {
-			undone.Wait()
-			close(done)
-		})
-		w.c.AwaitGrace(done)
+		w.c.AwaitGrace(w.c.detached(undone.Wait))
 	}
 }
 
@@ -354,10 +345,7 @@ func (w *call) notAcquired() error {
 		case of.seen != nil:
 			return w.c.Errors.Held(of.want.Key, *of.seen, w.withDamaged(nil))
 		case of.local != nil && (!of.ready || !late): // another goroutine or another process goes first
-			holder := w.c.Local.Holder(of.want.Key)
-			if holder == nil {
-				holder = &protocol.Record{Key: of.want.Key, Owner: w.c.Owner}
-			}
+			holder := cmp.Or(w.c.Local.Holder(of.want.Key), &protocol.Record{Key: of.want.Key, Owner: w.c.Owner})
 			return w.c.Errors.Held(of.want.Key, *holder, w.withDamaged(nil))
 		}
 		unanswered = of // the key was free when last seen, but no grant has been answered since

@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/indoubt"
 	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/localqueue"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -29,7 +30,7 @@ type Keys struct {
 
 // NewKeys returns an empty Keys.
 func NewKeys(env *core.Env) *Keys {
-	k := &Keys{Env: env, Local: newLocalQueues(env.PollMin, env.PollMax)}
+	k := &Keys{Env: env, Local: localqueue.New[Caller, Holding](handOvers, env.PollMin, env.PollMax)}
 	k.roundTrip.Store(int64(decide.FirstRoundTrip))
 	return k
 }
@@ -78,6 +79,17 @@ func (k *Keys) noteRoundTrip(sent decide.Instant) {
 // since returns the time since began, rounded for error messages.
 func (k *Keys) since(began decide.Instant) time.Duration {
 	return (k.Now().Mono - began.Mono).Round(100 * time.Millisecond)
+}
+
+// detached runs fn on a goroutine that Close waits for. It returns a channel that is closed
+// once fn has returned.
+func (k *Keys) detached(fn func()) <-chan struct{} {
+	done := make(chan struct{})
+	k.Detach(func() {
+		defer close(done)
+		fn()
+	})
+	return done
 }
 
 // write sends w once, without a retry. values is a context that is never cancelled.

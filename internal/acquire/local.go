@@ -9,7 +9,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/localqueue"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // LocalQueues are the queues in memory in which a client's goroutines wait for keys.
@@ -30,12 +29,6 @@ type Caller struct {
 // this client, before other processes get a chance.
 const handOvers = 16
 
-// newLocalQueues returns empty queues. pollMin and pollMax are the bounds of the pauses
-// between polls of other processes.
-func newLocalQueues(pollMin, pollMax time.Duration) *LocalQueues {
-	return localqueue.New[Caller, Holding](handOvers, pollMin, pollMax)
-}
-
 // newPlace returns a place for the local queue of a key; Join puts the place into the queue.
 // The place's turn is sent on turns, or on a channel of its own if turns is nil.
 func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
@@ -51,10 +44,16 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	}
 	p := c.newPlace(ctx, want, nil)
 	c.Local.Join(p)
+	hasTurn := false
+	var ended error // reason why the caller stops waiting; nil if the listener panics
+	defer func() {
+		if !hasTurn {
+			c.leavePlace(p, want.Manual && ended != nil)
+		}
+	}()
 	if holder := c.Local.Holder(want.Key); holder != nil {
-		c.reportInPlace(ctx, p, holder)
+		c.Listener.Report(ctx, core.Event{Kind: core.Waiting, Key: want.Key, Holder: holder})
 	}
-	var ended error
 	var late <-chan time.Time
 	if want.NoWait {
 		timer := time.NewTimer(began.Add(TryFor).Mono - c.Now().Mono)
@@ -63,6 +62,7 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	}
 	select {
 	case given := <-p.Turn():
+		hasTurn = true
 		return given, nil
 	case holder := <-p.Held():
 		return turn{}, c.Errors.Held(want.Key, *holder, nil)
@@ -73,41 +73,26 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	case <-late:
 		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", c.since(began))
 	}
-	holder := c.Local.LastHolder(want.Key)
-	if given, had := c.Local.Leave(p); had {
-		refused := make(chan struct{})
-		c.Detach(func() { defer close(refused); c.refuse(given) })
-		if want.Manual { // waits, as the process may be frozen after the call; see call.cleanUp
-			c.AwaitGrace(refused)
-		}
-	}
-	return turn{}, c.ended(want, holder, ended, nil)
+	return turn{}, c.ended(want, c.Local.LastHolder(want.Key), ended, nil)
 }
 
-// reportInPlace reports that a caller waits for holder. If the listener panics, the call
-// ends. In that case reportInPlace gives up the caller's place, and passes on the turn if
-// it has come.
-func (c *Acquirer) reportInPlace(ctx context.Context, p *place, holder *protocol.Record) {
-	reported := false
-	defer func() {
-		if reported {
-			return
-		}
-		c.Detach(func() {
-			if given, had := c.Local.Leave(p); had {
-				c.refuse(given)
-			}
-		})
-	}()
-	c.Listener.Report(ctx, core.Event{Kind: core.Waiting, Key: p.Key, Holder: holder})
-	reported = true
-}
-
-// refuse passes on a turn whose caller has left.
-func (c *Acquirer) refuse(given turn) {
-	if given.Granted != nil {
-		given.Granted.GiveBack()
+// leavePlace gives up a place in the local queue. If the turn of the place has come, but its
+// caller has not taken it, leavePlace passes the turn on. If waits is true, leavePlace waits
+// until that is done, for the release grace at most: the process may be frozen after the
+// call. See call.cleanUp.
+func (c *Acquirer) leavePlace(p *place, waits bool) {
+	given, had := c.Local.Leave(p)
+	if !had {
 		return
 	}
-	c.Local.Pass(given.Of.Key, nil)
+	passed := c.detached(func() {
+		if given.Granted != nil {
+			given.Granted.GiveBack()
+			return
+		}
+		c.Local.Pass(p.Key, nil)
+	})
+	if waits {
+		c.AwaitGrace(passed)
+	}
 }

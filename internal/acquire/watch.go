@@ -85,35 +85,29 @@ const ReportEvery = time.Minute
 // Trouble decides when failed requests of a wait are reported: the first failure, and then
 // one each minute while requests keep failing. It is for one goroutine.
 type Trouble struct {
-	since        decide.Instant // time when requests began to fail
-	failing      bool
-	reported     decide.Instant
-	everReported bool
+	since    time.Duration // monotonic time when requests began to fail; zero if the last request was answered
+	reported time.Duration // monotonic time of the last report; zero if there was none
 }
 
 // Passed records that a request has been answered, so requests no longer fail.
-func (t *Trouble) Passed() { t.failing = false }
-
-// due reports whether it is time for a report. Throttled requests have an event of their
-// own, so they are reported only after requests have failed for ReportEvery.
-func (t *Trouble) due(now decide.Instant, throttled bool) bool {
-	if !t.failing {
-		t.failing, t.since = true, now
-	}
-	if throttled && now.Mono-t.since.Mono < ReportEvery || t.everReported && now.Mono-t.reported.Mono < ReportEvery {
-		return false
-	}
-	t.everReported, t.reported = true, now
-	return true
-}
+func (t *Trouble) Passed() { t.since = 0 }
 
 // Report reports that a request for key has failed and will be repeated. It does nothing if
-// no report is due.
+// no report is due. Throttled requests have an event of their own, so they are reported only
+// after requests have failed for ReportEvery. A refusal and a failed condition are answers,
+// so they are never reported.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
-	switch {
-	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // counts as no trouble, as a refusal and a failed condition are answers
-	case ctx.Err() != nil, !t.due(c.Now(), f.Cause == decide.Busy || f.Cause == decide.Conflict):
-	default:
-		c.Listener.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})
+	if f.Cause == decide.Refused || f.Cause == decide.ConditionFailed || ctx.Err() != nil {
+		return
 	}
+	now := c.Now().Mono
+	if t.since == 0 {
+		t.since = now
+	}
+	throttled := f.Cause == decide.Busy || f.Cause == decide.Conflict
+	if throttled && durations.Less(now, t.since) < ReportEvery || t.reported != 0 && durations.Less(now, t.reported) < ReportEvery {
+		return
+	}
+	t.reported = now
+	c.Listener.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // all acquires the keys one after the other, in sorted order. All callers use that order,
@@ -89,7 +88,7 @@ func (w *call) take(of *waiter, left []*waiter) (Holding, error) {
 		if h != nil {
 			return h, nil
 		}
-		if err := w.failed(of, granting, err); err != nil {
+		if err := of.failed(granting, err); err != nil {
 			return nil, err
 		}
 		if of.seen != nil {
@@ -110,12 +109,7 @@ func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil
 	}
-	keys := make([]protocol.Key, len(left))
-	for i, of := range left {
-		keys[i] = of.want.Key
-	}
-	items, requests, err := w.c.Requests.ReadAll(w.ctx, keys)
-	w.requests += requests
+	items, _, err := w.readAll(left)
 	if err != nil {
 		return left[0].failed(looking, err)
 	}

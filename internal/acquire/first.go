@@ -2,7 +2,6 @@ package acquire
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"slices"
 	"sync"
@@ -74,7 +73,9 @@ func (w *call) leaveOthers(granted *waiter) {
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
 		u := w.c.Chance() // the same random number for all keys, as the shortest of several random pauses would be too short
-		w.takeTurns()
+		for len(w.turns) > 0 {
+			w.takeTurn(<-w.turns)
+		}
 		next, wait, look, err := w.next(u)
 		switch {
 		case w.ctx.Err() != nil: // the caller has left
@@ -85,7 +86,7 @@ func (w *call) acquire() (*waiter, Holding, error) {
 			if h != nil {
 				return next, h, nil
 			}
-			if err := w.failed(next, granting, err); err != nil {
+			if err := next.failed(granting, err); err != nil {
 				return nil, nil, err
 			}
 		default:
@@ -115,7 +116,7 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 	w.chooseQueues(ready)
 	queued := slices.ContainsFunc(ready, (*waiter).isQueued)
 	for _, of := range ready {
-		if err := w.failed(of, refreshing, of.refresh()); err != nil {
+		if err := of.failed(refreshing, of.refresh()); err != nil {
 			return nil, 0, false, err
 		}
 		if of.dropped != nil {
@@ -202,52 +203,6 @@ func (w *call) candidates() []*waiter {
 	return ready
 }
 
-// failed records that a request for a key failed. It does nothing if err is nil. A returned
-// error ends the wait.
-func (w *call) failed(of *waiter, s step, err error) error {
-	if err == nil || attempts.FailureOf(err) != nil || len(w.waiters) == 1 {
-		return of.failed(s, err)
-	}
-	w.drop(of, err)
-	return w.noneLeft()
-}
-
-// drop removes a key from the wait because the key cannot be acquired: its record is
-// missing or damaged. The other keys may still be acquired.
-func (w *call) drop(of *waiter, err error) {
-	of.dropped, of.ready = err, false
-	if !of.missing {
-		w.damaged.Store(&err)
-		w.c.Listener.Report(w.ctx, core.Event{Kind: core.WaitError, Key: of.want.Key, Err: err})
-	}
-	w.c.Local.Pass(of.want.Key, nil)
-}
-
-// noneLeft returns nil if at least one key can still be acquired. Otherwise it returns the
-// reason why the keys cannot be acquired.
-func (w *call) noneLeft() error {
-	var errs []error
-	for _, of := range w.waiters {
-		if of.dropped == nil {
-			return nil
-		}
-		errs = append(errs, of.dropped)
-	}
-	return errors.Join(errs...)
-}
-
-// takeTurns takes the turns that have come in the local queues, without waiting.
-func (w *call) takeTurns() {
-	for {
-		select {
-		case given := <-w.turns:
-			w.takeTurn(given)
-		default:
-			return
-		}
-	}
-}
-
 // takeTurn marks the key of a turn as ready to be requested.
 func (w *call) takeTurn(given turn) {
 	for _, of := range w.waiters {
@@ -299,31 +254,37 @@ func (w *call) due() []*waiter {
 func (w *call) look() error {
 	ready := w.due()
 	if len(ready) == 1 {
-		return w.failed(ready[0], looking, ready[0].look())
+		return ready[0].failed(looking, ready[0].look())
 	}
-	keys := make([]protocol.Key, len(ready))
-	for i, of := range ready {
-		keys[i] = of.want.Key
-	}
-	sent := w.c.Now()
-	items, requests, err := w.c.Requests.ReadAll(w.ctx, keys)
-	w.requests += requests
+	items, requests, err := w.readAll(ready)
 	f := attempts.FailureOf(err)
 	for _, of := range ready {
 		if f != nil {
 			err = of.repeat(looking, f)
 		} else {
-			of.asked = sent
-			err = w.failed(of, looking, of.shown(items[of.want.Key]))
+			err = of.failed(looking, of.shown(items[of.want.Key]))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if f != nil && f.Cause == decide.Busy { // throttling is reported once for the batch, not once for each key
-		w.c.Listener.Report(w.ctx, core.Event{Kind: core.Throttled, Key: keys[0], Requests: requests, Err: f.Err})
+		w.c.Listener.Report(w.ctx, core.Event{Kind: core.Throttled, Key: ready[0].want.Key, Requests: requests, Err: f.Err})
 	}
 	return nil
+}
+
+// readAll reads the records of several keys. It returns the records that exist, and the
+// number of requests.
+func (w *call) readAll(of []*waiter) (map[protocol.Key]protocol.Item, int, error) {
+	sent := w.c.Now()
+	keys := make([]protocol.Key, len(of))
+	for i, each := range of {
+		keys[i], each.asked = each.want.Key, sent
+	}
+	items, requests, err := w.c.Requests.ReadAll(w.ctx, keys)
+	w.requests += requests
+	return items, requests, err
 }
 
 // notAcquired returns the error that ends a call with NoWait. The error names the first key

@@ -1,6 +1,7 @@
 package acquire
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -295,10 +296,14 @@ func (w *waiter) succeeded(s step) {
 }
 
 // failed records that a request failed, and when it is to be repeated. It does nothing if
-// err is nil. A returned error ends the wait.
+// err is nil. If a repetition does not help, the call goes on with its other keys. A returned
+// error ends the wait.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
-	if f == nil {
+	switch {
+	case err != nil && f == nil && len(w.waiters) > 1:
+		return w.drop(err)
+	case f == nil:
 		return err
 	}
 	if err := w.repeat(s, f); err != nil {
@@ -308,6 +313,26 @@ func (w *waiter) failed(s step, err error) error {
 		w.c.ReportThrottled(w.ctx, w.want.Key, 0, f.Err)
 	}
 	return nil
+}
+
+// drop removes the key from the wait because the key cannot be acquired: its record is
+// missing or damaged. If no other key of the call can be acquired either, drop returns the
+// reasons.
+func (w *waiter) drop(err error) error {
+	w.dropped, w.ready = err, false
+	if !w.missing {
+		w.damaged.Store(&err)
+		w.c.Listener.Report(w.ctx, core.Event{Kind: core.WaitError, Key: w.want.Key, Err: err})
+	}
+	w.c.Local.Pass(w.want.Key, nil)
+	var errs []error
+	for _, of := range w.waiters {
+		if of.dropped == nil {
+			return nil
+		}
+		errs = append(errs, of.dropped)
+	}
+	return errors.Join(errs...)
 }
 
 // repeat decides when a failed request is repeated. A returned error ends the wait.

@@ -10,7 +10,7 @@ import (
 // all acquires the keys one after the other, in sorted order. All callers use that order,
 // so that no two wait for each other. all renews the keys that it already holds.
 func (w *call) all() {
-	held, err := w.acquireAll()
+	err := w.acquireAll()
 	if w.finish() || err != nil {
 		w.err = err
 		w.c.keeper.GiveBack(w.takeHeld())
@@ -23,63 +23,60 @@ func (w *call) all() {
 	}
 	for i, of := range w.parts {
 		of.leaveTried()
-		w.c.Local.Granted(of.want.Key, held[i])
+		w.c.Local.Granted(of.want.Key, w.held[i])
 	}
 }
 
 // acquireAll acquires the keys until all are held, one is refused, or the caller has left.
 // If it loses a key while it waits for others, it releases all keys and begins again.
-func (w *call) acquireAll() ([]Holding, error) {
-	for {
-		held, err := w.takeInOrder()
+func (w *call) acquireAll() error {
+	var held []Holding // the same as w.held, which is empty once the caller has left
+	for len(held) < len(w.parts) {
+		left := w.parts[len(held):]
+		h, err := w.acquireNext(left)
 		if err != nil {
-			return nil, err
-		}
-		if !slices.ContainsFunc(held, isLost) {
-			for i, of := range w.parts {
-				if of.manual {
-					held[i].Lease().ByHand()
-				}
-			}
-			return held, nil
-		}
-		w.c.keeper.GiveBack(w.takeHeld())
-	}
-}
-
-func isLost(h Holding) bool { return h.Lease().Ended() != nil }
-
-// takeInOrder acquires one key after the other, until one is refused or lost.
-func (w *call) takeInOrder() ([]Holding, error) {
-	var held []Holding
-	for i, of := range w.parts {
-		if err := w.awaitTurn(of); err != nil {
-			return nil, err
-		}
-		w.waiters = w.parts[i : i+1]
-		of.want.Manual = false // renews the key while the call waits for other keys, even if the caller wants no renewal, as that wait may be long
-		h, err := w.take(of, w.parts[i:])
-		of.want.Manual = of.manual
-		if err != nil {
-			return nil, err
+			return err
 		}
 		held = append(held, h)
 		w.keep(h)
 		r := h.Lease().Record()
-		w.c.Local.ReportHolder(of.want.Key, &r) // reports the holder to local callers with NoWait, so that they need not wait for this call
-		if slices.ContainsFunc(held, isLost) {
-			break
+		w.c.Local.ReportHolder(left[0].want.Key, &r) // reports the holder to local callers with NoWait, so that they need not wait for this call
+		if slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
+			w.c.keeper.GiveBack(w.takeHeld())
+			held = nil
 		}
 	}
-	return held, nil
+	for i, of := range w.parts {
+		if of.manual {
+			held[i].Lease().ByHand()
+		}
+	}
+	return nil
 }
 
-// take acquires one key. It sends the first grant without a read. If that grant is
-// rejected, take reads the records of all remaining keys before it waits for this key.
-func (w *call) take(of *waiter, left []*waiter) (Holding, error) {
+// acquireNext acquires the first of the keys that are left. It waits in the local queue of
+// that key until the turn of this call comes, and then pauses if other processes are to go
+// first. It sends the first grant without a read. If that grant is rejected, it reads the
+// records of all keys that are left before it waits for this one.
+func (w *call) acquireNext(left []*waiter) (Holding, error) {
+	of := left[0]
+	w.at.Store(of)
+	w.waiters = left[:1]
+	if !of.ready {
+		began := w.began
+		began.Mono = max(began.Mono, w.watched)
+		given, err := w.c.awaitTurn(w.ctx, of.want, began)
+		if err != nil {
+			return nil, err
+		}
+		of.ready = true
+		attempts.Wait(w.ctx, given.Delay)
+	}
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err() // the caller has left
 	}
+	of.want.Manual = false // renews the key while the call waits for other keys, even if the caller wants no renewal, as that wait may be long
+	defer func() { of.want.Manual = of.manual }()
 	if err := of.recall(); err != nil {
 		return nil, err
 	}
@@ -129,24 +126,6 @@ func (w *call) readAhead(left []*waiter) error {
 		}
 	}
 	return nil
-}
-
-// awaitTurn waits in the local queue of the key until the turn of this call comes. It then
-// pauses if other processes are to go first.
-func (w *call) awaitTurn(of *waiter) error {
-	w.at.Store(of)
-	if of.ready {
-		return nil
-	}
-	began := w.began
-	began.Mono = max(began.Mono, w.watched)
-	given, err := w.c.awaitTurn(w.ctx, of.want, began)
-	if err != nil {
-		return err
-	}
-	of.ready = true
-	attempts.Wait(w.ctx, given.Delay)
-	return w.ctx.Err() // the caller has left
 }
 
 // keep adds a holding to the holdings of a call that is still acquiring more keys.

@@ -33,8 +33,11 @@ func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 		return Result{Held: []Holding{h}, Local: true}, nil
 	}
 	call := c.newCall(ctx, []*Want{want}, began)
-	call.delay, call.parts[0].ready = given.Delay, true
-	return call.run(ctx, call.first)
+	call.parts[0].ready = true
+	return call.run(ctx, func() {
+		attempts.Wait(call.ctx, given.Delay) // other processes go first
+		call.first()
+	})
 }
 
 // First acquires whichever of the keys is free first. It waits in the local queues of all
@@ -45,10 +48,13 @@ func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	}
 	call := c.newCall(ctx, wants, c.Now())
 	call.turns = make(chan turn, len(wants))
-	for _, w := range call.parts {
-		w.local = c.newPlace(ctx, w.want, call.turns)
-	}
-	return call.run(ctx, call.first)
+	return call.run(ctx, func() {
+		for _, w := range call.parts {
+			w.local = c.newPlace(ctx, w.want, call.turns)
+			c.Local.Join(w.local)
+		}
+		call.first()
+	})
 }
 
 // All acquires all keys, or none. The keys must be in sorted order.
@@ -71,10 +77,9 @@ type call struct {
 	done   chan struct{} // closed when the call has a result
 	began  decide.Instant
 
-	parts   []*waiter     // one waiter for each key, in the order given
-	waiters []*waiter     // waiters of the keys that the call waits for now: all keys for First, one key for One and All
-	turns   chan turn     // receives the call's turns in the local queues; used if the call waits for several keys
-	delay   time.Duration // length of the first pause of the call, during which other processes can go first
+	parts   []*waiter // one waiter for each key, in the order given
+	waiters []*waiter // waiters of the keys that the call waits for now: all keys for First, one key for One and All
+	turns   chan turn // receives the call's turns in the local queues; used if the call waits for several keys
 
 	requests int // number of requests sent so far
 	trouble  Trouble
@@ -85,7 +90,6 @@ type call struct {
 	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; read by the goroutine of the caller
 
 	mu       sync.Mutex // guards the fields below until the call is done
-	givenUp  bool
 	finished bool
 	held     []Holding // holdings so far, in the order of parts
 	err      error     // why the call has failed; set once it is done
@@ -114,7 +118,15 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 		}
 		search()
 	})
-	if why := c.await(ctx, w.done); why != nil {
+	var why error
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		why = attempts.Cause(ctx)
+	case <-c.Closing().Done():
+		why = attempts.Cause(c.Closing())
+	}
+	if why != nil {
 		at, holder := w.waitsFor()
 		if held, ok := w.giveUp(); ok {
 			w.cleanUp(held)
@@ -130,19 +142,6 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 		return Result{At: at.want.Key, Requests: w.requests}, w.err
 	}
 	return Result{Held: w.held, Requests: w.requests}, nil
-}
-
-// await waits until done is closed. It returns an error if ctx ends or the client closes
-// first.
-func (c *Acquirer) await(ctx context.Context, done <-chan struct{}) error {
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return attempts.Cause(ctx)
-	case <-c.Closing().Done():
-		return attempts.Cause(c.Closing())
-	}
 }
 
 // waitsFor returns the first key that is known to be held, by another process or another
@@ -169,7 +168,6 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	if w.finished {
 		return nil, false
 	}
-	w.givenUp = true
 	w.cancel()
 	held, w.held = w.held, nil
 	return held, true
@@ -197,7 +195,7 @@ func (w *call) finish() (givenUp bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.finished = true
-	return w.givenUp
+	return w.ctx.Err() != nil
 }
 
 // isLate reports whether a call with NoWait has waited long enough for answers. Time spent

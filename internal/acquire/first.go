@@ -21,12 +21,6 @@ const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first of the keys that is free, and gives up the others.
 func (w *call) first() {
-	attempts.Wait(w.ctx, w.delay)
-	for _, of := range w.parts {
-		if of.local != nil {
-			w.c.Local.Join(of.local)
-		}
-	}
 	of, h, err := w.acquire()
 	givenUp := w.finish()
 	if err != nil {

@@ -83,7 +83,7 @@ type call struct {
 
 	requests int // number of requests sent so far
 	trouble  Trouble
-	watched  time.Duration // monotonic time at which all holders that appear dead will be known to be dead; see Want.ObservesDead
+	watched  time.Duration // monotonic time at which all holders that appear dead will be known to be dead; see isWatched
 	read     bool          // true once readAhead has read the records of all parts
 
 	at      atomic.Pointer[waiter] // key that All is waiting for now; read by the goroutine of the caller; nil for One and First

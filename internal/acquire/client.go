@@ -118,10 +118,6 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
-// ObservesDead reports whether a call with NoWait waits for a holder that appears dead.
-// Such a wait lasts until the holder renews or can be taken over.
-func (w *Want) ObservesDead() bool { return w.NoWait && !w.EvenIfDead }
-
 // Within returns the deadline of an attempt under session s, or without a session if s is
 // nil. A reply after the deadline is useless, as the grant or the session is no longer
 // trusted by then.

@@ -116,7 +116,10 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 		if of.dropped != nil {
 			continue
 		}
-		move, pause := of.next(u)
+		move, pause := decide.Take, of.pausing()
+		if pause <= 0 {
+			move, pause = of.move(u)
+		}
 		if move != decide.Look && pause == 0 {
 			return of, 0, false, nil
 		}

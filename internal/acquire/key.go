@@ -33,8 +33,6 @@ type waiter struct {
 	missing bool          // the key has no record, but a grant needs one
 	dropped error         // reason why the key cannot be acquired; nil if it can be acquired
 
-	answered bool // DynamoDB has answered a request for the key
-
 	tried   attempts.Sequence[GrantAttempt]
 	unclear bool          // the last attempt had no answer
 	failing step          // kind of the last failed request, until a request of that kind, or a grant, is answered
@@ -65,17 +63,9 @@ func (w *call) newWaiter(want *Want) *waiter {
 	}
 }
 
-// next returns the next step and the pause before it. u is uniform in [0,1). Call next
-// again after the pause: the clock may show that it is still too early for the step.
-func (w *waiter) next(u float64) (decide.Move, time.Duration) {
-	if wait := w.pausing(); wait > 0 {
-		return decide.Take, wait
-	}
-	return w.move(u)
-}
-
 // move returns the result of decide.Next, except that it never returns a takeover of a lock
-// of this client.
+// of this client. u is uniform in [0,1). Call move again after the pause that it returns: the
+// clock may show that it is still too early for the step.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
 	if w.failing == looking { // while reads fail, pretends that the record was read now, as a failed read must not delay a takeover
@@ -127,16 +117,13 @@ func (w *waiter) shown(item protocol.Item) error {
 func (w *waiter) observe(item protocol.Item) error {
 	wall, now := w.c.Wall(), w.c.Now()
 	w.trouble.Passed()
-	w.answered, w.view.Looked = true, now.Mono
 	w.lastErr.Store(nil)
-	w.view.Known, w.view.Free, w.view.Ours = true, true, false
+	w.view.Known, w.view.Free, w.view.Ours, w.view.Looked = true, true, false, now.Mono
 	held, v, err := w.c.Observer.Observe(w.want.Key, item, now)
 	if err != nil {
 		return err
 	}
-	if err := w.noteQueue(item, held); err != nil {
-		return err
-	}
+	w.noteQueue(item, held)
 	if err := w.isDone(item); err != nil {
 		w.seen = held // kept for leaveQueue, as the key may have been handed to this waiter
 		return err
@@ -159,7 +146,7 @@ func (w *waiter) observe(item protocol.Item) error {
 // the wall-clock time when the reply was read. v contains the time since which the holder's
 // version has been known.
 func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
-	w.view.Free, w.view.Ours = false, w.isOurs(held.Version) || w.isEntry(held.Grant)
+	w.view.Free, w.view.Ours = false, w.isOurs(*held)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
 	isNew := liveness.IsNewGrant(w.seen, *held)
 	w.seen = held
@@ -173,10 +160,12 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.news = w.news || isNew
 }
 
-// isOurs reports whether version is the version of an attempt of this client that had no
-// answer. No caller holds the key by such an attempt.
-func (w *waiter) isOurs(version string) bool {
-	return w.c.IsInDoubt(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
+// isOurs reports whether a record shows an attempt of this client by which no caller holds
+// the key: a grant or a queue entry, of this waiter or of an earlier call.
+func (w *waiter) isOurs(r protocol.Record) bool {
+	_, granted := w.tried.Find(r.Version)
+	_, handed := attempts.Find(w.queue.entries, r.Grant)
+	return granted || handed || w.c.IsInDoubt(w.want.Key, r.Version) || r.Grant != "" && w.c.IsInDoubt(w.want.Key, r.Grant)
 }
 
 // isDone returns an error if the record shows that the work of the call is done, no matter
@@ -270,9 +259,9 @@ func (w *waiter) noteSilence(r protocol.Record) {
 }
 
 // isWatched reports whether the call waits for the key, in spite of NoWait, because the
-// holder appears dead.
+// holder appears dead. Such a wait lasts until the holder renews or can be taken over.
 func (w *waiter) isWatched() bool {
-	return w.want.ObservesDead() && w.dropped == nil && w.seen != nil && w.silent
+	return w.want.NoWait && !w.want.EvenIfDead && w.dropped == nil && w.seen != nil && w.silent
 }
 
 // step is a kind of request that a waiter sends.
@@ -355,7 +344,7 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 // an earlier call that this one continues, or in a call that was before it in the local
 // queue.
 func (w *waiter) isAnswered() bool {
-	return w.answered || core.IsGoingOn(w.values) || w.c.Local.IsKnown(w.want.Key)
+	return w.view.Known || core.IsGoingOn(w.values) || w.c.Local.IsKnown(w.want.Key)
 }
 
 // willRepeat reports whether a failed request is waiting to be repeated.

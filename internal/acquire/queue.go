@@ -52,17 +52,10 @@ func (w *waiter) recall() error {
 	return w.observe(item)
 }
 
-// isEntry reports whether a grant was made by an entry of this waiter, or by one that its
-// client has given up.
-func (w *waiter) isEntry(grant string) bool {
-	_, ok := attempts.Find(w.queue.entries, grant)
-	return ok || grant != "" && w.c.IsInDoubt(w.want.Key, grant)
-}
-
 // join adds an entry to the queue if the queue has room and the record shows no entry of
 // this waiter. The reply, or the next read, shows whether the entry was added.
 func (w *waiter) join() error {
-	if !w.mayQueue() || w.queue.holdsBack || w.queue.joining || !w.wantsPlace() || !w.queue.joins.Take(w.c.Now().Mono) {
+	if !w.wantsPlace() || !w.queue.joins.Take(w.c.Now().Mono) {
 		return nil
 	}
 	a := w.c.Attempt(w.want.Timing.Lease, nil)
@@ -89,15 +82,13 @@ func (w *waiter) join() error {
 	return err
 }
 
-// wantsPlace reports whether the key was held by another client and its queue had room when
-// the record was last read.
+// wantsPlace reports whether the waiter is to join the queue: when the record was last read,
+// another client held the key, and the queue had room. Only a waiter that is overdue may
+// take the last places.
 func (w *waiter) wantsPlace() bool {
-	return w.view.Known && !w.view.Free && !w.view.Ours && w.queue.place < 0 && w.c.HasQueue(*w.seen) && w.hasRoom()
-}
-
-// hasRoom reports whether the queue has room for the waiter. Only a waiter that is overdue
-// may take the last places.
-func (w *waiter) hasRoom() bool {
+	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
+		return false
+	}
 	places := protocol.MostWaiters
 	if !w.queue.since.Before(w.queue.front) {
 		places -= protocol.LastPlaces
@@ -107,20 +98,15 @@ func (w *waiter) hasRoom() bool {
 
 // noteQueue records what a reply has shown of the queue. Its request was sent at w.asked.
 // held is the record if a client holds the key, and nil otherwise.
-func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
+func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 	if !w.mayQueue() {
-		w.queue.place = -1
-		return nil
+		return
 	}
 	var shown protocol.Record
-	switch {
-	case held != nil:
+	if held != nil {
 		shown = *held
-	case item != nil:
-		var err error
-		if shown, err = w.c.Decode(w.want.Key, item); err != nil {
-			return err
-		}
+	} else if item != nil {
+		shown, _ = w.c.Decode(w.want.Key, item) // cannot fail: the caller has already decoded the item
 	}
 	joined := w.queue.joining
 	w.queue.joining, w.queue.place = false, -1
@@ -144,7 +130,6 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 	default:
 		w.view.Outside = w.outside()
 	}
-	return nil
 }
 
 // position returns the data that decide the pauses of a waiter behind ahead others in the
@@ -254,9 +239,10 @@ func (w *waiter) leaveQueue() {
 			return
 		}
 		shown, err := w.c.Decode(w.want.Key, r.Old)
-		if err != nil || w.noteQueue(r.Old, &shown) != nil {
+		if err != nil {
 			return
 		}
+		w.noteQueue(r.Old, &shown)
 		w.seen = &shown
 	}
 	if w.seen == nil || w.seen.Released {

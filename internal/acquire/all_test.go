@@ -10,9 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/smithy-go"
-
 	"github.com/leasehold-go/leasehold/internal/acquire"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // owners returns the holders of the keys.
@@ -42,14 +41,12 @@ func TestAcquireAllHoldsLowerKeysWhileItWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other").one("b")
 		c := w.client("me")
-		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease/2)
-		defer cancel()
 		time.AfterFunc(timing.Lease/4, func() {
 			if got := w.owners("a", "b", "c"); !slices.Equal(got, []string{"me", "other", ""}) {
 				t.Errorf("while it waits, held by %q", got)
 			}
 		})
-		_, err := c.All(ctx, c.wants("a", "b", "c"))
+		_, err := c.All(w.within(timing.Lease/2), c.wants("a", "b", "c"))
 		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" {
 			t.Errorf("%v", err)
 		}
@@ -71,9 +68,7 @@ func TestAcquireAllReadsRemainingKeysOnceBeforeItWaits(t *testing.T) {
 		c := w.client("me")
 		time.AfterFunc(timing.Lease/4, b.release)
 		time.AfterFunc(timing.Lease/2, c2.release)
-		if _, err := c.All(t.Context(), c.wants("a", "b", "c")); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lab.ErrorOf(c.All(t.Context(), c.wants("a", "b", "c"))))
 		if sent := c.wire.requests(); strings.Count(fmt.Sprint(sent), "batch") != 1 {
 			t.Errorf("sent %v", sent)
 		}
@@ -88,9 +83,7 @@ func TestAcquireAllObservesAllDeadHoldersDuringOneLease(t *testing.T) {
 		dies.one("c")
 		c := w.client("me")
 		began := time.Now()
-		if _, err := c.All(t.Context(), c.wants("a", "b", "c")); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lab.ErrorOf(c.All(t.Context(), c.wants("a", "b", "c"))))
 		if took := time.Since(began); took > timing.Lease+time.Second {
 			t.Errorf("took %v, a lease is %v", took, timing.Lease)
 		}
@@ -116,8 +109,7 @@ func TestAcquireAllWaitsForDeadHolderWhileHoldingOtherKeys(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
-		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease+time.Second) // long enough for the lease of b's dead holder to expire
-		defer cancel()
+		ctx := w.within(timing.Lease + time.Second) // long enough for the lease of b's dead holder to expire
 		_, err := c.All(ctx, c.wants("a", "b"))
 		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil { // nothing is renewed in this test, so the grant of a is lost and a must be acquired again
 			t.Errorf("%v: %+v", err, c.grants)
@@ -137,11 +129,7 @@ func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 			}
 			return nil
 		}
-		found, err := c.All(t.Context(), c.wants("a", "b"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range found.Held {
+		for _, h := range lab.Must(c.All(t.Context(), c.wants("a", "b")))(t).Held {
 			if cause := h.Lease().Ended(); cause != nil {
 				t.Errorf("returned with a lost one: %v", cause)
 			}
@@ -174,23 +162,11 @@ func TestAcquireAllQueuesLocallyOnlyForKeysItHasReached(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		other := w.client("other").one("a")
-		granted := make(chan error)
-		go func() {
-			_, err := c.All(t.Context(), c.wants("a", "b"))
-			granted <- err
-		}()
+		granted := lab.Go(func() error { return lab.ErrorOf(c.All(t.Context(), c.wants("a", "b"))) })
 		time.Sleep(timing.Lease / 4) // by this time the call waits for a, and holds no key
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if found, err := c.One(ctx, c.want("b")); err != nil {
-			t.Errorf("nobody holds b: %v", err)
-		} else {
-			found.Held[0].(*holding).release()
-		}
+		lab.Must(c.One(w.within(time.Second), c.want("b")))(t).Held[0].(*holding).release()
 		other.release()
-		if err := <-granted; err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, <-granted)
 	})
 }
 
@@ -198,11 +174,9 @@ func TestAcquireAllLeavesLocalQueueOfUnreachedKeyUnchanged(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		w.client("other").one("a")
-		ctx, leave := context.WithTimeout(t.Context(), timing.Lease/2)
-		defer leave()
 		var first, second func() bool
 		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // the call still waits for a, so it does not have the turn of b
-		if _, err := c.All(ctx, c.wants("a", "b")); !errors.As(err, new(*heldError)) {
+		if _, err := c.All(w.within(timing.Lease/2), c.wants("a", "b")); !errors.As(err, new(*heldError)) {
 			t.Errorf("%v", err)
 		}
 		c.left()
@@ -218,10 +192,9 @@ func TestDenialIsRetriedIfKeyWasReadBeforeItsTurn(t *testing.T) {
 		w.heldForASecond("a")
 		time.AfterFunc(5*time.Second, w.client("other").one("b").release)
 		c, began := w.client("me"), time.Now()
-		denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
 			if after := time.Since(began); after > 2*time.Second && after < 4*time.Second { // at this time the call holds a, and waits for b
-				return denied
+				return errDenied
 			}
 			deliver()
 			return nil

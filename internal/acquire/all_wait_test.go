@@ -13,52 +13,40 @@ import (
 )
 
 func TestAcquireAllDoesNotBlockHigherKeysWhileItWaits(t *testing.T) {
-	for name, elsewhere := range map[string]bool{"held by another goroutine": false, "held by another process": true} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(lab.Config())
-				holder := c
-				if elsewhere {
-					holder, _ = w.Client(lab.Config())
+	cases := map[string]bool{"held by another goroutine": false, "held by another process": true}
+	lab.Each(t, cases, func(t *testing.T, w *lab.World, elsewhere bool) {
+		c, _ := w.Client(lab.Config())
+		holder := c
+		if elsewhere {
+			holder, _ = w.Client(lab.Config())
+		}
+		b := w.Acquire(holder, "b")
+		granted := make(chan *leasehold.Group)
+		go func() { granted <- w.AcquireAll(c, leasehold.Keys("a", "b", "c")) }()
+		for range 5 {
+			lab.Elapse(time.Minute)
+			ctx := w.Within(time.Second)
+			for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.NoWait()}} {
+				if lock, err := c.Acquire(ctx, "c", opts...); err != nil {
+					t.Errorf("c is free: %v", err)
+				} else {
+					w.Release(lock)
 				}
-				b := w.Acquire(holder, "b")
-				granted := make(chan *leasehold.Group)
-				go func() {
-					g, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
-					if err != nil {
-						t.Error(err)
-					}
-					granted <- g
-				}()
-				for range 5 {
-					lab.Elapse(time.Minute)
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.NoWait()}} {
-						if lock, err := c.Acquire(ctx, "c", opts...); err != nil {
-							t.Errorf("c is free: %v", err)
-						} else {
-							w.Release(lock)
-						}
-					}
-					cancel()
-				}
-				// Another caller acquires a higher key in the meantime. When AcquireAll
-				// comes to that key, it has to wait for it.
-				higher := w.Acquire(c, "c")
-				w.Release(b)
-				lab.Elapse(time.Minute)
-				began := time.Now()
-				w.Release(higher)
-				g := <-granted
-				if took := time.Since(began); took > 2*time.Second {
-					t.Errorf("all free, and granted after %v", took)
-				}
-				if err := g.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		})
-	}
+			}
+		}
+		// Another caller acquires a higher key in the meantime. When AcquireAll comes to
+		// that key, it has to wait for it.
+		higher := w.Acquire(c, "c")
+		w.Release(b)
+		lab.Elapse(time.Minute)
+		began := time.Now()
+		w.Release(higher)
+		g := <-granted
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("all free, and granted after %v", took)
+		}
+		w.Release(g)
+	})
 }
 
 func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
@@ -83,17 +71,12 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 		}
 		lab.Elapse(time.Second)
 		began := time.Now()
-		g, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
 		if took := time.Since(began); took > time.Minute {
 			t.Errorf("granted after %v", took)
 		}
 		cancel()
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(g)
 		lab.Elapse(time.Second)
 		if n := len(c.Held()); n > 0 {
 			t.Errorf("%d held in the end", n)
@@ -105,9 +88,7 @@ func TestAcquireAllTimeoutErrorNamesHolderInSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "b")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"))
+		_, err := c.AcquireAll(w.Within(time.Minute), leasehold.Keys("a", "b"))
 		var held *leasehold.HeldError
 		if !errors.As(err, &held) || held.Key != lock.Key() || held.Holder.Token != lock.Token() {
 			t.Errorf("gave up with %v", err)
@@ -122,8 +103,7 @@ func TestTryAcquireReturnsAtOnceWhileAcquireAllWaitsForKey(t *testing.T) {
 		b, _ := w.Client(lab.Config())
 		other := w.Acquire(a, "b")
 		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error)
-		go func() { _, err := b.AcquireAll(ctx, leasehold.Keys("a", "b")); done <- err }()
+		done := lab.Go(func() error { return lab.ErrorOf(b.AcquireAll(ctx, leasehold.Keys("a", "b"))) })
 		lab.Elapse(time.Second)
 		began := time.Now()
 		if _, err := b.TryAcquire(t.Context(), "b"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) > time.Second {
@@ -147,19 +127,15 @@ func TestAcquireAllCountsTrustFromWhenEachGrantWasSent(t *testing.T) {
 				t.Errorf("%v: trusted for %v after the beginning", g.Locks()[i].Key(), trusted)
 			}
 		}
-		if err := g.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(g)
 	})
 }
 
 func TestAcquireAllHoldsNoKeyAfterUnansweredGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		wire.SetFault(faultOf(grants("b"), lab.Cut))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b")); !errors.Is(err, context.DeadlineExceeded) {
+		wire.SetFault(lab.On(grants("b"), lab.Cut))
+		if _, err := c.AcquireAll(w.Within(time.Second), leasehold.Keys("a", "b")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
 		if held := c.Held(); len(held) > 0 {
@@ -169,9 +145,7 @@ func TestAcquireAllHoldsNoKeyAfterUnansweredGrant(t *testing.T) {
 			t.Errorf("left held: %v", held)
 		}
 		wire.SetFault(nil)
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, c.Close(t.Context()))
 	})
 }
 
@@ -187,37 +161,13 @@ func TestCancelledAcquireAllFreesUnansweredGrantFirst(t *testing.T) {
 			}
 			return r.Send()
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b")); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.AcquireAll(w.Within(time.Second), leasehold.Keys("a", "b")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
 		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
 			t.Errorf("returned while held: %v", held)
 		}
 		_ = c.Close(t.Context())
-	})
-}
-
-func TestLateGrantOfAcquireAllDoesNotBlockSameClient(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		w.Release(w.AcquireAll(c, leasehold.Keys("a", "b")))
-		var late func() (*http.Response, error)
-		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-			late = r.Send
-			return nil, lab.ErrReset
-		}))
-		w.Release(w.AcquireAll(c, leasehold.Keys("a", "b")))
-		_, _ = late()
-		if w.IsReleased("a") {
-			t.Fatal("the delayed attempt did not land")
-		}
-		began := time.Now()
-		w.Release(w.Acquire(c, "a"))
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("waited %v for a grant of its own that nobody believes in", took)
-		}
 	})
 }
 
@@ -237,17 +187,12 @@ func TestAcquireAllAndAcquireAnyUseSharedLease(t *testing.T) {
 		began := time.Now()
 		heir, _ := w.Client(lab.SharedConfig())
 		all := w.AcquireAll(heir, leasehold.Keys("x", "y"))
-		one, err := heir.AcquireAny(t.Context(), leasehold.Keys("z"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := lab.Must(heir.AcquireAny(t.Context(), leasehold.Keys("z")))(t)
 		if took := time.Since(began); took < 20*time.Second || took > 25*time.Second || g.Err() == nil {
 			t.Errorf("taken over after %v, the dead holder: %v", took, g.Err())
 		}
 		w.Release(one)
-		if err := all.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(all)
 		_ = heir.Close(t.Context())
 	})
 }

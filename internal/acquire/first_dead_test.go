@@ -28,31 +28,22 @@ func took(fn func() error) (time.Duration, error) {
 // granted makes a call that must be granted, and returns how long it took.
 func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	w.T.Helper()
-	d, err := took(func() error {
-		lock, err := call()
-		if err == nil {
-			defer w.Release(lock)
-		}
-		return err
-	})
-	if err != nil {
-		w.T.Errorf("%v, after %v", err, d)
-	}
-	return d
+	began := time.Now()
+	w.Release(lab.Must(call())(w.T))
+	return time.Since(began)
 }
 
-// underEachLease runs a test with holders that have leases of their own, and with holders
-// that have a shared lease.
-func underEachLease(t *testing.T, test func(t *testing.T, w *lab.World, holders leasehold.Config)) {
-	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) { test(t, w, cfg) })
-		})
+// refusedAtOnce fails the test unless a call with NoWait returns ErrHeld at once.
+func refusedAtOnce(w *lab.World, c *leasehold.Client, key, what string) {
+	w.T.Helper()
+	d, err := took(func() error { return lab.ErrorOf(c.Acquire(w.T.Context(), key, leasehold.NoWait())) })
+	if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+		w.T.Errorf("%s: %v after %v", what, err, d)
 	}
 }
 
 func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
-	underEachLease(t, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		w.LeavesHeld(cfg, night, "job")
 		c, _ := w.Client(lab.Config())
 		if d, err := took(func() error {
@@ -84,34 +75,25 @@ func TestTakeoverDoesNotObserveSameDeadHolderTwice(t *testing.T) {
 }
 
 func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
-	underEachLease(t, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
-		try := func(key, who string) {
-			t.Helper()
-			c, _ := w.Client(lab.Config())
-			d, err := took(func() error { _, err := c.Acquire(t.Context(), key, leasehold.NoWait()); return err })
-			if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-				t.Errorf("%s: %v after %v", who, err, d)
-			}
-		}
-		a, _ := w.Client(cfg)
-		lock := w.Acquire(a, "lives")
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		_, _, lock := w.Holding(cfg)
 		lab.Elapse(10 * time.Minute)
-		try("lives", "a holder that renews")
+		c, _ := w.Client(lab.Config())
+		refusedAtOnce(w, c, "job", "a holder that renews")
 		w.Release(lock)
 		w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // leaves a holder whose last renewal came within the five seconds before it died
-		try("dies", "a holder that died just now")
+		refusedAtOnce(w, c, "dies", "a holder that died just now")
 		lab.Elapse(time.Minute) // waits until the dead holder's own client has noticed the loss
 	})
 }
 
 func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
-	underEachLease(t, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
-		a, _ := w.Client(cfg)
-		lock := w.Acquire(a, "job")
+	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		_, _, lock := w.Holding(cfg)
 		ahead, behind := &lab.Jumps{}, &lab.Jumps{}
 		ahead.Wall.Store(int64(time.Hour))
 		c, _ := w.Client(lab.Config(), ahead.Edit)
-		d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
+		d, err := took(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.NoWait())) })
 		if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // the call may take as long as one renewal and one poll
 			t.Errorf("a clock that is ahead: %v after %v", err, d)
 		}
@@ -122,10 +104,7 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 		w.LeavesHeld(cfg, time.Hour, "dies")
 		behind.Wall.Store(int64(-2 * time.Hour))
 		c, _ = w.Client(lab.Config(), behind.Edit)
-		d, err = took(func() error { _, err := c.Acquire(t.Context(), "dies", leasehold.NoWait()); return err })
-		if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-			t.Errorf("a clock that is behind: %v after %v", err, d)
-		}
+		refusedAtOnce(w, c, "dies", "a clock that is behind")
 	})
 }
 
@@ -171,7 +150,7 @@ func TestNoWaitAcquireAllFailsAtOnceIfAnyHolderIsLive(t *testing.T) {
 			c, _ := w.Client(lab.Config())
 			g, err := c.AcquireAll(t.Context(), keys, leasehold.NoWait())
 			if err == nil {
-				err = g.Release(t.Context())
+				w.Release(g)
 			}
 			return err
 		}
@@ -208,15 +187,12 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
-		lock, err := a.Resume(t.Context(), w.Detach(w.Acquire(a, "job"))) // no other goroutine waits behind a resumed lock
-		if err != nil {
-			t.Fatal(err)
-		}
-		wire.SetFault(faultOf(lab.Call.Renews, lab.Out))
+		lock := w.Resume(a, w.Detach(w.Acquire(a, "job"))) // no other goroutine waits behind a resumed lock
+		wire.SetFault(lab.On(lab.Call.Renews, lab.Out))
 		lab.Elapse(time.Minute)
-		d, err := took(func() error { _, err := a.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
-		if !errors.Is(err, leasehold.ErrHeld) || d != 0 || lock.Err() != nil {
-			t.Errorf("%v after %v; the lock: %v", err, d, lock.Err())
+		refusedAtOnce(w, a, "job", "a lock that its own client holds")
+		if err := lock.Err(); err != nil {
+			t.Errorf("the lock: %v", err)
 		}
 		wire.SetFault((*lab.Request).Send)
 		w.Release(lock)
@@ -225,50 +201,40 @@ func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 
 // A wait for a dead holder ends even if requests fail meanwhile.
 func TestTryWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
-	for name, fails := range map[string]func(lab.Call) bool{
-		"all": func(lab.Call) bool { return true }, "reads": lab.Call.Reads, "grants": lab.Call.Grants,
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				w.LeavesHeld(lab.Config(), night, "job")
-				c, wire := w.Client(lab.Config())
-				met := false // the first request is answered
-				wire.SetFault(faultOf(func(c lab.Call) bool { defer func() { met = true }(); return met && fails(c) }, lab.Cut))
-				d, err := took(func() error {
-					lock, err := c.Acquire(t.Context(), "job", leasehold.NoWait())
-					if err == nil {
-						defer w.Release(lock)
-					}
-					return err
-				})
-				if failed := name != "reads"; (err != nil) != failed || d < 20*time.Second || d > 36*time.Second {
-					t.Errorf("%v after %v", err, d)
-				}
-				wire.SetFault((*lab.Request).Send)
-				lab.Elapse(time.Minute) // waits until the requests that the call has left behind have ended
-			})
-		})
+	type row struct {
+		fails   func(lab.Call) bool
+		granted bool
 	}
+	lab.Each(t, map[string]row{
+		"all": {func(lab.Call) bool { return true }, false}, "reads": {lab.Call.Reads, true}, "grants": {lab.Call.Grants, false},
+	}, func(t *testing.T, w *lab.World, r row) {
+		w.LeavesHeld(lab.Config(), night, "job")
+		c, wire := w.Client(lab.Config())
+		met := false // the first request is answered
+		wire.SetFault(lab.On(func(c lab.Call) bool { defer func() { met = true }(); return met && r.fails(c) }, lab.Cut))
+		d, err := took(func() error {
+			lock, err := c.Acquire(t.Context(), "job", leasehold.NoWait())
+			if err == nil {
+				defer w.Release(lock)
+			}
+			return err
+		})
+		if (err == nil) != r.granted || d < 20*time.Second || d > 36*time.Second {
+			t.Errorf("%v after %v", err, d)
+		}
+		wire.SetFault((*lab.Request).Send)
+		lab.Elapse(time.Minute) // waits until the requests that the call has left behind have ended
+	})
 }
 
 func TestTryTakesOverHolderThatDiedADayAgoInEveryLayout(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
-			l, err := layout.Parse(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := lab.Must(layout.Parse(name))(t)
 			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
-				c, wire := w.Client(cfg)
-				if _, err := c.Acquire(t.Context(), "job"); err != nil {
-					t.Fatal(err)
-				}
-				wire.SetFault(lab.Cut)
-				lab.Elapse(night)
+				w.LeavesHeld(cfg, night, "job")
 				b, _ := w.Client(cfg)
-				d := granted(w, func() (*leasehold.Lock, error) {
-					return b.Acquire(t.Context(), "job", leasehold.NoWait())
-				})
+				d := granted(w, func() (*leasehold.Lock, error) { return b.TryAcquire(t.Context(), "job") })
 				if byClock := l.Capabilities().Expiry == layout.WallClock; byClock != (d == 0) || d > 21*time.Second {
 					t.Errorf("granted after %v", d)
 				}
@@ -279,15 +245,12 @@ func TestTryTakesOverHolderThatDiedADayAgoInEveryLayout(t *testing.T) {
 
 func TestTryReturnsAtOnceIfRecordHasNoVersionTime(t *testing.T) {
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
-		a, _ := w.Client(cfg)
-		w.Release(w.Acquire(a, "job"))
+		a, _, lock := w.Holding(cfg)
+		w.Release(lock)
 		w.Update("job", map[string]types.AttributeValue{"isReleased": nil, "ownerName": lab.Str("java-host"),
 			"leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("3f9c1d2e-0b1a-4c5d-8e9f-001122334455")})
 		lab.Elapse(night)
-		d, err := took(func() error { _, err := a.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
-		if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-			t.Errorf("%v after %v", err, d)
-		}
+		refusedAtOnce(w, a, "job", "a record of the Java client")
 	})
 }
 

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/smithy-go"
-
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -93,37 +92,31 @@ func TestWaiterThatDoesNotPauseReadsInsteadOfWriting(t *testing.T) {
 }
 
 func TestAnsweredGrantResetsPausesBetweenRetries(t *testing.T) {
-	for what, fails := range map[string]string{"grants have failed": "update", "reads have failed": "get"} {
-		t.Run(what, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				h := w.client("a").one("job")
-				c, broken := w.client("b"), true
-				var failed, repeated time.Time
-				c.wire.fate = func(n int, request string, deliver func()) error {
-					switch {
-					case broken && request == "update" && (fails == "get" && n > 1 || n > 10):
-						broken = false // this request is answered, but a renews its lock before the request arrives
-						h.renew()
-					case broken && request == fails && (fails == "update" || n > 1):
-						return errThrottled
-					case !broken && request == "get" && failed.IsZero():
-						failed = time.Now()
-						return errReset
-					case !failed.IsZero() && repeated.IsZero():
-						repeated = time.Now()
-					}
-					deliver()
-					return nil
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 2*timing.Lease)
-				defer cancel()
-				_, _ = c.One(ctx, c.want("job"))
-				if after := repeated.Sub(failed); failed.IsZero() || after > 1100*time.Millisecond {
-					t.Errorf("a read that failed first is repeated after %v: %v", after, c.wire.requests())
-				}
-			})
-		})
-	}
+	eachInWorld(t, map[string]string{"grants have failed": "update", "reads have failed": "get"}, func(t *testing.T, w *world, fails string) {
+		h := w.client("a").one("job")
+		c, broken := w.client("b"), true
+		var failed, repeated time.Time
+		c.wire.fate = func(n int, request string, deliver func()) error {
+			switch {
+			case broken && request == "update" && (fails == "get" && n > 1 || n > 10):
+				broken = false // this request is answered, but a renews its lock before the request arrives
+				h.renew()
+			case broken && request == fails && (fails == "update" || n > 1):
+				return errThrottled
+			case !broken && request == "get" && failed.IsZero():
+				failed = time.Now()
+				return errReset
+			case !failed.IsZero() && repeated.IsZero():
+				repeated = time.Now()
+			}
+			deliver()
+			return nil
+		}
+		_, _ = c.One(w.within(2*timing.Lease), c.want("job"))
+		if after := repeated.Sub(failed); failed.IsZero() || after > 1100*time.Millisecond {
+			t.Errorf("a read that failed first is repeated after %v: %v", after, c.wire.requests())
+		}
+	})
 }
 
 func TestRetryPausesStartAgainAfterAnsweredRead(t *testing.T) {
@@ -160,8 +153,7 @@ func TestRetryPausesStartAgainAfterAnsweredRead(t *testing.T) {
 func TestHolderThatRenewsIsNeverTakenOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
-		ctx, cancel := context.WithTimeout(t.Context(), 3*timing.Lease)
-		defer cancel()
+		ctx := w.within(3 * timing.Lease)
 		renewing := sync.WaitGroup{}
 		defer renewing.Wait()
 		renewing.Go(func() {
@@ -283,10 +275,9 @@ func TestAcquireReplacesItsOwnGrantIfLittleTrustIsLeft(t *testing.T) {
 func TestDeniedGrantRequestEndsAcquire(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
-		denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
-		c.wire.fate = func(int, string, func()) error { return denied }
+		c.wire.fate = func(int, string, func()) error { return errDenied }
 		_, err := c.One(t.Context(), c.want("job"))
-		if failed := (*failedError)(nil); !errors.As(err, &failed) || !errors.Is(err, denied) || len(c.wire.requests()) != 1 {
+		if failed := (*failedError)(nil); !errors.As(err, &failed) || !errors.Is(err, errDenied) || len(c.wire.requests()) != 1 {
 			t.Errorf("%v, after %v", err, c.wire.requests())
 		}
 	})
@@ -325,8 +316,7 @@ func TestLateGrantOfCancelledCallDoesNotBlockSameClient(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		var late func()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
+		ctx := w.within(time.Millisecond)
 		c.wire.fate = func(n int, _ string, deliver func()) error {
 			if n == 1 {
 				late = deliver
@@ -424,27 +414,23 @@ func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 }
 
 func TestAcquireAnySettlesUnansweredGrantBeforeTryingNextKey(t *testing.T) {
-	for name, then := range map[string]error{"at once": nil, "through throttling": errThrottled} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				c := w.client("me")
-				c.wire.fate = func(n int, _ string, deliver func()) error {
-					if n == 2 && then != nil {
-						return then
-					}
-					deliver()
-					if n == 1 {
-						return errReset
-					}
-					return nil
-				}
-				found, err := c.First(t.Context(), c.wants("a", "b"))
-				if got := keysOf(found); err != nil || got != "a" || w.owner("b") != "" {
-					t.Errorf("granted %s: %v; b is held by %q", got, err, w.owner("b"))
-				}
-			})
-		})
-	}
+	eachInWorld(t, map[string]error{"at once": nil, "through throttling": errThrottled}, func(t *testing.T, w *world, then error) {
+		c := w.client("me")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n == 2 && then != nil {
+				return then
+			}
+			deliver()
+			if n == 1 {
+				return errReset
+			}
+			return nil
+		}
+		found, err := c.First(t.Context(), c.wants("a", "b"))
+		if got := keysOf(found); err != nil || got != "a" || w.owner("b") != "" {
+			t.Errorf("granted %s: %v; b is held by %q", got, err, w.owner("b"))
+		}
+	})
 }
 
 // underSession grants key to a client whose session has a lease of an hour. It returns the
@@ -464,30 +450,26 @@ func (w *world) underSession(key string) (row string) {
 }
 
 func TestAcquireAnyGrantsOtherKeysIfSessionIsUnreadable(t *testing.T) {
-	for _, keys := range [][]string{{"a", "b"}, {"b", "a"}} {
-		inWorld(t, func(t *testing.T, w *world) {
-			w.underSession("a")
-			other := w.client("other").one("b")
-			c := w.client("me")
-			c.wire.fate = func(_ int, name string, deliver func()) error {
-				if name == "get" { // GetItem reads only the session's row here, as BatchGetItem reads the two keys
-					time.Sleep(time.Second)
-					return errReset
-				}
-				deliver()
-				return nil
+	cases := map[string][]string{"its key first": {"a", "b"}, "its key last": {"b", "a"}}
+	eachInWorld(t, cases, func(t *testing.T, w *world, keys []string) {
+		w.underSession("a")
+		other := w.client("other").one("b")
+		c := w.client("me")
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "get" { // GetItem reads only the session's row here, as BatchGetItem reads the two keys
+				time.Sleep(time.Second)
+				return errReset
 			}
-			began := time.Now()
-			time.AfterFunc(2*time.Second, other.release)
-			if _, err := c.First(t.Context(), c.wants(keys...)); err != nil {
-				t.Fatal(err)
-			}
-			if waited := time.Since(began); waited > 5*time.Second {
-				t.Errorf("of %v the key that was freed is granted after %v", keys, waited)
-			}
-			c.left()
-		})
-	}
+			deliver()
+			return nil
+		}
+		began := time.Now()
+		time.AfterFunc(2*time.Second, other.release)
+		lab.OK(t, lab.ErrorOf(c.First(t.Context(), c.wants(keys...))))
+		if waited := time.Since(began); waited > 5*time.Second {
+			t.Errorf("the key that was freed is granted after %v", waited)
+		}
+	})
 }
 
 func TestAcquireAnyDoesNotReportMissingRecordAsDamaged(t *testing.T) {
@@ -517,16 +499,13 @@ func TestAcquireAnyReportsKeyOfDamagedSessionOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		row := w.underSession("a")
 		c := w.client("me")
-		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease)
-		defer cancel()
-		if _, err := c.One(ctx, c.want("a")); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.One(w.within(timing.Lease), c.want("a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%v", err)
 		}
 		c.left() // the record of a has not changed for a lease, so only the session shows that the holder is alive
 		w.damage(row)
 		w.client("other").one("b")
-		ctx, cancel = context.WithTimeout(t.Context(), 4*c.PollMax) // waits for two longest polls: see docs/guarantees.md
-		defer cancel()
+		ctx := w.within(4 * c.PollMax) // waits for two longest polls: see docs/guarantees.md
 		if _, err := c.First(ctx, c.wants("a", "b")); !errors.Is(err, context.DeadlineExceeded) || len(c.failing) != 1 {
 			t.Errorf("%v; told of %v", err, c.failing)
 		}
@@ -585,9 +564,7 @@ func TestAcquireAnyDoesNotReadKeysItWaitsForLocally(t *testing.T) {
 		c := w.client("me")
 		b := c.one("b")
 		time.AfterFunc(100*time.Millisecond+time.Nanosecond, b.release)
-		if _, err := c.First(t.Context(), c.wants("a", "b")); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lab.ErrorOf(c.First(t.Context(), c.wants("a", "b"))))
 		if sent := c.wire.requests(); slices.Contains(sent, "batch") || !slices.Contains(sent, "get") {
 			t.Errorf("sent %v", sent)
 		}

@@ -17,16 +17,6 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// faultOf returns a fault of all requests that satisfy fits. The others are sent.
-func faultOf(fits func(lab.Call) bool, fault lab.Fault) lab.Fault {
-	return func(r *lab.Request) (*http.Response, error) {
-		if fits(r.Call) {
-			return fault(r)
-		}
-		return r.Send()
-	}
-}
-
 // grants returns a predicate of the grants of a key.
 func grants(key string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return c.Grants() && slices.Contains(c.Keys(), key) }
@@ -36,8 +26,10 @@ func grants(key string) func(lab.Call) bool {
 // batch, and only the row of a session alone.
 func isGet(c lab.Call) bool { return c.Op == "GetItem" }
 
-// reset breaks the connection before the request is applied.
-func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
+// about returns a predicate of the requests that name a key.
+func about(key string) func(lab.Call) bool {
+	return func(c lab.Call) bool { return slices.Contains(c.Keys(), key) }
+}
 
 // acquireAny starts a call of AcquireAny, which must be granted a key. It returns a channel
 // that receives the lock.
@@ -60,21 +52,13 @@ func TestCancelledAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 		b, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b")
 		others := w.AcquireAll(a, keys)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		_, err := b.AcquireAny(ctx, keys)
+		_, err := b.AcquireAny(w.Within(5*time.Second), keys)
 		if !errors.Is(err, leasehold.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		if err := others.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(others)
 		synctest.Wait() // waits until the call has left two queues
-		wire.Sent()
-		lab.Elapse(time.Minute)
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests after the end", n)
-		}
+		w.WantSilence(wire, time.Minute)
 		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
 		w.Release(w.Acquire(b, "b", leasehold.NoWait()))
 	})
@@ -85,9 +69,7 @@ func TestCancelledAcquireAnyErrorNamesHolderOfSameClient(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		wire.Sent()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := c.AcquireAny(ctx, leasehold.Keys("b", "a"))
+		_, err := c.AcquireAny(w.Within(time.Second), leasehold.Keys("b", "a"))
 		var is *leasehold.HeldError
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[1].Record().Grant || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
@@ -95,9 +77,7 @@ func TestCancelledAcquireAnyErrorNamesHolderOfSameClient(t *testing.T) {
 		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests", n)
 		}
-		if err := held.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		w.Release(held)
 	})
 }
 
@@ -144,11 +124,9 @@ func TestAcquireAnyWaitsIfReadOfSessionIsDenied(t *testing.T) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "a")
 		c, wire := w.Client(lab.Config())
-		wire.SetFault(faultOf(isGet, lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		wire.SetFault(lab.On(isGet, lab.Refused("AccessDeniedException")))
 		var op *leasehold.OpError
-		if _, err := c.AcquireAny(ctx, leasehold.Keys("a")); !errors.As(err, &op) || !errors.Is(err, leasehold.ErrHeld) ||
+		if _, err := c.AcquireAny(w.Within(time.Minute), leasehold.Keys("a")); !errors.As(err, &op) || !errors.Is(err, leasehold.ErrHeld) ||
 			!errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "access denied") {
 			t.Errorf("error %v", err)
 		}
@@ -159,16 +137,9 @@ func TestAcquireAnyWaitsIfReadOfSessionIsDenied(t *testing.T) {
 func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		wire.SetFault(faultOf(grants("a"), reset))
-		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal(), leasehold.NoWait())
-		if err != nil {
-			t.Fatal(err)
-		}
-		wire.Sent()
-		lab.Elapse(10 * time.Second)
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests after it returned", n)
-		}
+		wire.SetFault(lab.On(grants("a"), lab.Drop))
+		lock := lab.Must(c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal(), leasehold.NoWait()))(t)
+		w.WantSilence(wire, 10*time.Second)
 		w.Release(lock)
 	})
 }
@@ -222,9 +193,7 @@ func TestLateGrantIsReleasedWithoutWaitingForOtherKeys(t *testing.T) {
 			}
 			return r.Send()
 		})
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		defer cancel()
-		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.AcquireAny(w.Within(500*time.Millisecond), leasehold.Keys("a", "b"), leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
 		if held := w.HeldAmong(leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
@@ -263,7 +232,7 @@ func TestAcquireAnyNoWaitErrorNamesUnansweredKeyFirst(t *testing.T) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")
 		c, wire := w.Client(lab.Config())
-		wire.SetFault(faultOf(func(c lab.Call) bool { return slices.Contains(c.Keys(), "a") }, lab.Cut))
+		wire.SetFault(lab.On(about("a"), lab.Cut))
 		_, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
 		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "a" {
 			t.Errorf("error %v", err)
@@ -274,25 +243,26 @@ func TestAcquireAnyNoWaitErrorNamesUnansweredKeyFirst(t *testing.T) {
 }
 
 func TestAcquireAnyNoWaitErrorNamesFreeKeyNotDamagedOne(t *testing.T) {
-	for _, keys := range [][]leasehold.Key{leasehold.Keys("free", "damaged"), leasehold.Keys("damaged", "free")} {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			w.Put(lab.Key("damaged"))
-			c, wire := w.Client(lab.Config())
-			wire.SetFault(faultOf(grants("free"), lab.Refused("ConditionalCheckFailedException"))) // the grant was never applied, and the key stays free
-			_, err := c.AcquireAny(t.Context(), keys, leasehold.NoWait())
-			if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "free" || errors.Is(err, leasehold.ErrHeld) {
-				t.Errorf("of %v: %v", keys, err)
-			}
-			_ = c.Close(t.Context())
-		})
-	}
+	lab.Each(t, map[string][]leasehold.Key{
+		"free key first":    leasehold.Keys("free", "damaged"),
+		"damaged key first": leasehold.Keys("damaged", "free"),
+	}, func(t *testing.T, w *lab.World, keys []leasehold.Key) {
+		w.Put(lab.Key("damaged"))
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.On(grants("free"), lab.Refused("ConditionalCheckFailedException"))) // the grant was never applied, and the key stays free
+		_, err := c.AcquireAny(t.Context(), keys, leasehold.NoWait())
+		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "free" || errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestAcquireAnyNoWaitErrorNamesKeyOfOtherGoroutine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "a")
-		wire.SetFault(faultOf(func(c lab.Call) bool { return slices.Contains(c.Keys(), "b") }, lab.Cut))
+		wire.SetFault(lab.On(about("b"), lab.Cut))
 		_, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
 		if held := (*leasehold.HeldError)(nil); !errors.As(err, &held) || held.Key != lock.Key() || held.Holder.Grant != lock.Record().Grant {
 			t.Errorf("error %v", err)
@@ -305,7 +275,7 @@ func TestAcquireAnyNoWaitErrorNamesKeyOfOtherGoroutine(t *testing.T) {
 func TestAcquireAnyGrantsOtherKeysIfOneKeyIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		wire.SetFault(faultOf(grants("a"), lab.Throttled))
+		wire.SetFault(lab.On(grants("a"), lab.Throttled))
 		began := time.Now()
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
 		if err != nil || lock.Key().Partition != "b" || time.Since(began) > time.Second {
@@ -316,37 +286,31 @@ func TestAcquireAnyGrantsOtherKeysIfOneKeyIsThrottled(t *testing.T) {
 }
 
 func TestAcquireAnyRepeatsFailingRequestOnceASecondOnAverage(t *testing.T) {
-	for name, fails := range map[string]func(lab.Call) bool{
+	lab.Each(t, map[string]func(lab.Call) bool{
 		"a session cannot be read":        isGet,
 		"a session cannot be marked dead": func(c lab.Call) bool { return c.Op == "UpdateItem" && strings.Contains(string(c.Body), "dead") },
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				holder, _ := w.Client(lab.Config())
-				sharer, dies := w.Client(lab.SharedConfig())
-				other := w.Acquire(holder, "a")
-				w.Acquire(sharer, "b")
-				dies.SetFault(lab.Cut)
-				c, wire := w.Client(lab.Config())
-				var requests atomic.Int64
-				wire.SetFault(faultOf(fails, func(r *lab.Request) (*http.Response, error) {
-					requests.Add(1)
-					return reset(r)
-				}))
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-				defer cancel()
-				if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b")); err == nil {
-					t.Error("granted")
-				}
-				// Pauses after failures grow to at most two seconds, and then last one
-				// second on average.
-				if n := requests.Load(); n < 150 || n > 400 {
-					t.Errorf("%d requests in five minutes", n)
-				}
-				w.Release(other)
-				_ = c.Close(t.Context())
-				_ = sharer.Close(t.Context())
-			})
-		})
-	}
+	}, func(t *testing.T, w *lab.World, fails func(lab.Call) bool) {
+		holder, _ := w.Client(lab.Config())
+		sharer, dies := w.Client(lab.SharedConfig())
+		other := w.Acquire(holder, "a")
+		w.Acquire(sharer, "b")
+		dies.SetFault(lab.Cut)
+		c, wire := w.Client(lab.Config())
+		var requests atomic.Int64
+		wire.SetFault(lab.On(fails, func(r *lab.Request) (*http.Response, error) {
+			requests.Add(1)
+			return lab.Drop(r)
+		}))
+		if _, err := c.AcquireAny(w.Within(5*time.Minute), leasehold.Keys("a", "b")); err == nil {
+			t.Error("granted")
+		}
+		// Pauses after failures grow to at most two seconds, and then last one second on
+		// average.
+		if n := requests.Load(); n < 150 || n > 400 {
+			t.Errorf("%d requests in five minutes", n)
+		}
+		w.Release(other)
+		_ = c.Close(t.Context())
+		_ = sharer.Close(t.Context())
+	})
 }

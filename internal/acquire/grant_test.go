@@ -25,10 +25,7 @@ func TestTryReadsSessionAgainInsteadOfTrustingOldRead(t *testing.T) {
 			t.Fatalf("its holder lives: %v", err)
 		}
 		session := w.proto.(protocol.Native).Session()
-		r, err := session.Decode(w.item(row))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := lab.Must(session.Decode(w.item(row)))(t)
 		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // breaks the session, as the session's own client does when it closes
 		c.one("job", noWait)
 	})
@@ -48,10 +45,11 @@ func TestGrantRequestIsAbandonedOnceGrantWouldBeUntrusted(t *testing.T) {
 }
 
 func TestGrantIsRequestedUntilItIsAnswered(t *testing.T) {
-	for name, by := range map[string]struct {
+	type row struct {
 		acquire func(ctx context.Context, c *leasehold.Client) error
 		grants  int32
-	}{
+	}
+	lab.Each(t, map[string]row{
 		"Acquire": {func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "a")) }, 1},
 		"AcquireAny": {func(ctx context.Context, c *leasehold.Client) error {
 			return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("a", "b")))
@@ -59,26 +57,20 @@ func TestGrantIsRequestedUntilItIsAnswered(t *testing.T) {
 		"AcquireAll": {func(ctx context.Context, c *leasehold.Client) error {
 			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b")))
 		}, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				var asked atomic.Int32
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if r.Grants() && asked.Add(1) <= 250 {
-						return nil, lab.ErrReset
-					}
-					return r.Send()
-				})
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				if err := by.acquire(ctx, c); err != nil || asked.Load() != 250+by.grants {
-					t.Errorf("after %d requests: %v", asked.Load(), err)
-				}
-				_ = c.Close(t.Context())
-			})
+	}, func(t *testing.T, w *lab.World, by row) {
+		c, wire := w.Client(lab.Config())
+		var asked atomic.Int32
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && asked.Add(1) <= 250 {
+				return nil, lab.ErrReset
+			}
+			return r.Send()
 		})
-	}
+		if err := by.acquire(w.Within(time.Hour), c); err != nil || asked.Load() != 250+by.grants {
+			t.Errorf("after %d requests: %v", asked.Load(), err)
+		}
+		_ = c.Close(t.Context())
+	})
 }
 
 func TestVeryLateGrantIsTakenOverBySameClientAtOnce(t *testing.T) {
@@ -130,36 +122,32 @@ func (c *client) beginSession() acquire.Session {
 }
 
 func TestCancelledCallUnderSharedLeaseFreesUnansweredGrant(t *testing.T) {
-	for name, applied := range map[string]int{"the attempt before": 1, "the last attempt": 2} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				c := w.client("me")
-				c.session = c.beginSession
-				ctx, leave := context.WithCancel(t.Context())
-				c.wire.fate = func(n int, _ string, deliver func()) error {
-					if n > 2 { // all requests after the second one try to free the key
-						deliver()
-						return nil
-					}
-					if n == applied {
-						deliver()
-					}
-					if n == 2 {
-						leave()
-						time.Sleep(time.Millisecond)
-					}
-					return errReset
-				}
-				if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.Canceled) {
-					t.Errorf("%v", err)
-				}
-				c.left()
-				if held := w.owner("job"); held != "" {
-					t.Errorf("left to %s", held)
-				}
-			})
-		})
-	}
+	eachInWorld(t, map[string]int{"the attempt before": 1, "the last attempt": 2}, func(t *testing.T, w *world, applied int) {
+		c := w.client("me")
+		c.session = c.beginSession
+		ctx, leave := context.WithCancel(t.Context())
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n > 2 { // all requests after the second one try to free the key
+				deliver()
+				return nil
+			}
+			if n == applied {
+				deliver()
+			}
+			if n == 2 {
+				leave()
+				time.Sleep(time.Millisecond)
+			}
+			return errReset
+		}
+		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if held := w.owner("job"); held != "" {
+			t.Errorf("left to %s", held)
+		}
+	})
 }
 
 func TestGrantWithUnreadableRecordIsReleased(t *testing.T) {
@@ -171,28 +159,31 @@ func TestGrantWithUnreadableRecordIsReleased(t *testing.T) {
 			t.Fatalf("error %v", err)
 		}
 		lab.Elapse(5 * time.Second)
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
+		if !w.IsReleased("job") {
 			t.Errorf("left held: %v", w.Item("job"))
 		}
 	})
 }
 
 func TestGrantAppliedAfterReleaseDoesNotBlockSameClient(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client){
+		"one key":      func(w *lab.World, c *leasehold.Client) { w.Release(w.Acquire(c, "a")) },
+		"several keys": func(w *lab.World, c *leasehold.Client) { w.Release(w.AcquireAll(c, leasehold.Keys("a", "b"))) },
+	}, func(t *testing.T, w *lab.World, work func(w *lab.World, c *leasehold.Client)) {
 		c, wire := w.Client(lab.Config())
-		w.Release(w.Acquire(c, "job"))
+		work(w, c)
 		var late func() (*http.Response, error)
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			late = r.Send
 			return nil, lab.ErrReset
 		}))
-		w.Release(w.Acquire(c, "job"))
+		work(w, c)
 		_, _ = late()
-		if lab.Text(w.Item("job"), "isReleased") == "1" {
+		if w.IsReleased("a") {
 			t.Fatal("the delayed attempt did not land")
 		}
 		began := time.Now()
-		w.Release(w.Acquire(c, "job"))
+		w.Release(w.Acquire(c, "a"))
 		if took := time.Since(began); took > time.Second {
 			t.Errorf("waited %v for a grant of its own that nobody believes in", took)
 		}

@@ -19,9 +19,7 @@ import (
 // for the holder's record, and one for its session's row. It returns the call's error.
 func waitsCalmly(w *lab.World, c *leasehold.Client, wire *lab.Wire) error {
 	w.T.Helper()
-	ctx, cancel := context.WithTimeout(w.T.Context(), time.Minute)
-	defer cancel()
-	lock, err := c.Acquire(ctx, "job")
+	lock, err := c.Acquire(w.Within(time.Minute), "job")
 	if n := len(wire.Sent()); n > 2*60*40 {
 		w.T.Errorf("%d requests in a minute", n)
 	}
@@ -67,7 +65,7 @@ func mallorys(more ...item) item {
 // A client that may write a key can store anything in the key's record. Whatever the record
 // contains, the key's waiters must pause between their reads.
 func TestWaiterReadsAtMostEvery25msWhateverRecordContains(t *testing.T) {
-	for name, odd := range map[string]item{
+	lab.Each(t, map[string]item{
 		"a token that is no number":      {"fencingToken": lab.Str("1")},
 		"a token out of range":           {"fencingToken": lab.Num("1e30")},
 		"a token below zero":             {"fencingToken": lab.Num("-1")},
@@ -80,42 +78,34 @@ func TestWaiterReadsAtMostEvery25msWhateverRecordContains(t *testing.T) {
 		"no lease":                       {"leaseDuration": lab.Str("-1")},
 		"a session that is not there":    mallorys(item{"session": lab.Str(malloryID)}),
 		"ours with the lease of a blink": mallorys(),
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				w.Put(merged(javas, odd))
-				waitsCalmly(w, c, wire)
-			})
-		})
-	}
-	for name, moving := range map[string]func() item{
+	}, func(_ *testing.T, w *lab.World, odd item) {
+		c, wire := w.Client(lab.Config())
+		w.Put(merged(javas, odd))
+		waitsCalmly(w, c, wire)
+	})
+	lab.Each(t, map[string]func() item{
 		"a version that changes with every request": func() item {
 			return merged(javas, item{"recordVersionNumber": lab.Str(protocol.NewVersion())})
 		},
 		"a grant that changes with every request":            func() item { return mallorys() },
 		"a session whose version changes with every request": func() item { return mallorys(ofShared) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				w.Put(mallorys(underShared))
-				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					w.Put(moving())
-					return r.Send()
-				})
-				if err := waitsCalmly(w, c, wire); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("it ended with %v", err)
-				}
-			})
+	}, func(t *testing.T, w *lab.World, moving func() item) {
+		c, wire := w.Client(lab.Config())
+		w.Put(mallorys(underShared))
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			w.Put(moving())
+			return r.Send()
 		})
-	}
+		if err := waitsCalmly(w, c, wire); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
 }
 
 // A client that may write the rows of shared leases can end each of these leases, and can
 // keep a dead one alive. The content of such a row has no other effect.
 func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
-	for name, forged := range map[string]item{
+	lab.Each(t, map[string]item{
 		"a lease without end":           {"leaseDuration": lab.Str("9223372036854775807")},
 		"a lease of nothing":            {"leaseDuration": lab.Str("0")},
 		"a lease below zero":            {"leaseDuration": lab.Str("-9223372036854775808")},
@@ -125,15 +115,11 @@ func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 		"a lock":                        {"kind": nil},
 		"a row that is under itself":    {"session": lab.Str(malloryID)},
 		"words of no kind":              {"brokenGrants": lab.Str("all")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				w.Put(mallorys(underShared))
-				w.Put(mallorys(ofShared, item{"leaseDuration": lab.Str("20000")}))
-				w.Update(malloryAt, forged)
-				waitsCalmly(w, c, wire)
-			})
-		})
-	}
+	}, func(_ *testing.T, w *lab.World, forged item) {
+		c, wire := w.Client(lab.Config())
+		w.Put(mallorys(underShared))
+		w.Put(mallorys(ofShared, item{"leaseDuration": lab.Str("20000")}))
+		w.Update(malloryAt, forged)
+		waitsCalmly(w, c, wire)
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -16,13 +15,10 @@ import (
 
 func TestWaiterPausesBetweenReads(t *testing.T) { // the library dynamo-dlm reads without pauses
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		lock := w.Acquire(a, "job")
+		_, _, lock := w.Holding(lab.Config())
 		lab.Elapse(time.Minute) // a waiter reads an old grant rarely
 		b, wire := w.Client(lab.Config())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		_, _ = b.Acquire(ctx, "job")
+		_, _ = b.Acquire(w.Within(time.Minute), "job")
 		if n := len(wire.Sent()); n < 60 || n > 350 {
 			t.Errorf("%d looks in a minute: one in half a second, at the most often and on average, is wanted", n)
 		}
@@ -32,9 +28,7 @@ func TestWaiterPausesBetweenReads(t *testing.T) { // the library dynamo-dlm read
 
 func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // the library dynamolock panics in this case
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
-		dead := w.Acquire(a, "job")
-		wire.SetFault(lab.Cut)
+		dead := w.LeavesHeld(lab.Config(), 0, "job")[0]
 		b, _ := w.Client(lab.Config())
 		granted := w.Queue(b, "job")
 		lab.Elapse(5 * time.Second)
@@ -51,11 +45,8 @@ func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // the lib
 
 func TestTryTakesOverHolderObservedForFullLease(t *testing.T) { // in other libraries, each try-lock begins to observe the holder anew
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Client(lab.Config())
+		dead := w.LeavesHeld(lab.Config(), time.Hour, "job")[0]
 		b, _ := w.Client(lab.Config())
-		dead := w.Acquire(a, "job")
-		wire.SetFault(lab.Cut)
-		lab.Elapse(time.Hour)
 		if _, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("first try: %v", err)
 		}
@@ -65,11 +56,7 @@ func TestTryTakesOverHolderObservedForFullLease(t *testing.T) { // in other libr
 			t.Fatalf("a moment before the lease ends: %v after %v", err, time.Since(began))
 		}
 		lab.Elapse(time.Millisecond)
-		lock, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())
-		if err != nil {
-			t.Fatalf("after the lease: %v", err)
-		}
-		w.Release(lock)
+		w.Release(w.Acquire(b, "job", leasehold.NoWaitEvenIfDead()))
 		_ = dead.Release(t.Context())
 	})
 }
@@ -94,10 +81,9 @@ func TestWaiterWaitsForForeignHolderWithCopiedToken(t *testing.T) {
 
 func TestJumpOfBootClockDoesNotCauseTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
+		_, _, lock := w.Holding(lab.Config())
 		k := &lab.Jumps{}
 		b, _ := w.Client(lab.Config(), k.Edit)
-		lock := w.Acquire(a, "job")
 		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
 		}
@@ -114,9 +100,7 @@ func TestTryGivesUpBehindUnansweredCallOfSameClient(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Cut)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		go func() { _, _ = c.Acquire(ctx, "job") }()
-		synctest.Wait()
+		lab.Go(func() error { return lab.ErrorOf(c.Acquire(ctx, "job")) })
 		began := time.Now()
 		_, err := c.TryAcquire(ctx, "job")
 		if took := time.Since(began); err == nil || took > 15*time.Second {
@@ -128,57 +112,46 @@ func TestTryGivesUpBehindUnansweredCallOfSameClient(t *testing.T) {
 }
 
 func TestTryInLocalQueueReturnsOnceHolderIsKnown(t *testing.T) {
-	for name, foreign := range map[string]bool{"here": false, "elsewhere": true} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Client(lab.Config())
-				if foreign {
-					other, _ := w.Client(lab.Config())
-					lock := w.Acquire(other, "job")
-					defer w.Release(lock)
-				}
-				wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
-				ahead := make(chan struct{})
-				go func() {
-					defer close(ahead)
-					if l, err := c.Acquire(ctx, "job"); err == nil {
-						time.Sleep(3 * time.Second)
-						w.Release(l)
-					}
-				}()
-				synctest.Wait()
-				began := time.Now()
-				if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
-					t.Errorf("error %v", err)
-				}
-				if took := time.Since(began); took != time.Second {
-					t.Errorf("took %v", took)
-				}
-				<-ahead
-			})
+	lab.Each(t, map[string]bool{"here": false, "elsewhere": true}, func(t *testing.T, w *lab.World, foreign bool) {
+		c, wire := w.Client(lab.Config())
+		if foreign {
+			_, _, lock := w.Holding(lab.Config())
+			defer w.Release(lock)
+		}
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
+		ctx := w.Within(5 * time.Second)
+		ahead := lab.Go(func() error {
+			l, err := c.Acquire(ctx, "job")
+			if err == nil {
+				time.Sleep(3 * time.Second)
+				w.Release(l)
+			}
+			return err
 		})
-	}
+		began := time.Now()
+		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("took %v", took)
+		}
+		<-ahead
+	})
 }
 
 func TestCancelledCallWithoutRenewalCleansUpBeforeReturn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if _, err := c.Acquire(ctx, "job", leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Acquire(w.Within(100*time.Millisecond), "job", leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		if lab.Text(w.Item("job"), "isReleased") != "1" {
+		if !w.IsReleased("job") {
 			t.Errorf("left behind %v", w.Item("job"))
 		}
 		wire.SetFault(lab.Cut)
 		began := time.Now()
-		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, _ = c.Acquire(ctx, "job", leasehold.WithoutRenewal())
+		_, _ = c.Acquire(w.Within(100*time.Millisecond), "job", leasehold.WithoutRenewal())
 		if took := time.Since(began); took > 2100*time.Millisecond {
 			t.Errorf("returned after %v, past the grace", took)
 		}

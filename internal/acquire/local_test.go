@@ -56,9 +56,7 @@ func TestLocalTurnOfCancelledCallGoesToNextWaiter(t *testing.T) {
 		if _, err := c.One(leaving{context.WithoutCancel(t.Context()), h.release}, c.want("job")); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := c.One(ctx, c.want("job")); err != nil {
+		if _, err := c.One(w.within(time.Second), c.want("job")); err != nil {
 			t.Errorf("nobody has the key: %v", err)
 		}
 	})
@@ -118,9 +116,7 @@ func TestAcquireAllSendsNothingWhileOtherProcessesGoFirst(t *testing.T) {
 		c := w.client("me")
 		c.join("b")
 		time.AfterFunc(time.Second, func() { c.Local.PassAfter(protocol.Key{Partition: "b"}, nil, time.Minute) })
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		defer cancel()
-		if _, err := c.All(ctx, c.wants("b", "c")); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.All(w.within(2*time.Second), c.wants("b", "c")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
 		c.left()

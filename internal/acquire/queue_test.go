@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -18,22 +16,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// record returns the record of a key, which must exist.
-func (w *world) record(key string) protocol.Record {
-	w.Helper()
-	r, err := w.proto.Decode(w.item(key))
-	if err != nil {
-		w.Error(err)
-	}
-	return r
-}
-
 // handToHead hands the key to the head of its record's queue, as a release does. The head's
 // lease is term.
 func (h *holding) handToHead(term time.Duration) {
 	head := h.c.w.record(h.want.Key.Partition).Waiters[0]
-	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
-	h.c.w.write(h.c.w.proto.(protocol.Native).HandToHead(hold, protocol.Grant{
+	h.c.w.write(h.c.w.proto.(protocol.Native).HandToHead(h.hold(), protocol.Grant{
 		Key: h.want.Key, Owner: head.Owner, ID: head.Grant, Version: protocol.NewVersion(), Lease: term, Now: time.Now(),
 	}))
 }
@@ -71,7 +58,7 @@ func TestQueueHeadThatReplacesGrantKeepsQueueOfOtherWaiters(t *testing.T) {
 			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
 		c.one("job", func(want *acquire.Want) { // makes the call want an attribute that another client does not write when it hands the key over
-			want.Changes.Attributes = protocol.Item{"note": &types.AttributeValueMemberS{Value: "mine"}}
+			want.Changes.Attributes = protocol.Item{"note": lab.Str("mine")}
 		})
 		r := w.record("job")
 		if r.Grant != c.grants[0].Version || !slices.Equal(r.Waiters, []protocol.Waiter{behind}) {
@@ -83,28 +70,25 @@ func TestQueueHeadThatReplacesGrantKeepsQueueOfOtherWaiters(t *testing.T) {
 // If the entry remained in the queue, a release would hand the key to it, although no
 // waiter uses the entry.
 func TestGrantRemovesQueueEntryOfSameWaiter(t *testing.T) {
-	for _, landed := range []bool{true, false} {
-		inWorld(t, func(t *testing.T, w *world) {
-			holder := w.client("holder").one("job")
-			c := w.client("me")
-			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // shows the holder to the waiter, so that it joins before it sends a grant
-			c.wire.fate = func(n int, _ string, deliver func()) error {
-				if n > 1 {
-					deliver()
-					return nil
-				}
-				if landed {
-					deliver()
-				}
-				holder.release() // the holder has not seen the queue, so the release hands the key to nobody
-				return errReset
+	eachInWorld(t, map[string]bool{"join applied": true, "join lost": false}, func(t *testing.T, w *world, applied bool) {
+		holder := w.client("holder").one("job")
+		c := w.client("me")
+		c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // shows the holder to the waiter, so that it joins before it sends a grant
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n > 1 || applied {
+				deliver()
 			}
-			c.one("job")
-			if r := w.record("job"); r.Grant != c.grants[0].Version || len(r.Waiters) > 0 {
-				t.Errorf("landed %v: granted %s, line %v", landed, r.Grant, r.Waiters)
+			if n > 1 {
+				return nil
 			}
-		})
-	}
+			holder.release() // the holder has not seen the queue, so the release hands the key to nobody
+			return errReset
+		}
+		c.one("job")
+		if r := w.record("job"); r.Grant != c.grants[0].Version || len(r.Waiters) > 0 {
+			t.Errorf("granted %s, line %v", r.Grant, r.Waiters)
+		}
+	})
 }
 
 func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
@@ -112,9 +96,7 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
 		c.wire.fate = before(2, "update", holder.fillQueue) // the first update is a rejected grant, and the second is the join
-		ctx, leave := context.WithTimeout(t.Context(), time.Second)
-		defer leave()
-		_, _ = c.One(ctx, c.want("job"))
+		_, _ = c.One(w.within(time.Second), c.want("job"))
 		c.left()
 		if !slices.Equal(c.waiting, []string{"holder"}) {
 			t.Errorf("reported to wait for %v", c.waiting)
@@ -130,7 +112,7 @@ func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 		holder.fillQueue()
 		ctx, leave := context.WithCancel(t.Context())
 		c.env.Detach(func() { _, _ = c.One(ctx, c.want("job")) })
-		hold := protocol.Hold{Key: holder.want.Key, Owner: holder.grant.Owner, Grants: []string{holder.grant.Version}, Versions: []string{holder.version}}
+		hold := holder.hold()
 		for i := range 400 { // the loop takes 20 s
 			time.Sleep(50 * time.Millisecond)
 			g := protocol.Grant{Key: hold.Key, Owner: hold.Owner, Version: protocol.NewVersion(), Lease: timing.Lease, Now: time.Now()}
@@ -184,9 +166,7 @@ func TestResumedHandOverIsNotTakenForOwnAttempt(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
 		next := w.Queue(c, "job")
-		if err := lock.Renew(t.Context()); err != nil { // the reply shows the queue to the holder
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.Renew(t.Context())) // the reply shows the queue to the holder
 		wire.Sent()
 		w.Release(lock)
 		handed := <-next

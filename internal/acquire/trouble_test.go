@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
-
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -16,38 +13,35 @@ import (
 )
 
 func TestFailingWaitIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
-	throttled := &attempts.Failure{Cause: decide.Busy, Err: &types.ProvisionedThroughputExceededException{}}
+	throttled := &attempts.Failure{Cause: decide.Busy, Err: errThrottled}
 	reset := &attempts.Failure{Cause: decide.Unreachable, Err: errReset}
-	denied := &attempts.Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}}
-	for name, tc := range map[string]struct {
+	denied := &attempts.Failure{Cause: decide.Refused, Err: errDenied}
+	type row struct {
 		failure *attempts.Failure
 		passes  bool // whether a request is answered after each failure
 		want    int  // number of reports for 121 requests, sent one a second
-	}{
+	}
+	eachInWorld(t, map[string]row{
 		"no answer":              {reset, false, 3},
 		"no answer, and answers": {reset, true, 3},
 		"throttled":              {throttled, false, 2}, // two reports and not three, as throttling has an event of its own
 		"throttled, and answers": {throttled, true, 0},
 		"refused":                {denied, false, 0},
 		"denied after an answer": {denied.After(true), false, 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				c := w.client("a")
-				var trouble acquire.Trouble
-				for range 121 {
-					trouble.Report(t.Context(), c.Acquirer, protocol.Key{Partition: "job"}, tc.failure)
-					if tc.passes {
-						trouble.Passed()
-					}
-					time.Sleep(time.Second)
-				}
-				if len(c.failing) != tc.want {
-					t.Errorf("%d reports, want %d", len(c.failing), tc.want)
-				}
-			})
-		})
-	}
+	}, func(t *testing.T, w *world, r row) {
+		c := w.client("a")
+		var trouble acquire.Trouble
+		for range 121 {
+			trouble.Report(t.Context(), c.Acquirer, protocol.Key{Partition: "job"}, r.failure)
+			if r.passes {
+				trouble.Passed()
+			}
+			time.Sleep(time.Second)
+		}
+		if len(c.failing) != r.want {
+			t.Errorf("%d reports, want %d", len(c.failing), r.want)
+		}
+	})
 }
 
 func TestRequestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
@@ -69,15 +63,13 @@ func TestThrottledWaitReportsNoFailureIfOneRequestIsAnswered(t *testing.T) {
 		c, began := w.client("b"), time.Now()
 		c.wire.fate = func(n int, _ string, deliver func()) error {
 			if after := time.Since(began); n > 1 && (after < 50*time.Second || after > 55*time.Second) {
-				return &types.ProvisionedThroughputExceededException{}
+				return errThrottled
 			}
 			h.renew()
 			deliver()
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-		defer cancel()
-		_, err := c.One(ctx, c.want("job"))
+		_, err := c.One(w.within(90*time.Second), c.want("job"))
 		c.left()
 		if !errors.Is(err, context.DeadlineExceeded) || c.throttle < 50 || len(c.failing) > 0 {
 			t.Errorf("throttled %d times, told of %v: %v", c.throttle, c.failing, err)

@@ -15,11 +15,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
@@ -27,6 +29,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
 )
 
 var timing = lease.Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
@@ -40,6 +43,13 @@ type world struct {
 	clients []*client
 }
 
+// within returns a context that ends after d, or with the test.
+func (w *world) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(w.Context(), d)
+	w.Cleanup(cancel)
+	return ctx
+}
+
 // inWorld runs a test in a world of its own, and waits until the test's clients are idle.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
@@ -51,24 +61,23 @@ func inWorldOf(t *testing.T, of layout.Layout, test func(t *testing.T, w *world)
 	synctest.Test(t, func(t *testing.T) {
 		engine := localdynamo.New()
 		defer func() { _ = engine.Close() }()
-		proto, err := records.Of(of)
-		if err != nil {
-			t.Fatal(err)
-		}
-		key := aws.String(proto.Schema().Partition)
-		w := &world{T: t, Client: engine.Client(), proto: proto, now: machine.BootedAt(time.Now())}
-		if _, err := w.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-			TableName: aws.String("locks"), BillingMode: types.BillingModePayPerRequest,
-			KeySchema:            []types.KeySchemaElement{{AttributeName: key, KeyType: types.KeyTypeHash}},
-			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: key, AttributeType: types.ScalarAttributeTypeS}},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		w := &world{T: t, Client: engine.Client(), proto: lab.Must(records.Of(of))(t), now: machine.BootedAt(time.Now())}
+		lab.OK(t, table.Create(t.Context(), w.Client, table.Spec{Name: "locks", Layout: of}))
 		test(t, w)
 		for _, c := range w.clients {
 			c.left()
 		}
 	})
+}
+
+// eachInWorld runs a test once for each case, in a world of its own.
+func eachInWorld[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *world, c C)) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) { test(t, w, c) })
+		})
+	}
 }
 
 // client acquires keys, and keeps the keys that it was granted. It renews nothing.
@@ -92,6 +101,7 @@ type client struct {
 var (
 	errReset     = errors.New("connection reset")
 	errThrottled = &types.ProvisionedThroughputExceededException{}
+	errDenied    = &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
 )
 
 // fate decides what becomes of the nth request, counted from 1. The error that it returns is
@@ -297,24 +307,20 @@ func (h *holding) GiveBack() {
 	h.release()
 }
 
+// hold returns the holding as the record shows it.
+func (h *holding) hold() protocol.Hold {
+	return protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
+}
+
 func (h *holding) renew() {
 	next := protocol.NewVersion()
-	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
-	renewal := h.c.w.proto.Renew(hold, protocol.Renewal{Version: next, Lease: timing.Lease, Now: time.Now()})
-	if _, err := h.c.w.UpdateItem(context.Background(), renewal.UpdateItem("locks")); err != nil {
-		h.c.w.Error(err)
-	}
+	h.c.w.write(h.c.w.proto.Renew(h.hold(), protocol.Renewal{Version: next, Lease: timing.Lease, Now: time.Now()}))
 	h.version = next
 }
 
 func (h *holding) release() {
 	h.lease.End(errors.New("released"))
-	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.grant.Version}}
-	_, err := h.c.w.UpdateItem(context.Background(), h.c.w.proto.
-		Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now()}).UpdateItem("locks"))
-	if err != nil {
-		h.c.w.Error(err)
-	}
+	h.c.w.write(h.c.w.proto.Release(h.hold(), protocol.Release{Version: protocol.NewVersion(), Now: time.Now()}))
 	h.c.Local.Pass(h.want.Key, h)
 }
 
@@ -363,11 +369,7 @@ func edited(wants []*acquire.Want, edits ...func(*acquire.Want)) []*acquire.Want
 // one acquires a key. The test fails if the key is not granted.
 func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
 	c.w.Helper()
-	found, err := c.One(c.w.Context(), c.want(key, edit...))
-	if err != nil {
-		c.w.Fatal(err)
-	}
-	return found.Held[0].(*holding)
+	return lab.Must(c.One(c.w.Context(), c.want(key, edit...)))(c.w).Held[0].(*holding)
 }
 
 // keysOf returns the keys that a call was granted, in their order.
@@ -391,17 +393,15 @@ func (w *world) heldForASecond(key string) {
 func (w *world) damage(key string) {
 	w.Helper()
 	_, err := w.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
-		"key": &types.AttributeValueMemberS{Value: key}, "owner": &types.AttributeValueMemberN{Value: "1"},
+		"key": lab.Str(key), "owner": lab.Num("1"),
 	}})
-	if err != nil {
-		w.Fatal(err)
-	}
+	lab.OK(w, err)
 }
 
 // write sends a write that belongs to no client.
 func (w *world) write(write *protocol.Write) {
 	w.Helper()
-	if _, err := w.UpdateItem(w.Context(), write.UpdateItem("locks")); err != nil {
+	if _, err := w.UpdateItem(context.WithoutCancel(w.Context()), write.UpdateItem("locks")); err != nil {
 		w.Error(err)
 	}
 }
@@ -409,29 +409,26 @@ func (w *world) write(write *protocol.Write) {
 // item returns the item of a key, or nil if there is none.
 func (w *world) item(key string) protocol.Item {
 	w.Helper()
-	out, err := w.GetItem(w.Context(), &dynamodb.GetItemInput{
-		TableName: aws.String("locks"), ConsistentRead: aws.Bool(true),
-		Key: protocol.Item{"key": &types.AttributeValueMemberS{Value: key}},
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	return out.Item
+	return lab.Must(w.GetItem(w.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String("locks"), ConsistentRead: aws.Bool(true), Key: lab.Key(key),
+	}))(w).Item
 }
 
 // owner returns the holder of a key, or "" if it is free.
 func (w *world) owner(key string) string {
 	w.Helper()
-	item := w.item(key)
-	if len(item) == 0 {
+	if len(w.item(key)) == 0 {
 		return ""
 	}
-	r, err := w.proto.Decode(item)
-	if err != nil {
-		w.Fatal(err)
-	}
+	r := w.record(key)
 	if r.Released {
 		return ""
 	}
 	return name(r.Owner)
+}
+
+// record returns the record of a key, which must exist.
+func (w *world) record(key string) protocol.Record {
+	w.Helper()
+	return lab.Must(w.proto.Decode(w.item(key)))(w)
 }

@@ -131,8 +131,7 @@ func TestMissingCredentialsErrorIncludesProviderMessage(t *testing.T) {
 		c := clientOf(w, p, lab.Config())
 		lock := w.Acquire(c, "job")
 		p.failFor(0)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
+		ctx := w.Within(10*time.Second)
 		_, err := c.Acquire(ctx, "other")
 		for _, part := range []string{"the vault is sealed", "nothing was sent", "other"} {
 			if err == nil || !strings.Contains(err.Error(), part) {

@@ -53,8 +53,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 					}
 					return lab.Refusal(400, "ThrottlingException"), nil
 				})
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-				defer cancel()
+				ctx := w.Within(5*time.Second)
 				err := test.end(ctx, c, lock)
 				if took := time.Since(began); took != 5*time.Second {
 					t.Errorf("took %v", took)

@@ -17,29 +17,49 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// pipes is a network whose connections are pipes in memory.
-type pipes struct {
+// Pipes is a network in memory. Inside a synctest bubble, no request is delayed by a slow
+// machine.
+type Pipes struct {
 	dialled, writes atomic.Int32
-	accept          chan net.Conn
+	calls           chan net.Conn
+	closed          chan struct{}
+	slow            bool // the writers are slow to return
 }
 
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
-	p.dialled.Add(1)
-	here, there := net.Pipe()
-	p.accept <- there
-	return slowToReturn{here, &p.writes}, nil
+func NewPipes() *Pipes { return &Pipes{calls: make(chan net.Conn), closed: make(chan struct{})} }
+
+// Connect makes a transport connect through p.
+func (p *Pipes) Connect(transport *http.Transport) {
+	transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		p.dialled.Add(1)
+		here, there := net.Pipe()
+		if p.slow {
+			here = slowToReturn{here, &p.writes}
+		}
+		select {
+		case p.calls <- there:
+			return here, nil
+		case <-p.closed:
+			return nil, net.ErrClosed
+		}
+	}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
-	c, ok := <-p.accept
-	if !ok {
+func (p *Pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.calls:
+		return conn, nil
+	case <-p.closed:
 		return nil, net.ErrClosed
 	}
-	return c, nil
 }
 
-func (p *pipes) Close() error   { return nil }
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+func (p *Pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (*Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // slowToReturn is a connection whose writer continues only when all other goroutines wait.
 // So the reply to the last part of a request comes, and the SDK closes the request's body,
@@ -58,26 +78,27 @@ func (c slowToReturn) Write(b []byte) (int, error) {
 
 // overPipes runs fn with a network of pipes, and a client that reaches a server through it.
 // The server reads each request before it answers.
-func overPipes(t *testing.T, answer http.HandlerFunc, fn func(t *testing.T, client *http.Client, network *pipes)) {
+func overPipes(t *testing.T, answer http.HandlerFunc, fn func(t *testing.T, client *http.Client, network *Pipes)) {
 	synctest.Test(t, func(t *testing.T) {
-		network := &pipes{accept: make(chan net.Conn)}
+		network := NewPipes()
+		network.slow = true
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			answer(w, r)
 		})}
 		go func() { _ = server.Serve(network) }()
-		transport := &http.Transport{DialContext: network.dial}
+		transport := &http.Transport{}
+		network.Connect(transport)
 		fn(t, &http.Client{Transport: transport}, network)
 		transport.CloseIdleConnections()
-		close(network.accept)
 		_ = server.Shutdown(t.Context())
 	})
 }
 
 // readsAll runs fn with a function that reads keys over a network of pipes. The server finds
 // no items.
-func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), network *pipes)) {
-	overPipes(t, answering(`{"Responses":{}}`), func(t *testing.T, client *http.Client, network *pipes) {
+func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), network *Pipes)) {
+	overPipes(t, answering(`{"Responses":{}}`), func(t *testing.T, client *http.Client, network *Pipes) {
 		s := senderOf(t, "http://dynamodb.example", client)
 		fn(t, func(keys ...string) {
 			var all []protocol.Key
@@ -93,7 +114,7 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 }
 
 func TestConnectionIsReusedIfReplyArrivesBeforeWriteReturns(t *testing.T) {
-	readsAll(t, func(t *testing.T, read func(keys ...string), network *pipes) {
+	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		long := strings.Repeat("k", 1000) // makes each request so long that it must be written in several parts
 		for range 10 {
 			read(long+"1", long+"2", long+"3", long+"4")
@@ -105,7 +126,7 @@ func TestConnectionIsReusedIfReplyArrivesBeforeWriteReturns(t *testing.T) {
 }
 
 func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
-	readsAll(t, func(t *testing.T, read func(keys ...string), network *pipes) {
+	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
 		read("a", "b")
 		if n := network.writes.Load(); n != 1 {
 			t.Errorf("%d writes of one request", n)
@@ -121,7 +142,7 @@ func TestForeignReplyFromSlowServerIsReadCompletely(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		time.Sleep(time.Second)
 		_, _ = io.WriteString(w, `<Account>123456789012</Account></GetCallerIdentityResult></GetCallerIdentityResponse>`)
-	}, func(t *testing.T, client *http.Client, _ *pipes) {
+	}, func(t *testing.T, client *http.Client, _ *Pipes) {
 		out, err := stsOf("http://sts.example", client).GetCallerIdentity(t.Context(), &sts.GetCallerIdentityInput{})
 		if err != nil || aws.ToString(out.Account) != "123456789012" {
 			t.Error(out, err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
@@ -49,44 +48,6 @@ var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 	},
 }
 
-// pipes is a network in memory. Inside a synctest bubble it delays no request, however slow
-// the machine is.
-type pipes struct {
-	calls  chan net.Conn
-	closed chan struct{}
-}
-
-func newPipes() pipes { return pipes{make(chan net.Conn), make(chan struct{})} }
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case conn := <-p.calls:
-		return conn, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
-
-// dial makes the transport of an HTTP client connect through p.
-func (p pipes) dial(transport *http.Transport) {
-	transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
-		near, far := net.Pipe()
-		select {
-		case p.calls <- far:
-			return near, nil
-		case <-p.closed:
-			return nil, net.ErrClosed
-		}
-	}
-}
-
 // at returns a client of the server at url.
 func at(t *testing.T, url string, options ...func(*http.Transport)) *leasehold.Client {
 	t.Helper()
@@ -97,11 +58,7 @@ func at(t *testing.T, url string, options ...func(*http.Transport)) *leasehold.C
 		HTTPClient: transport,
 	})
 	ofTheTest := func(m *machine.Machine) { m.Now = machine.BootedAt(time.Now()) }
-	c, err := leasehold.New(machine.DB{Client: db, Edit: ofTheTest}, leasehold.Config{Table: "locks", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return lab.Must(leasehold.New(machine.DB{Client: db, Edit: ofTheTest}, lab.Config()))(t)
 }
 
 func isForeign(t *testing.T, name string, err error) {
@@ -115,13 +72,13 @@ func TestReplyNotFromDynamoDBIsForeignError(t *testing.T) {
 	for lie, answer := range lies {
 		for name, call := range foreignCalls {
 			synctest.Test(t, func(t *testing.T) {
-				network := newPipes()
+				network := attempts.NewPipes()
 				server := &http.Server{Handler: answer, ReadHeaderTimeout: time.Minute}
 				t.Cleanup(func() { _ = server.Close() })
 				go func() { _ = server.Serve(network) }()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				isForeign(t, lie+", "+name, call(ctx, at(t, "http://liar", network.dial)))
+				isForeign(t, lie+", "+name, call(ctx, at(t, "http://liar", network.Connect)))
 			})
 		}
 	}
@@ -129,7 +86,7 @@ func TestReplyNotFromDynamoDBIsForeignError(t *testing.T) {
 
 func TestGetReturnsForeignErrorIfServerSpeaksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		network := newPipes()
+		network := attempts.NewPipes()
 		defer network.Close()
 		go func() {
 			for conn, err := network.Accept(); err == nil; conn, err = network.Accept() {
@@ -139,7 +96,7 @@ func TestGetReturnsForeignErrorIfServerSpeaksFirst(t *testing.T) {
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := at(t, "http://ssh", network.dial).Get(ctx, "job")
+		_, err := at(t, "http://ssh", network.Connect).Get(ctx, "job")
 		isForeign(t, "SSH", err)
 	})
 }

@@ -287,24 +287,22 @@ func TestSequenceEndsOnErrorOfBeforeSend(t *testing.T) {
 		"after throttled requests":               {[]fate{throttled, throttled}, NotApplied},
 		"at once, and returns it without a word": {nil, NotApplied},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, n *network, s *Sender) {
-				n.put("base")
-				n.fates = slices.Clone(tc.fates)
-				var q Sequence[numbered]
-				op := replacing(&q)
-				left := 0
-				op.BeforeSend = func() (func(), error) {
-					if n.sent == len(tc.fates) {
-						return nil, errOver
-					}
-					return func() { left++ }, nil
+		inBubble(t, func(t *testing.T, n *network, s *Sender) {
+			n.put("base")
+			n.fates = slices.Clone(tc.fates)
+			var q Sequence[numbered]
+			op := replacing(&q)
+			left := 0
+			op.BeforeSend = func() (func(), error) {
+				if n.sent == len(tc.fates) {
+					return nil, errOver
 				}
-				r := q.Run(t.Context(), t.Context(), s, op)
-				if r.Outcome != tc.want || !errors.Is(r.Err, errOver) || left != n.sent || n.sent == 0 && r.Err.Error() != "over" {
-					t.Errorf("outcome %d, %v, %d turns were left after %d requests", r.Outcome, r.Err, left, n.sent)
-				}
-			})
+				return func() { left++ }, nil
+			}
+			r := q.Run(t.Context(), t.Context(), s, op)
+			if r.Outcome != tc.want || !errors.Is(r.Err, errOver) || left != n.sent || n.sent == 0 && r.Err.Error() != "over" {
+				t.Errorf("%s: outcome %d, %v, %d turns were left after %d requests", name, r.Outcome, r.Err, left, n.sent)
+			}
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
@@ -45,35 +46,33 @@ type bench struct {
 	*testing.T
 	layout.Layout
 	protocol.Protocol
-	db  *dynamodb.Client
-	key protocol.Key // the record's key
+	engine *localdynamo.Engine
+	db     *dynamodb.Client
+	key    protocol.Key // the record's key
+}
+
+// layouts are all layouts. The corpora of the fuzz tests contain their indexes, so add new
+// layouts at the end.
+var layouts = []layout.Layout{
+	layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
+	layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DynamoDLM{NoSlots: true}, layout.DyndbMutex{},
 }
 
 // onEachLayout runs a test on a table of each layout.
 func onEachLayout(t *testing.T, test func(t *testing.T, b *bench)) {
-	for _, l := range []layout.Layout{
-		layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
-		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DynamoDLM{NoSlots: true}, layout.DyndbMutex{},
-	} {
-		t.Run(l.Name(), func(t *testing.T) {
-			b, _ := newBench(t, l)
-			test(t, b)
-		})
+	for _, l := range layouts {
+		t.Run(l.Name(), func(t *testing.T) { test(t, newBench(t, l)) })
 	}
 }
 
 // newBench creates a table of the layout on an engine of its own.
-func newBench(t *testing.T, l layout.Layout) (*bench, *localdynamo.Engine) {
+func newBench(t *testing.T, l layout.Layout) *bench {
 	t.Helper()
-	p, err := records.Of(l)
-	if err != nil {
-		t.Fatal(err)
-	}
 	engine := localdynamo.New()
 	t.Cleanup(func() { _ = engine.Close() })
-	b := &bench{T: t, Layout: l, Protocol: p, db: engine.Client(), key: protocol.Key{Partition: "job"}}
+	b := &bench{T: t, Layout: l, Protocol: lab.Must(records.Of(l))(t), engine: engine, db: engine.Client(), key: protocol.Key{Partition: "job"}}
 	b.createTable()
-	return b, engine
+	return b
 }
 
 func (b *bench) createTable() {
@@ -92,9 +91,7 @@ func (b *bench) createTable() {
 		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String(s.Sort), KeyType: types.KeyTypeRange})
 		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String(s.Sort), AttributeType: of})
 	}
-	if _, err := b.db.CreateTable(b.Context(), in); err != nil {
-		b.Fatal(err)
-	}
+	lab.OK(b, lab.ErrorOf(b.db.CreateTable(b.Context(), in)))
 }
 
 func (b *bench) lockKey() protocol.Key { return b.Complete(b.key) }
@@ -102,20 +99,14 @@ func (b *bench) lockKey() protocol.Key { return b.Complete(b.key) }
 // put stores item as the record, or deletes the record if item is nil.
 func (b *bench) put(item protocol.Item) {
 	b.Helper()
-	key, err := b.Key(b.lockKey())
-	if err != nil {
-		b.Fatal(err)
-	}
+	key := lab.Must(b.Key(b.lockKey()))(b)
 	if item == nil {
-		_, err = b.db.DeleteItem(b.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: key})
-	} else {
-		item = maps.Clone(item)
-		maps.Copy(item, key)
-		_, err = b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})
+		lab.OK(b, lab.ErrorOf(b.db.DeleteItem(b.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: key})))
+		return
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	item = maps.Clone(item)
+	maps.Copy(item, key)
+	lab.OK(b, lab.ErrorOf(b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})))
 }
 
 // lands sends a write and reports whether its condition held.
@@ -135,26 +126,23 @@ func (b *bench) lands(w *protocol.Write) bool {
 	return false
 }
 
+// must sends a write. The test fails if the write is rejected.
+func (b *bench) must(w *protocol.Write) {
+	b.Helper()
+	if !b.lands(w) {
+		b.Fatal("the write was rejected")
+	}
+}
+
 func (b *bench) item() protocol.Item {
 	b.Helper()
-	key, err := b.Key(b.lockKey())
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := b.db.GetItem(b.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key, ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	return out.Item
+	key := lab.Must(b.Key(b.lockKey()))(b)
+	return lab.Must(b.db.GetItem(b.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key, ConsistentRead: aws.Bool(true)}))(b).Item
 }
 
 func (b *bench) record() protocol.Record {
 	b.Helper()
-	r, err := b.Decode(b.item())
-	if err != nil {
-		b.Fatal(err)
-	}
-	return r
+	return lab.Must(b.Decode(b.item()))(b)
 }
 
 func (b *bench) grant(version string) protocol.Grant {
@@ -166,13 +154,9 @@ func (b *bench) grant(version string) protocol.Grant {
 func (b *bench) hold() (protocol.Hold, protocol.Item) {
 	b.Helper()
 	b.put(nil)
-	if !b.lands(b.Grant(b.grant(g1))) {
-		b.Fatal("a free key is not granted")
-	}
+	b.must(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: b.record().Owner, Grants: []string{g1}, Token: b.record().Token, Versions: []string{g1}}
-	if !b.lands(b.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted})) {
-		b.Fatal("a grant is not renewed")
-	}
+	b.must(b.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted}))
 	h.Versions = []string{v0, v2}
 	return h, b.item()
 }

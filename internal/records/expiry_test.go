@@ -102,9 +102,7 @@ func TestRecordExpiresNoSoonerThanItsLease(t *testing.T) {
 				b.put(nil)
 				g := b.grant(g1)
 				g.Now, g.Lease = now, d
-				if !b.lands(b.Grant(g)) {
-					t.Fatal("not granted")
-				}
+				b.must(b.Grant(g))
 				if at := b.record().ExpiresAt; at.Before(now.Add(d)) || !at.Before(now.Add(d+step)) {
 					t.Errorf("a lease of %v from %v on expires at %v", d, now, at)
 				}
@@ -155,15 +153,11 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 			return
 		}
 		retained := granted.Add(24 * time.Hour)
-		if !b.lands(b.Release(h, protocol.Release{Version: v3, Expires: retained})) {
-			t.Fatal("not released")
-		}
+		b.must(b.Release(h, protocol.Release{Version: v3, Expires: retained}))
 		if until, has := b.collected(); has != (b.Schema().TTL != "") || has && !until.Equal(retained) {
 			t.Errorf("released, it may be collected at %v, %v", until, has)
 		}
-		if !b.lands(b.Grant(b.grant(g9))) {
-			t.Fatal("not granted")
-		}
+		b.must(b.Grant(b.grant(g9)))
 		if until, has := b.collected(); has && until.Before(granted.Add(lease+time.Hour)) {
 			t.Errorf("granted again, it may be collected at %v", until)
 		}
@@ -182,16 +176,12 @@ func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 		const slow = 6 * 24 * time.Hour
 		g := b.grant(g1)
 		g.Now = granted.Add(-slow)
-		if !b.lands(b.Grant(g)) {
-			t.Fatal("not granted")
-		}
+		b.must(b.Grant(g))
 		if until, has := b.collected(); has && until.Before(granted.Add(lease)) {
 			t.Errorf("granted, it may be collected at %v", until)
 		}
 		h := protocol.Hold{Key: b.lockKey(), Owner: b.record().Owner, Grants: []string{g1}, Token: b.record().Token, Versions: []string{g1}}
-		if !b.lands(b.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted.Add(-slow)})) {
-			t.Fatal("not renewed")
-		}
+		b.must(b.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted.Add(-slow)}))
 		if until, has := b.collected(); has && until.Before(granted.Add(lease)) {
 			t.Errorf("renewed, it may be collected at %v", until)
 		}
@@ -204,15 +194,11 @@ func TestGrantRemovesTTLSetByReleaseOfNativeClient(t *testing.T) {
 		if held["leaseDuration"] == nil {
 			return // skipped, as native clients do not read this layout's records
 		}
-		if !b.lands(b.Release(h, protocol.Release{Version: v3, Expires: granted})) {
-			t.Fatal("not released")
-		}
+		b.must(b.Release(h, protocol.Release{Version: v3, Expires: granted}))
 		item := b.item()
 		item["expiresAt"] = decimal("1764230400")
 		b.put(item)
-		if !b.lands(b.Grant(b.grant(g9))) {
-			t.Fatal("not granted")
-		}
+		b.must(b.Grant(b.grant(g9)))
 		if v := b.item()["expiresAt"]; v != nil {
 			t.Errorf("a held record may be collected at %v", v)
 		}

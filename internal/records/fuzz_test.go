@@ -17,18 +17,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
-
-// fuzzedLayouts are the layouts, indexed by their number in the corpus. Add new layouts at
-// the end.
-var fuzzedLayouts = []layout.Layout{
-	layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
-	layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DynamoDLM{NoSlots: true}, layout.DyndbMutex{},
-}
 
 // fuzzTables has one table of each layout, created when it is needed.
 type fuzzTables struct {
@@ -37,15 +31,11 @@ type fuzzTables struct {
 
 // table returns an empty table of layout number n.
 func (f *fuzzTables) table(t *testing.T, n int) *bench {
-	n %= len(fuzzedLayouts)
+	n %= len(layouts)
 	b := f.of[n]
 	if b == nil {
-		l := fuzzedLayouts[n]
-		p, err := records.Of(l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b = &bench{T: t, Layout: l, Protocol: p, db: localdynamo.New().Client()}
+		l := layouts[n]
+		b = &bench{T: t, Layout: l, Protocol: lab.Must(records.Of(l))(t), db: localdynamo.New().Client()}
 		b.createTable()
 		if f.of == nil {
 			f.of = map[int]*bench{}
@@ -69,10 +59,8 @@ func (b *bench) stores(item protocol.Item) bool {
 			return false
 		}
 	}
-	if _, err := b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
-		return false
-	}
-	return true
+	_, err = b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})
+	return err == nil
 }
 
 // parseItem reads DynamoDB JSON. It returns nil if b is not an item.
@@ -199,7 +187,7 @@ func goldenItems(f *testing.F) map[int][]string {
 	f.Helper()
 	items := map[int][]string{}
 	for _, g := range goldenFiles(f) {
-		for n, l := range fuzzedLayouts {
+		for n, l := range layouts {
 			for _, item := range g.Items {
 				if l.Name() == g.folder || l.Name() == "native" && (g.folder == "awslabs" || g.folder == "dynamolock") {
 					items[n] = append(items[n], string(item))
@@ -360,7 +348,7 @@ func isFraction(v types.AttributeValue) bool {
 // FuzzWrites checks that each layout reads its own writes: a grant, its renewal, its
 // release, and the guard of each.
 func FuzzWrites(f *testing.F) {
-	for n := range fuzzedLayouts {
+	for n := range layouts {
 		f.Add(uint8(n), "deploy/prod", "web-7/812", []byte("state"), int64(lease), granted.UnixMilli())
 		f.Add(uint8(n), "é/\x00", "", []byte{}, int64(1), int64(0))
 		f.Add(uint8(n), "k", "a/b/c", []byte(nil), int64(1<<63-1), granted.UnixMilli()+1)
@@ -378,9 +366,7 @@ func FuzzWrites(f *testing.F) {
 			g.Changes = protocol.Changes{SetData: true, Data: data}
 		}
 		defer b.put(nil)
-		if !b.lands(b.Grant(g)) {
-			t.Fatal("a free key is not granted")
-		}
+		b.must(b.Grant(g))
 		reads := func(version string) protocol.Record {
 			t.Helper()
 			r := b.record()
@@ -407,9 +393,7 @@ func FuzzWrites(f *testing.F) {
 		if !b.lands(b.Guard(h)) {
 			t.Error("the guard does not hold while the grant stands")
 		}
-		if !b.lands(b.Release(h, protocol.Release{Version: v3, Now: at, Expires: at.Add(time.Hour)})) {
-			t.Fatal("not released")
-		}
+		b.must(b.Release(h, protocol.Release{Version: v3, Now: at, Expires: at.Add(time.Hour)}))
 		if b.lands(b.Guard(h)) || b.lands(b.Renew(h, protocol.Renewal{Version: v9, Lease: g.Lease, Now: at})) {
 			t.Error("a grant that was released is guarded or renewed")
 		}

@@ -10,15 +10,16 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
 // golden is a file of testdata/golden. It describes a request to a peer, and contains the
@@ -47,21 +48,14 @@ type goldenRecord struct {
 // goldenFiles returns the golden files by their paths.
 func goldenFiles(t testing.TB) map[string]golden {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/golden/*/*.json")
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("no golden records: %v", err)
-	}
 	files := map[string]golden{}
-	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, path := range lab.Must(filepath.Glob("testdata/golden/*/*.json"))(t) {
 		g := golden{folder: filepath.Base(filepath.Dir(path))}
-		if err := json.Unmarshal(b, &g); err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
+		lab.OK(t, json.Unmarshal(lab.Must(os.ReadFile(path))(t), &g))
 		files[path] = g
+	}
+	if len(files) == 0 {
+		t.Fatal("no golden records")
 	}
 	return files
 }
@@ -82,11 +76,11 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 			for i, item := range items {
 				name := fmt.Sprintf("%s/%s/%s/%d", g.folder, strings.TrimSuffix(filepath.Base(path), ".json"), l.Name(), i)
 				t.Run(name, func(t *testing.T) {
-					b, engine := newBench(t, l)
+					b := newBench(t, l)
 					b.key = protocol.Key{Partition: "k"}
 					r := goldenRecord{bench: b, golden: g}
 					if item != nil {
-						r.put(engine, item)
+						r.put(item)
 					}
 					test(t, r)
 				})
@@ -107,44 +101,26 @@ func (g golden) layouts(t *testing.T) []layout.Layout {
 	case "dynamolock":
 		return []layout.Layout{layout.Dynamolock{SortKey: g.SortKey}, layout.Native{SortKey: g.SortKey}}
 	}
-	l, err := layout.Parse(g.folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []layout.Layout{l}
+	return []layout.Layout{lab.Must(layout.Parse(g.folder))(t)}
 }
 
 // put stores the item of the file in an empty table, and reads it back.
-func (r *goldenRecord) put(engine *localdynamo.Engine, item json.RawMessage) {
+func (r *goldenRecord) put(item json.RawMessage) {
 	r.Helper()
-	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "http://localdynamo",
-		strings.NewReader(`{"TableName":"locks","Item":`+string(item)+`}`))
-	if err != nil {
-		r.Fatal(err)
-	}
+	request := lab.Must(http.NewRequestWithContext(r.Context(), http.MethodPost, "http://localdynamo",
+		strings.NewReader(`{"TableName":"locks","Item":`+string(item)+`}`)))(r)
 	request.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
 	request.Header.Set("Content-Type", "application/x-amz-json-1.0")
-	reply, err := engine.RoundTrip(request)
-	if err != nil {
-		r.Fatal(err)
-	}
+	reply := lab.Must(r.engine.RoundTrip(request))(r)
 	defer reply.Body.Close()
 	if reply.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(reply.Body)
 		r.Fatalf("put: %s: %s", reply.Status, said)
 	}
-	var attributes map[string]json.RawMessage
-	var sort map[string]string // the sort key's value by type
-	if err := json.Unmarshal(item, &attributes); err != nil {
-		r.Fatal(err)
-	}
-	if v := attributes[r.Schema().Sort]; v != nil {
-		if err := json.Unmarshal(v, &sort); err != nil {
-			r.Fatal(err)
-		}
-	}
-	for _, v := range sort {
-		r.key.Sort = v
+	var attributes map[string]map[string]any // each attribute's value by type
+	lab.OK(r, json.Unmarshal(item, &attributes))
+	for _, v := range attributes[r.Schema().Sort] {
+		r.key.Sort = v.(string)
 	}
 	if r.stored = r.item(); r.stored == nil {
 		r.Fatalf("no item under %v", r.lockKey())
@@ -155,10 +131,7 @@ func (r *goldenRecord) put(engine *localdynamo.Engine, item json.RawMessage) {
 func (r goldenRecord) clocked() time.Time {
 	for name, unit := range map[string]time.Duration{"expires": time.Second, "expire_ts": time.Millisecond} {
 		if v, ok := r.stored[name].(*types.AttributeValueMemberN); ok {
-			var n int64
-			if _, err := fmt.Sscan(v.Value, &n); err != nil {
-				r.Fatal(err)
-			}
+			n := lab.Must(strconv.ParseInt(v.Value, 10, 64))(r)
 			return time.UnixMilli(n * unit.Milliseconds())
 		}
 	}
@@ -334,9 +307,7 @@ func (r goldenRecord) take() protocol.Hold {
 			g.Now = dead.ExpiresAt.Add(r.Skew() + r.Capabilities().LeaseStep)
 		}
 	}
-	if !r.lands(r.Grant(g)) {
-		r.Fatalf("a record that is %s is not granted", r.State)
-	}
+	r.must(r.Grant(g))
 	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
@@ -409,22 +380,16 @@ func TestWritesKeepPeersAttributesInGoldenRecords(t *testing.T) {
 			}
 		}
 		if r.State == held {
-			if !r.lands(r.Break(r.record(), protocol.Break{Version: v9, Expires: granted.Add(time.Hour), By: "operator", At: granted, Reason: "stuck"})) {
-				t.Fatal("a peer's record is not broken")
-			}
+			r.must(r.Break(r.record(), protocol.Break{Version: v9, Expires: granted.Add(time.Hour), By: "operator", At: granted, Reason: "stuck"}))
 			left(r.item())
 			r.bench.put(r.stored)
 		}
 		h := r.take()
 		r.finds("granted", r.item())
-		if !r.lands(r.Renew(h, protocol.Renewal{Version: v2, Lease: 90*time.Second + time.Millisecond, Now: granted})) {
-			t.Fatal("not renewed")
-		}
+		r.must(r.Renew(h, protocol.Renewal{Version: v2, Lease: 90*time.Second + time.Millisecond, Now: granted}))
 		r.finds("renewed", r.item())
 		h.Versions = []string{v2}
-		if !r.lands(r.Release(h, protocol.Release{Version: v3, Expires: granted.Add(time.Hour)})) {
-			t.Fatal("not released")
-		}
+		r.must(r.Release(h, protocol.Release{Version: v3, Expires: granted.Add(time.Hour)}))
 		left(r.item())
 	})
 }

@@ -53,6 +53,14 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
+// found fails a test that has found too few things to check.
+func found(t *testing.T, n, least int, what string) {
+	t.Helper()
+	if n < least {
+		t.Errorf("only %d %s were found", n, what)
+	}
+}
+
 var (
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
@@ -94,9 +102,7 @@ func TestLinksInDocumentsHaveExistingTargets(t *testing.T) {
 			}
 		}
 	}
-	if links == 0 {
-		t.Error("no links were found")
-	}
+	found(t, links, 1, "links")
 }
 
 func TestLinkedTestsAreInLinkedFiles(t *testing.T) {
@@ -111,9 +117,7 @@ func TestLinkedTestsAreInLinkedFiles(t *testing.T) {
 			}
 		}
 	}
-	if links == 0 {
-		t.Error("no links were found")
-	}
+	found(t, links, 1, "links")
 }
 
 func TestTestsNamedInDocumentsExist(t *testing.T) {
@@ -133,9 +137,7 @@ func TestTestsNamedInDocumentsExist(t *testing.T) {
 			}
 		}
 	}
-	if named == 0 {
-		t.Error("no tests are named")
-	}
+	found(t, named, 1, "tests")
 }
 
 func TestEveryLineOfSecurityPageMentionsATest(t *testing.T) {
@@ -166,9 +168,7 @@ func TestEveryLineOfSecurityPageMentionsATest(t *testing.T) {
 			}
 		}
 	}
-	if lines == 0 {
-		t.Error("no lines were found")
-	}
+	found(t, lines, 1, "lines")
 }
 
 // packageDocs returns the doc comment and the name of each package in the repository. The
@@ -200,24 +200,19 @@ func TestPackagesHaveDocComments(t *testing.T) {
 			t.Errorf("%s has no doc comment that says what it is for, but %q", dir, text)
 		}
 	}
-	if len(names) < 50 {
-		t.Errorf("only %d packages were found", len(names))
-	}
+	found(t, len(names), 50, "packages")
 }
 
 func TestFilesNamedInContributingPageExist(t *testing.T) {
 	t.Chdir(root)
-	_, files, _ := strings.Cut(content(t, "CONTRIBUTING.md"), "\n## Where is what\n")
-	files, _, _ = strings.Cut(files, "\n## ")
+	files := between(t, content(t, "CONTRIBUTING.md"), "\n## Where is what\n", "\n## ")
 	named := regexp.MustCompile("`([\\w/]+\\.(?:go|txt))`").FindAllStringSubmatch(files, -1)
 	for _, m := range named {
 		if _, err := os.Stat(m[1]); err != nil {
 			t.Errorf("CONTRIBUTING.md names %s: %v", m[1], err)
 		}
 	}
-	if len(named) < 40 {
-		t.Errorf("only %d files are named", len(named))
-	}
+	found(t, len(named), 40, "files")
 }
 
 func TestMigrationPagesLinkToEverySharingTest(t *testing.T) {
@@ -240,7 +235,5 @@ func TestMigrationPagesLinkToEverySharingTest(t *testing.T) {
 			}
 		}
 	}
-	if scenarios == 0 {
-		t.Error("no scenarios were found")
-	}
+	found(t, scenarios, 1, "scenarios")
 }

@@ -89,7 +89,5 @@ func TestGoCodeInPagesIsQuotedFromTestedFiles(t *testing.T) {
 			t.Errorf("%s has no block with %q", u.path, u.has)
 		}
 	}
-	if blocks < 20 {
-		t.Errorf("only %d blocks were found", blocks)
-	}
+	found(t, blocks, 20, "blocks")
 }

@@ -11,6 +11,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
+// between returns the text after the first occurrence of begin, up to the next occurrence of
+// end or, if there is none, to the end of the text.
+func between(t *testing.T, text, begin, end string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(text, begin)
+	if !ok {
+		t.Fatalf("the text has no %q", begin)
+	}
+	part, _, _ := strings.Cut(rest, end)
+	return part
+}
+
 func TestREADMEHasAtMostSevenHundredWords(t *testing.T) {
 	t.Chdir(root)
 	if n := len(strings.Fields(content(t, "README.md"))); n > 700 {
@@ -20,25 +32,20 @@ func TestREADMEHasAtMostSevenHundredWords(t *testing.T) {
 
 func TestREADMEQuotesHelloExample(t *testing.T) {
 	t.Chdir(root)
-	readme := content(t, "README.md")
 	_, program, _ := strings.Cut(content(t, "examples/hello/main.go"), "\npackage main\n")
-	_, snippet, _ := strings.Cut(readme, "```go\n")
-	snippet, _, ok := strings.Cut(snippet, "```")
-	if !ok || snippet != "package main\n"+program {
+	snippet := between(t, content(t, "README.md"), "```go\n", "```")
+	if snippet != "package main\n"+program {
 		t.Errorf("README.md shows what is not examples/hello/main.go:\n%s", snippet)
 	}
 }
 
 func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	t.Chdir(root)
-	readme := content(t, "README.md")
 	// The first pattern of this script matches the output of the demo; TestScripts/demo
 	// checks that it does.
-	_, pattern, _ := strings.Cut(content(t, "internal/cli/testdata/script/demo.txtar"), "\nstdout '^")
-	pattern, _, ok := strings.Cut(pattern, "'\n")
-	_, shown, _ := strings.Cut(readme, "```\n")
-	shown, _, _ = strings.Cut(shown, "```")
-	if !ok || !regexp.MustCompile("^"+pattern+"$").MatchString(shown) {
+	pattern := between(t, content(t, "internal/cli/testdata/script/demo.txtar"), "\nstdout '^", "'\n")
+	shown := between(t, content(t, "README.md"), "```\n", "```")
+	if !regexp.MustCompile("^" + pattern + "$").MatchString(shown) {
 		t.Errorf("README.md shows another demo than %s:\n%s", pattern, shown)
 	}
 }
@@ -73,13 +80,8 @@ var (
 
 func TestOperatorsPageListsEveryErrorAndNoOther(t *testing.T) {
 	t.Chdir(root)
-	page := content(t, "docs/operating.md")
-	_, section, ok := strings.Cut(page, "\n## What the library says\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+	section := between(t, content(t, "docs/operating.md"), "\n## What the library says\n", "\n## ")
 	source := content(t, "errors.go")
-	if !ok {
-		t.Fatal("the page has no such section")
-	}
 	declared := map[string]bool{}
 	for _, m := range errorDeclared.FindAllStringSubmatch(source, -1) {
 		declared[m[1]+m[2]] = true
@@ -101,19 +103,13 @@ func TestOperatorsPageListsEveryErrorAndNoOther(t *testing.T) {
 			t.Errorf("docs/operating.md does not list the reason %s of a LostError", m[1])
 		}
 	}
-	if len(declared) < 10 {
-		t.Errorf("only %d errors were found", len(declared))
-	}
+	found(t, len(declared), 10, "errors")
 }
 
 func TestOperatorsPageListsLogLinesOfLostLock(t *testing.T) {
 	t.Chdir(root)
 	page := content(t, "docs/operating.md")
-	_, section, ok := strings.Cut(page, "\n### Losing a lock\n")
-	if !ok {
-		t.Fatal("the page has no such section")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
+	section := between(t, page, "\n### Losing a lock\n", "\n## ")
 	later := &leasehold.Record{Owner: "host", Token: 8}
 	for want, e := range map[string]leasehold.LostError{
 		"`no renewal got through in time`":                                  {Reason: leasehold.LostExpired},

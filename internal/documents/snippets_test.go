@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/rwlock"
@@ -24,38 +25,25 @@ import (
 func openDB(t *testing.T, name string, l layout.Layout) *dynamodb.Client {
 	t.Helper()
 	db := localdynamo.New().Client()
-	if err := table.Create(t.Context(), db, table.Spec{Name: name, Layout: l}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: name, Layout: l}))
 	return db
 }
 
 // openLocks returns a client that is closed when the test ends.
 func openLocks(t *testing.T) *leasehold.Client {
 	t.Helper()
-	locks, err := leasehold.New(openDB(t, "locks", nil), leasehold.Config{Table: "locks"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closed(t, locks) })
+	locks := lab.Must(leasehold.New(openDB(t, "locks", nil), leasehold.Config{Table: "locks"}))(t)
+	t.Cleanup(func() { lab.OK(t, locks.Close(context.Background())) })
 	return locks
 }
 
-// closed closes a client.
-func closed(t *testing.T, locks *leasehold.Client) {
+// granted acquires and releases a key with a client that New has returned, and closes the
+// client.
+func granted(t *testing.T, locks *leasehold.Client, err error) {
 	t.Helper()
-	if err := locks.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-}
-
-// granted acquires and releases a key, and closes the client.
-func granted(t *testing.T, locks *leasehold.Client) {
-	t.Helper()
-	defer closed(t, locks)
-	if err := locks.Do(t.Context(), "order/17", func(ctx context.Context, _ *leasehold.Lock) error { return ctx.Err() }); err != nil {
-		t.Error(err)
-	}
+	lab.OK(t, err)
+	lab.OK(t, locks.Do(t.Context(), "order/17", func(ctx context.Context, _ *leasehold.Lock) error { return ctx.Err() }))
+	lab.OK(t, locks.Close(context.Background()))
 }
 
 func TestElectionSnippetRuns(t *testing.T) {
@@ -67,9 +55,7 @@ func TestElectionSnippetRuns(t *testing.T) {
 		return ctx.Err()
 	}
 	e, err := election.New(locks, "scheduler")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, err)
 	seen := make(chan string, 1)
 	go func() {
 		defer close(seen)
@@ -96,13 +82,9 @@ func TestSemaphoreSnippetRuns(t *testing.T) {
 		return ctx.Err()
 	}
 	gpu, err := semaphore.New(locks, "gpu", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, err)
 	permit, err := gpu.Acquire(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, err)
 	err = permit.Do(ctx, func(ctx context.Context, _ *leasehold.Lock) error { return draw(ctx, job) })
 	if err != nil || drawn != job {
 		t.Errorf("%q was drawn, %v", drawn, err)
@@ -112,23 +94,13 @@ func TestSemaphoreSnippetRuns(t *testing.T) {
 func TestRWLockSnippetRuns(t *testing.T) {
 	ctx, locks := t.Context(), openLocks(t)
 	rw, err := rwlock.New(locks, "dataset/7", 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, err)
 	r, err := rw.AcquireRead(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Release(ctx); err != nil {
-		t.Error(err)
-	}
+	lab.OK(t, err)
+	lab.OK(t, r.Release(ctx))
 	w, err := rw.AcquireWrite(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Release(ctx); err != nil {
-		t.Error(err)
-	}
+	lab.OK(t, err)
+	lab.OK(t, w.Release(ctx))
 }
 
 func TestEverySnippetRuns(t *testing.T) {
@@ -157,10 +129,7 @@ func TestTimingSnippetRuns(t *testing.T) {
 		RenewEvery: 10 * time.Second,
 		Margin:     15 * time.Second,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	granted(t, locks)
+	granted(t, locks, err)
 }
 
 func TestOnEventSnippetRuns(t *testing.T) {
@@ -171,10 +140,7 @@ func TestOnEventSnippetRuns(t *testing.T) {
 			lost.Add(1)
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	granted(t, locks)
+	granted(t, locks, err)
 	if n := lost.Load(); n != 0 {
 		t.Errorf("%d losses", n)
 	}
@@ -210,10 +176,7 @@ func TestLayoutSnippetRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		locks, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: l})
-		if err != nil {
-			t.Fatal(err)
-		}
-		granted(t, locks)
+		granted(t, locks, err)
 	})
 	t.Run("dynamo-dlm", func(t *testing.T) {
 		db := openDB(t, "dynamo_dlm_locks", layout.DynamoDLM{})
@@ -221,10 +184,7 @@ func TestLayoutSnippetRuns(t *testing.T) {
 			Table:  "dynamo_dlm_locks",
 			Layout: layout.DynamoDLM{MaxSkew: time.Second},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		granted(t, locks)
+		granted(t, locks, err)
 	})
 	t.Run("dyndb-mutex", func(t *testing.T) {
 		db := openDB(t, "Mutex", layout.DyndbMutex{})
@@ -232,10 +192,7 @@ func TestLayoutSnippetRuns(t *testing.T) {
 			Table:  cmp.Or(os.Getenv("DD_MUTEX_TABLE_NAME"), "Mutex"),
 			Layout: layout.DyndbMutex{MaxSkew: time.Second},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		granted(t, locks)
+		granted(t, locks, err)
 	})
 	t.Run("java", func(t *testing.T) {
 		db := openDB(t, "LockTable", layout.AWSLabs{PartitionKey: "lockId", SortKey: "shard", SortValue: "0"})
@@ -244,9 +201,6 @@ func TestLayoutSnippetRuns(t *testing.T) {
 			Layout:          layout.AWSLabs{PartitionKey: "lockId", SortKey: "shard", SortValue: "0"},
 			DeleteOnRelease: true,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		granted(t, locks)
+		granted(t, locks, err)
 	})
 }

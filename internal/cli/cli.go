@@ -45,7 +45,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Main runs the command and returns its exit code.
+// Main runs the command line in env and returns its exit code.
 func Main(env invocation.Env) int {
 	in := invocation.New(env)
 	root := newRoot(in)
@@ -55,10 +55,10 @@ func Main(env invocation.Env) int {
 	root.SetErr(in.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
-		err = in.Stdout.Failed // needed because help and --version do not return it
+		err = in.Stdout.Failed // a failed write of the output; help and --version do not return it
 	}
-	// The program catches SIGPIPE. So its exit code is correct even if no process reads
-	// standard error.
+	// Catch SIGPIPE from here on: if no process reads standard error, the messages below
+	// fail, but the exit code must still be correct.
 	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(broken, syscall.SIGPIPE)
 		defer signal.Stop(broken)
@@ -81,7 +81,7 @@ func (o helpOutput) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// exitCode reports the error and returns its exit code.
+// exitCode prints err and returns its exit code.
 func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
@@ -291,8 +291,8 @@ func newVersion(in *invocation.Invocation) *cobra.Command {
 	}
 }
 
-// newHelp returns the command help, for commands and topics. Cobra's own help exits with 0
-// if a command does not exist.
+// newHelp returns the command help, for commands and topics. Cobra's own help would exit
+// with 0 if the command does not exist.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command or a topic", Hidden: true, DisableFlagsInUseLine: true,

@@ -1,7 +1,7 @@
-// Package arguments parses the arguments and the flags that several commands have. It
-// refuses mistakes in the same words for all commands. Text and Duration record whether
-// their flag was given. A flag may have an environment variable that replaces it; package
-// store reads the variable only if the flag was not given.
+// Package arguments parses the arguments and the flags that several commands have, so that
+// all commands report a mistake in the same words. Text and Duration record whether their
+// flag was given. A flag may have an environment variable that replaces it; package store
+// reads the variable only if the flag was not given.
 //
 // The package opens nothing and prints nothing.
 package arguments
@@ -52,8 +52,8 @@ func OnePrefix(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Subcommand runs a command that has subcommands, if the arguments do not name one of
-// these.
+// Subcommand is the RunE of a command that only has subcommands. Without arguments it
+// prints the help. Otherwise the first argument names no subcommand, and is refused.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -61,9 +61,10 @@ func Subcommand(cmd *cobra.Command, args []string) error {
 	return misuse.Of(cmd, "unknown command %s%s", visible.Name(args[0]), Suggestion(cmd, args[0]))
 }
 
-// Suggestion returns the subcommand of cmd that arg may be a typo for.
+// Suggestion returns a question that names the subcommands of cmd for which arg may be a
+// typo. It returns "" if there are none.
 func Suggestion(cmd *cobra.Command, arg string) string {
-	cmd.SuggestionsMinimumDistance = 2 // maximum number of letters that differ
+	cmd.SuggestionsMinimumDistance = 2 // suggest names that differ in two letters at most
 	names := cmd.SuggestionsFor(arg)
 	if len(names) == 0 {
 		return ""
@@ -71,8 +72,9 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// The annotation RunsCMD states when a command runs a CMD. The values mean: always, only if
-// a CMD follows --, or always unless --watch or --step-down is given.
+// RunsCMD is the annotation that states when a command runs a CMD: always, only if a CMD
+// follows --, or unless --watch or --step-down is given. The exit code of a failure depends
+// on it.
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"
@@ -88,10 +90,11 @@ type Text struct {
 
 func (t *Text) String() string { return t.Value }
 
-// Type returns the type name that other text flags also have.
+// Type returns "string": refuseEmpty and the help then treat the flag as one of pflag's own
+// text flags.
 func (*Text) Type() string { return "string" }
 
-// Set is called if the flag is given.
+// Set records the value and that the flag was given.
 func (t *Text) Set(text string) error {
 	*t = Text{text, true}
 	return nil
@@ -100,7 +103,7 @@ func (t *Text) Set(text string) error {
 // Data is the value of --data: the text itself, or @FILE.
 type Data struct{ Text }
 
-// Flag adds the flag.
+// Flag adds --data to fl.
 func (d *Data) Flag(fl *pflag.FlagSet) {
 	fl.Var(d, "data", "store `TEXT` in the record; @FILE: from FILE")
 }
@@ -137,7 +140,7 @@ type Duration struct {
 	Given         bool
 }
 
-// Lasting returns the value of a flag whose default is d.
+// Lasting returns a Duration whose default is d.
 func Lasting(d time.Duration) Duration { return Duration{Duration: d} }
 
 func (f *Duration) String() string {
@@ -147,8 +150,8 @@ func (f *Duration) String() string {
 	return wording.Duration(f.Duration)
 }
 
-// Type returns a name that marks durations in the help, so that the help explains their
-// format only once.
+// Type returns "duration". The help puts the default of a flag of type "string" in quotes,
+// and this default must have none.
 func (*Duration) Type() string { return "duration" }
 
 // Set parses the value.
@@ -165,8 +168,8 @@ func (f *Duration) Set(s string) error {
 }
 
 // Check adds --check, or --check=DURATION, where DURATION limits how long the records are
-// observed. The default is three times the default lease. So the user does not have to wait
-// for hours if a holder has a lease of hours.
+// observed. Without DURATION the limit is a minute, three times the default lease: a holder
+// with a lease of hours must not make the user wait for hours.
 func Check(fl *pflag.FlagSet, d *Duration) {
 	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)

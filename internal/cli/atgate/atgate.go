@@ -1,10 +1,9 @@
 //go:build unix
 
 // Package atgate implements the process that leasehold run starts, which waits at the gate
-// and then becomes CMD (see type gate in package process). Its code runs while the
-// program's packages are initialized, and imports next to nothing. The initialization of
-// the SDK and other packages would cost several times as much as everything that this
-// process does.
+// and then becomes CMD (see type gate in package process). Its init function does all of
+// this, and the package imports next to nothing. The process thus never initializes the SDK
+// and other packages, which would cost several times as much as its own work.
 package atgate
 
 import (
@@ -16,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/ownrights" // imported so that its check runs before any code here reads the arguments
 )
 
-// Args returns the arguments for a process that waits at the gate, the file descriptor fd.
-// That process then becomes the program at path, with the arguments args.
+// Args returns the arguments of a process that waits at the gate, the file descriptor fd,
+// and then becomes the program at path with the arguments args.
 func Args(fd int, path string, args []string) []string {
 	return append([]string{"leasehold", "gate", "--", strconv.Itoa(fd), path}, args...)
 }

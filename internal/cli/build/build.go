@@ -1,5 +1,5 @@
-// Package build describes how this program was built, and whether it is only a trial from
-// its own source.
+// Package build describes how this program was built. It also detects a trial: a user who
+// tries leasehold out with go run, in its own source.
 package build
 
 import (
@@ -65,8 +65,8 @@ func (b Info) String() string {
 	return fmt.Sprintf("%s (%s%s, %s/%s)", b.Version, from, b.Go, b.OS, b.Arch)
 }
 
-// A trial is leasehold run from its own source, as in README: go run ./cmd/leasehold. It is
-// not a production job.
+// In a trial, the user runs leasehold from its own source with go run ./cmd/leasehold, as
+// README suggests. A trial is not a production job.
 //
 // A trial may use a default store although AWS settings are present: these settings belong
 // to the user's other work. An installed leasehold may not use a default store if AWS
@@ -91,8 +91,8 @@ func isTrial(info *debug.BuildInfo, dir string) bool {
 
 const moduleLine = `(?m)^module\s+"?([^\s"]+)`
 
-// moduleAt returns the module of a directory, or "" if there is none. The Go command takes
-// the module from the nearest go.mod.
+// moduleAt returns the module that the directory dir belongs to: the module of the nearest
+// go.mod, in dir or above it. It returns "" if there is none.
 func moduleAt(dir string) string {
 	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if above := filepath.Dir(dir); err != nil && above != dir {

@@ -63,7 +63,7 @@ func failed(check string, err error) Finding {
 	return Finding{Check: check, State: Fatal, Err: err, Failed: true}
 }
 
-// Check is one check.
+// Check is one step of a report, with its findings.
 type Check struct {
 	does string // text that is shown while the check runs
 	ask  func(context.Context) []Finding
@@ -75,9 +75,9 @@ type Report struct {
 	Out    *say.Output
 	JSON   bool
 	Where  string // where the locks are stored, for messages
-	Strict bool   // if true, an unknown result makes the exit code CodeTrouble, and a failed check ends with its own error
+	Strict bool   // an unknown result makes the exit code CodeTrouble, and the error of a failed check is returned instead of printed
 
-	worst  State // "", Warning or Fatal
+	worst  State // the worst state found: "", Warning or Fatal
 	failed bool  // true if a check could not be completed
 	err    error // error of a failed check, or of a write to the output
 }

@@ -12,7 +12,7 @@ func FileSystem(path string) (kind string, err error) {
 	if err := unix.Statfs(path, &fs); err != nil {
 		return "", err
 	}
-	magic := int64(fs.Type) //nolint:unconvert // of 32 bits on arm, 386, mips and s390x
+	magic := int64(fs.Type) //nolint:unconvert // the field has 32 bits on arm, 386, mips and s390x
 	kind, ok := fileSystems[magic&0xffffffff]
 	if !ok {
 		kind = fmt.Sprintf("%#x", magic)

@@ -33,8 +33,8 @@ type probe struct {
 	took  []time.Duration // times of answered requests
 }
 
-// watch returns a client with requests that p observes. The client does not retry, so that
-// each request is timed separately.
+// watch returns a client whose requests p observes. The client does not retry, so that each
+// request is timed separately.
 func (p *probe) watch(db *dynamodb.Client) *dynamodb.Client {
 	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 	return dynamodb.New(db.Options(), once, requests.Watch{Each: p.see}.Client)
@@ -115,8 +115,8 @@ func triesIn(t lease.Timing, took time.Duration) int {
 }
 
 // isSlow reports whether requests of duration took are too slow for the lease. They are if
-// they leave too few attempts, or take a large part of the time between two renewals. In
-// the second case each wait for a grant is long as well. Also, a reply that is only
+// they leave time for too few attempts. They also are if they take more than a quarter of
+// the time between two renewals: each wait for a grant is long then, and a reply that is
 // slightly slower comes too late.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
@@ -208,8 +208,8 @@ func (t *Subject) clock(ctx context.Context) []Finding {
 }
 
 // honestSkew returns a safe MaxSkew for the measured difference between the clocks. It is
-// twice the largest error that the clock may have now, to allow for later errors. It is
-// rounded to half seconds.
+// twice the largest error that the clock may have now, to allow for later errors, rounded
+// up to half seconds.
 func honestSkew(c clockRange) time.Duration {
 	const step = 500 * time.Millisecond
 	return max(durations.Sum(durations.Times(c.most(), 2), step-1).Truncate(step), step)
@@ -227,9 +227,9 @@ func clockText(c clockRange) string {
 	return fmt.Sprintf("%s %s the server's (give or take %s)", rounded(off), side, rounded(durations.Less(c.to, c.from)/2))
 }
 
-// clockRange is the range of how far a server's clock may be ahead of this machine's. The
-// header Date has whole seconds. So the range after one reply is as wide as a second plus
-// the time of the request. Each further reply may narrow the range.
+// clockRange is the range in which the server's clock minus this machine's clock must be.
+// The header Date has whole seconds. So the range after one reply is as wide as a second
+// plus the time of the request. Each further reply may narrow the range.
 type clockRange struct {
 	known    bool
 	from, to time.Duration

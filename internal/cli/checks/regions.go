@@ -12,9 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// regions reports which Regions serve requests. It sends strongly consistent reads, because
-// a Region that is cut off from the others may still answer other requests. Besides such a
-// read, only a write would show that a Region is cut off.
+// regions reports which Regions serve requests. It sends strongly consistent reads: a
+// Region that is cut off from the others fails these, but may still answer other reads.
 func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	for _, client := range t.Regions() {
 		name := client.Options().Region
@@ -28,7 +27,7 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 }
 
 // replicas reports in which Regions a table is strongly consistent. It also reports the
-// Regions of --failover in which the table is not. table.Check has already reported all
+// Regions of --failover that have no active replica. table.Check has already reported all
 // other problems of replicas.
 func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 	states, others := map[string]any{}, []string(nil)

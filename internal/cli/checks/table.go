@@ -163,8 +163,8 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// may tries each action. A service may be denied an action that is not needed to hold
-// locks.
+// may tries each action. The denial of an action that holding locks does not need is no
+// problem: a service should not have more rights than it needs.
 func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
@@ -221,8 +221,8 @@ type Subject struct {
 	isStrong bool // true if the table is strongly consistent across Regions
 }
 
-// New returns the table of s as a Subject. key is the prefix of the key of a trial lock.
-// From now on, the Subject observes the requests of the store.
+// New returns a Subject for the table of s. Its checks lock a random key that begins with
+// key. New replaces s.Home by a client whose requests the Subject observes.
 func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 	t := &Subject{Store: s, Lease: lease, key: s.TrialKey(store.Unused(key), "doctor"), probe: &probe{}}
 	var err error
@@ -261,8 +261,8 @@ func (t *Subject) get(db leasehold.DB) func(context.Context) error {
 // cleanTime limits the time to acquire the lock and the time to delete its record.
 const cleanTime = 10 * time.Second
 
-// lock acquires a lock and renews it, once for each measurement. Then it releases the lock
-// and deletes its record.
+// lock acquires a lock, renews it as often as the round trip is measured, releases it and
+// deletes its record.
 func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Finding) {
 	for _, action := range []string{"GetItem", "UpdateItem", "DeleteItem"} {
 		if slices.Contains(t.denied, action) {

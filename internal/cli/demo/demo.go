@@ -1,6 +1,6 @@
 // Package demo shows how a lock passes among processes of leasehold run. One process is
-// killed, one is stopped past its lease, and a write with the stopped process's token comes
-// too late.
+// killed, and the next takes over. That process is stopped past its lease, and its write
+// comes too late.
 package demo
 
 import (
@@ -149,7 +149,8 @@ func (d *Demo) signal(r *run, sig syscall.Signal) {
 	}
 }
 
-// stop stops the process between two of its requests.
+// stop stops the process between two of its requests: a process that is stopped during a
+// request to a local store keeps its file locked.
 func (d *Demo) stop(ctx context.Context, r *run) {
 	for d.err == nil {
 		d.signal(r, process.StopSignal)
@@ -231,12 +232,11 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 	return err
 }
 
-// fence is the name of the target's attribute for the highest token that has written to the
-// target.
+// fence is the target's attribute for the highest token that has written to the target.
 const fence = "fence"
 
-// write does the fenced work of the run with the given token. The target refuses a write
-// with a lower token than one it has seen.
+// write does the fenced work of the run with the given token. The condition makes the
+// target refuse a token that is lower than one it has seen.
 func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	if d.err != nil {
 		return false
@@ -256,15 +256,15 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	return refused
 }
 
-// answers reports whether the table can be read. If a process was stopped during a request
-// to a local store, it still locks the file, and all others have to wait.
+// answers reports whether the table can be read. It cannot be read while a stopped process
+// keeps the file of a local store locked.
 func (d *Demo) answers(ctx context.Context) bool {
 	_, err := d.Store.Requests().GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: d.item})
 	return err == nil
 }
 
-// run is a leasehold run of the demo. Its CMD is cat, which ends with the demo at the
-// latest.
+// run is one process of the demo: leasehold run with cat as its CMD. cat ends when its
+// standard input is closed, at the latest at the end of the demo.
 type run struct {
 	name   string
 	token  int64    // set by the grant

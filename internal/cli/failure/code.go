@@ -31,7 +31,7 @@ const (
 	CodeSignal     = 128              // a signal ended the command; the exit code is this code plus the signal's number
 )
 
-// ExitError ends the command with a code. If err is nil, nothing more is
+// ExitError is an error that ends the command with an exit code. If Err is nil, nothing is
 // printed.
 type ExitError struct {
 	Code int
@@ -47,7 +47,7 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Exit ends the command with a code.
+// Exit returns an *ExitError.
 func Exit(code int, err error) error { return &ExitError{code, err} }
 
 // SignalError is the error of a wait that a signal ended.
@@ -71,7 +71,7 @@ func NotGranted(err error) bool {
 	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || is[*WaitedError](err) && !is[*leasehold.OpError](err))
 }
 
-// Answer gives err the exit code for "no" if it is an answer, such as "held" or
+// Answer returns err with the exit code for "no" if err is an answer, such as "held" or
 // "not found", rather than a failure.
 func Answer(err error) error {
 	if ended := Interrupted(err); ended != nil {
@@ -83,8 +83,8 @@ func Answer(err error) error {
 	return err
 }
 
-// Interrupted returns the error to exit with if a signal ended the wait, else
-// nil.
+// Interrupted returns the error to exit with if a signal ended the wait. Otherwise it
+// returns nil.
 func Interrupted(err error) error {
 	if s, ok := As[*SignalError](err); ok {
 		return Exit(CodeSignal+int(s.Signal), nil)
@@ -171,11 +171,11 @@ func noTable(err error) bool {
 	return errors.Is(err, leasehold.ErrTableNotFound) || is[*types.ResourceNotFoundException](err)
 }
 
-// subject is the subject of a library's error.
+// subject is the record or table that an error of the library is about.
 type subject struct {
-	table   string // the table in the error's text; the user has named it
+	table   string // the table that the error's text contains, although the user has named it
 	record  *leasehold.Record
-	damaged *leasehold.RecordError // set if the error is about a damaged record; then its text contains a command for the key
+	damaged *leasehold.RecordError // set if the error is about a damaged record; its text contains a command without the key
 }
 
 func subjectOf(err error) subject {

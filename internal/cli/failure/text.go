@@ -69,8 +69,8 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit returns advice if err says that the layout has no sort key. The advice names the
-// flag to leave out or to add. For any other error unfit returns "".
+// unfit returns advice for the error of a layout without sort key: which flag to leave out
+// or to add. It returns "" for any other error.
 func unfit(err error) string {
 	lacks, is := As[*leasehold.UnsupportedError](err)
 	switch {
@@ -184,9 +184,9 @@ func reason(err error) string {
 	return visible.Message(text)
 }
 
-// own returns the reason why a request failed, if that request was answered or was never
-// sent. It returns false for any other request. Such a reason contains its advice, which
-// applies even if a wait has ended since.
+// own returns the reason why a request failed, with advice, if that request was answered or
+// was never sent. It returns false for a request without a reply. The advice still applies
+// if a wait has ended since.
 func own(err error) (string, bool) {
 	switch {
 	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the metadata service
@@ -234,8 +234,8 @@ func ofFile(api smithy.APIError) (text string, is bool) {
 // FindLocker is the advice about a local store that does not answer.
 const FindLocker = "find the process that keeps the file locked: fuser(1) names it"
 
-// Remedy returns the advice about an error without a reply. where names the store, as in
-// Text. Remedy returns "" if the reason in the error has its own advice.
+// Remedy returns the advice about a request that got no reply. where names the store, as in
+// Text. Remedy returns "" if Reason contains advice already.
 func Remedy(err error, where string) string {
 	isTable := where == "" || strings.HasPrefix(where, "table ")
 	_, answered := own(err)
@@ -257,7 +257,7 @@ func IsTimeout(err error) bool {
 	return errors.Is(request, context.DeadlineExceeded) || errors.As(request, &timed) && timed.Timeout()
 }
 
-// providerError is the text of the credential provider's own error.
+// providerError returns the text of the credential provider's own error.
 func providerError(err error) string {
 	text := err.Error()
 	for _, step := range []string{"get identity: ", "get credentials: ", "failed to refresh cached credentials, "} {

@@ -1,9 +1,9 @@
 // Package grants keeps grants between commands: the grants, and the files in which acquire,
 // renew and release store them.
 //
-// A grant (Grant) names its store, since in another store it would seem lost. It is renewed
-// and released in that store, regardless of the environment. A flag that names another store
-// is refused.
+// A grant (Grant) names its store, because any other store would show it as lost. renew and
+// release use that store, whatever the environment says. They refuse a flag that names
+// another store.
 //
 // A grant's file (File) is a regular file, as release reads it back; streams are only
 // standard input and output. It has mode 0600, and is

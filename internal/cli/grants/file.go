@@ -98,9 +98,9 @@ func unusable(path string, err error) error {
 	return misuse.Errorf("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// RefuseHeld refuses to replace a grant that may still be held. It allows this only for a
-// grant of the lock that is about to be acquired. That grant has ended once the lock is
-// granted again.
+// RefuseHeld refuses to replace a grant that may still be held. The only such grant that
+// may be replaced is one of the lock that is about to be acquired: it has ended once that
+// lock is granted again.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
 	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // in another store, a table with the same name has another lock

@@ -80,7 +80,7 @@ func parse(b []byte) (Grant, bool) {
 // This is TrustedUntil plus the margin, which is a tenth of the lease.
 func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
-// PlaceOf returns the place of this store.
+// PlaceOf returns the place of the store s.
 func PlaceOf(ctx context.Context, s *store.Store) Place {
 	if s.File != "" {
 		return Place{File: s.File, Layout: s.Layout.Name()}
@@ -95,8 +95,8 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 	return at
 }
 
-// differs returns the first difference between two places because of which a grant made in
-// one would seem lost in the other. It returns "" if no difference is known.
+// differs compares two places. A grant made in one place would seem lost in another.
+// differs returns the flag for the first difference, or "" if no difference is known.
 func (p Place) differs(from Place) string {
 	switch {
 	case p == Place{} || from == Place{}:
@@ -198,8 +198,8 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	return lock, g.explain(here, err)
 }
 
-// explain returns err. If err reports that the grant is lost, explain adds what else this
-// may mean.
+// explain returns err. If err reports the loss of the grant, explain adds other possible
+// causes, such as a renewal or another store.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {

@@ -29,7 +29,7 @@ type Hold struct {
 	running atomic.Bool // true while CMD runs
 }
 
-// leased is what a lock and a group of locks have in common.
+// leased has the common methods of a lock and a group of locks.
 type leased interface {
 	Context() context.Context
 	Err() error
@@ -69,7 +69,7 @@ func (h *Hold) keys() []leasehold.Key {
 	return keys
 }
 
-// Detach turns the hold into a grant. The grant remains when the command ends.
+// Detach ends the renewals and returns the grant, which stays held when the command ends.
 func (h *Hold) Detach() (leasehold.Grant, error) { return h.first().Detach() }
 
 // TakeBack releases a grant that Detach has made and that no other process has. A signal
@@ -92,7 +92,7 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	cmd := *j.Cmd // a copy of the command, because elect runs the command again
 	cmd.Env = h.environ(outer)
 	j.Cmd = &cmd
-	if h.first().Token() != 0 { // a zero token means that the value would not be unique to this run
+	if h.first().Token() != 0 { // without a token, the value would not be unique to this run
 		j.Held = heldVariable + "=" + outerBegins(outer)
 	}
 	if seat := h.seeker.seat; seat != nil {
@@ -157,7 +157,7 @@ func (h *Hold) Finish(ended process.Ended) error {
 // late returns the error for a CMD that was stopped, and that exited while the lock could
 // still be trusted. No other client can have been granted the lock by then, and a later
 // renewal may even have succeeded. It still counts as a loss, because CMD was stopped.
-// why tells why the last renewal failed; it is empty if that renewal succeeded.
+// why is the reason why the last renewal failed; empty if that renewal succeeded.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -268,7 +268,7 @@ func newRenewals(say *say.Messages, where string) *renewals {
 	return &renewals{say: say, where: where, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]failing{}}
 }
 
-// event must be called for every event of the locks.
+// event is called for every event of the locks.
 func (r *renewals) event(e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventRenewed:

@@ -28,7 +28,7 @@ type outerKey struct {
 	Key     string `json:"key"`
 	SortKey string `json:"sortKey,omitempty"`
 	Table   string `json:"table"`
-	Store   string `json:"store"` // in the form of store.place
+	Store   string `json:"store"` // the file, endpoint or Region, from store.Target.At
 	Grant   string `json:"grant"`
 }
 
@@ -95,8 +95,8 @@ func (s *Seeker) outerRuns(key leasehold.Key) []outerKey {
 	})
 }
 
-// isHere reports whether a key is held in this store, according to the table and the store
-// that CMD received.
+// isHere reports whether an outer run holds its key in this store. It compares the table
+// and the store in LEASEHOLD_HELD.
 func (s *Seeker) isHere(h outerKey) bool {
 	return h.Table == s.store.Table && h.Store == s.store.At()
 }
@@ -146,7 +146,8 @@ func (h *Hold) outerValue() string {
 // grant.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 
-// setForCMD lists the variables that only this run sets for CMD. CMD does not inherit them.
+// setForCMD lists the variables that this run sets for CMD, which does not inherit their
+// values from this process.
 var setForCMD = append([]string{
 	"LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
 	"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable,
@@ -160,7 +161,7 @@ func (h *Hold) environ(outer string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(setForCMD, name)
 	})
-	set := func(name, value string, unless ...bool) { // the function set does nothing if value is empty
+	set := func(name, value string, unless ...bool) { // does nothing if value is empty or a condition of unless is true
 		if value != "" && !slices.Contains(unless, true) {
 			env = append(env, name+"="+value)
 		}
@@ -182,7 +183,7 @@ func (h *Hold) environ(outer string) []string {
 	return env
 }
 
-// lines returns one line for each lock l: of(l).
+// lines returns the result of of for each lock, one per line.
 func (h *Hold) lines(of func(*leasehold.Lock) string) string {
 	var all []string
 	for _, l := range h.locks {

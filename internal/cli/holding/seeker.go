@@ -35,7 +35,7 @@ type Seeker struct {
 	wanted  Wanted
 	signals *process.Signals
 	locks   *leasehold.Client                     // client that is kept for the next terms; nil before the first term
-	follow  atomic.Pointer[func(leasehold.Event)] // receives the events of locks
+	follow  atomic.Pointer[func(leasehold.Event)] // function that receives the events of locks
 	seat    *election.Election                    // election that uses locks; nil unless leadership is wanted
 	wait    *wait                                 // wait of the last term; nil before the first
 	former  string                                // the grant of the last term; empty before the first
@@ -126,7 +126,7 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// ask makes one attempt to acquire the hold, with the wait that w allows.
+// ask tries to acquire the hold once. w limits the wait.
 func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	if err := s.openLocks(); err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ type Wanted struct {
 	SortKey string   // sort key of each key; empty if the table has none
 	Any     bool     // true if one of the keys suffices
 
-	Permits int // number of permits of the key's semaphore, one of which is acquired; zero if the key is a lock
+	Permits int // number of permits of the key's semaphore: one is acquired; zero if the key is a lock
 
 	Leads bool   // true if leadership under the key is wanted
 	Value string // value of the leader, for observers
@@ -226,7 +226,7 @@ type Wanted struct {
 	Saw      func(leasehold.Record)  // called with each holder that Acquire waits for, with the record that was seen first; nil if not needed
 }
 
-// options returns the options for each key.
+// options returns the options of each acquisition.
 func (w *Wanted) options() []leasehold.AcquireOption {
 	opts := []leasehold.AcquireOption{leasehold.WithSortKey(w.SortKey)}
 	if w.Detached {

@@ -40,7 +40,7 @@ type wait struct {
 	event   leasehold.Event // last event of the wait, with the holder; zero before the first
 	over    bool            // true if the call that sent event has ended, for example by a grant
 	place   int             // position in the record's queue, from 1; 0 if this client is not in the queue
-	all     *allHeld        // all holders, including the holder in event; nil if there is only one holder
+	all     *allHeld        // the holders of all keys or permits; nil if there is only one key to wait for
 	grants  map[leasehold.Key]string
 	former  string    // grant of this process's last term; empty if there is none
 	checks  bool      // true if the key was seen with the grant in former, and this was reported

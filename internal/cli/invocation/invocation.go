@@ -195,7 +195,7 @@ func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	}
 }
 
-// These limit the completion of a key, which reads the table while the user waits at the
+// Limits of the completion of a key, which reads the table while the user waits at the
 // prompt.
 const (
 	completionTime = time.Second
@@ -208,13 +208,13 @@ func (in *Invocation) AnyKey(cmd *cobra.Command, args []string, toComplete strin
 	return in.key(cmd, args, toComplete, func(leasehold.Record) bool { return true })
 }
 
-// HeldKey is AnyKey for held keys only.
+// HeldKey completes the first argument to a key that is held.
 func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
 }
 
-// key returns the keys of the table that begin with prefix: at most completionKeys, and
-// only those that it can read within completionTime. If the table cannot be opened, it
+// key returns the keys of the table that begin with prefix. It returns at most
+// completionKeys, and stops reading after completionTime. If the table cannot be opened, it
 // returns no keys. It writes no message, and does not create a store.
 func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -1,8 +1,7 @@
-// Package ownrights ends a process that has the rights of a user other than the one who
-// started it, for example because of a set-user-ID bit. Otherwise the user who started the
-// process could choose, by arguments and variables, how leasehold run uses those rights.
-// The check runs while the program's packages are initialized, before any package that
-// reads arguments or variables.
+// Package ownrights ends a process that runs with the rights of another user, for example
+// because of a set-user-ID bit. Otherwise the user who started the process could choose, by
+// arguments and variables, how leasehold run uses those rights. The check runs while the
+// program's packages are initialized, before any package that reads arguments or variables.
 package ownrights
 
 import "os"

@@ -18,9 +18,9 @@
 // computed at each request rather than by a timer, so that a process that was paused
 // answers correctly at once.
 //
-// An answer needs no request to the table. The leader in it is the leader that the campaign
-// saw last: that term may have ended since. Before the first read it is unknown.
+// An answer needs no request to the table. The body names the leader that the campaign saw
+// last, whose term may have ended since. Before the first read, the leader is unknown.
 //
-// standingAt decides, as a pure function. A Seat knows the state of the process and serves
-// it. Package serve knows the address.
+// standingAt is the pure function behind this table. A Seat knows the state of the process
+// and serves it. Package serve chooses the address.
 package probes

@@ -28,8 +28,8 @@ type Seat struct {
 	leader election.Leader // the current leader; zero if unknown
 }
 
-// NewSeat returns a Seat in its initial state. Renewals are overdue when less than the
-// duration overdue is left until trust in a term ends.
+// NewSeat returns the Seat of a process that campaigns and knows no leader. Renewals are
+// overdue when less than the duration overdue is left until trust in a term ends.
 func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }

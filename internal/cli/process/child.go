@@ -114,14 +114,14 @@ func StartError(name string, err error) error {
 // is killed, no process that CMD has started survives.
 //
 // The started process is leasehold itself (package atgate). It waits at the gate and then
-// becomes CMD (execve(2)). It stays the same process in the same group. The watchdog need
-// not confirm that it knows the group: the message that names the group is in its pipe
-// before the gate opens. If the supervisor dies, the watchdog still reads that message, and
-// only then EOF, from which it learns of the death. If the supervisor dies before it opens
-// the gate, the gate never opens.
+// becomes CMD (execve(2)), as the same process in the same group. The supervisor writes the
+// group to the watchdog's pipe, and then opens the gate. If the supervisor dies after that,
+// the watchdog reads the group before it reads EOF, which means the death. If the
+// supervisor dies earlier, the gate never opens. The watchdog therefore need not confirm
+// that it knows the group.
 //
-// There is an alternative without a gate: another process creates the group first, and CMD
-// joins it. But CMD would not lead that group, and could easily leave it: a shell with job
+// The alternative without a gate fails: another process creates the group first, and CMD
+// joins it. Such a CMD does not lead that group, and can easily leave it: a shell with job
 // control creates its own group, and setsid(2) creates a session.
 type gate struct {
 	conn   *os.File      // the supervisor's end; nil if there is no gate

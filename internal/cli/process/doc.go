@@ -2,8 +2,8 @@
 // end. It knows nothing of flags, stores and requests. The lock provides the end of trust
 // and reports its loss.
 //
-//	Run ── gate ──► CMD, in a process group of its own, and what descends from it
-//	    └─ orders ► the watchdog (internal/cli/watchdog), which alone signals the group in time
+//	Run ── gate ──► CMD, in a process group of its own, and its descendants
+//	    └─ orders ► the watchdog (internal/cli/watchdog), which stops the group in time
 //
 // run.go follows CMD to its end. watchdoghandle.go drives the watchdog, which stops CMD in
 // time. background.go handles processes that outlive CMD.

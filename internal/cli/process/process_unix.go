@@ -231,9 +231,9 @@ func endsWait(sig os.Signal) bool {
 // stopsJob reports whether a signal comes from Ctrl-Z and should stop this process.
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 
-// isJob reports whether this process can be stopped and continued as a job. There are two
-// exceptions, in which a stopped process would hang. The first process of a container does
-// not stop by its own signals. A group that a session's leader belongs to (ssh -t HOST
+// isJob reports whether this process can be stopped and continued as a job. It returns
+// false if a stopped process would hang, in two cases. The first process of a container
+// does not stop by its own signals. A group that a session's leader belongs to (ssh -t HOST
 // leasehold run) has no shell that would continue it. TSTP does not stop the other
 // processes of such a group (POSIX, "orphaned process group").
 func isJob() bool {

@@ -19,7 +19,7 @@ type Job struct {
 	Stop       syscall.Signal // signal sent to CMD before trust ends, or when the lock is lost
 	Grace      time.Duration  // time from Stop to SIGKILL; both are sent before trust ends
 	Background string         // mode for processes that outlive CMD: BackgroundWait, ...
-	Held       string         // prefix of a variable that only CMD's environment has; empty if there is none
+	Held       string         // prefix NAME=VALUE that only the environment of CMD and its children has; empty if there is none
 
 	Resign <-chan struct{} // closed by the caller to end CMD while the lock is still held; nil if not used
 }
@@ -45,7 +45,7 @@ type Ended struct {
 	Resigned bool // CMD was ended through Resign, while the lock was still held
 }
 
-// supervision is CMD running under a lock.
+// supervision is the state of Run: a CMD that runs under a lock.
 type supervision struct {
 	Job
 	Ended   // description of CMD's end, as far as it is known
@@ -197,9 +197,10 @@ func (s *supervision) supervise(c *Child) {
 	}
 }
 
-// resign ends CMD although the lock is held. If CMD has already ended by itself, leasehold
-// uses CMD's exit code, and resign stops only the processes that CMD left running. The
-// client that asked for the resignation waits until these processes have ended.
+// resign stops CMD, so that the lock can be released although it is not lost. If CMD has
+// already ended by itself, leasehold uses CMD's exit code, and resign stops only the
+// processes that CMD left running. The client that asked for the resignation waits until
+// these processes have ended.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {

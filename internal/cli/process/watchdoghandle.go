@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// orderStop tells the watchdog which process group it has to stop: CMD's.
+// orderStop sends CMD's process group to the watchdog, as the group to stop.
 func (s *supervision) orderStop(c *Child) {
 	s.watchdog.order(watchdog.OrderGroup, c.group())
 	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
@@ -42,8 +42,8 @@ func (s *supervision) sendTrust() {
 	s.watchdog.order(watchdog.OrderTrust, int64(s.until))
 }
 
-// sayStopping tells the user that CMD and the processes that it has started are being
-// stopped. It does so only once.
+// sayStopping reports that CMD and the processes that it has started are being stopped. It
+// does so only once.
 func (s *supervision) sayStopping() {
 	if s.stopping {
 		return

@@ -8,9 +8,9 @@
 //	                    └─ checks   for doctor: the connections, the clock, how long each request took
 //
 // Each request that is sent counts: if the SDK repeats an operation, each attempt is one
-// request. Observers receive a request when it has ended. Health must also notice requests that
-// hang: it is told when an operation begins, and again when its request is sent, because the
-// SDK may wait for credentials in between.
+// request. Observers receive a request when it has ended. Health must also notice requests
+// that hang. It is therefore called when an operation begins, and again when its request is
+// sent: the SDK may wait for credentials in between.
 //
 // Trouble is reported to the user while requests fail, because they are repeated for a long
 // time and the command would be silent meanwhile: see News. A request counts as answered if

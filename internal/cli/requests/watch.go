@@ -28,7 +28,7 @@ type Watch struct {
 	Each   func(Request) // called at the end of each request, concurrently; nil if not needed
 }
 
-// Client is an option for the observed client.
+// Client is an option of dynamodb.New that makes w observe the new client.
 func (w Watch) Client(o *dynamodb.Options) {
 	o.APIOptions = append(slices.Clip(o.APIOptions), func(stack *middleware.Stack) error {
 		if before, ok := stack.Initialize.Get(middlewareID); ok {
@@ -87,7 +87,7 @@ func (op *operation) HandleInitialize(ctx context.Context, in middleware.Initial
 	return out, about, err
 }
 
-// HandleDeserialize is called for each request.
+// HandleDeserialize is called once for each request, also if the SDK repeats an operation.
 func (op *operation) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {

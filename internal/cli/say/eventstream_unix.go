@@ -36,9 +36,9 @@ func openInherited(number string) (*os.File, error) {
 }
 
 // IsClosed reports whether a standard stream was closed when this process began. If so, the
-// Go runtime has opened the null device for reading and writing in its place, and output is
-// lost without an error. The null device may also be the user's choice, but then the shell
-// has opened it only for writing. IsClosed returns false in that case.
+// Go runtime has opened the null device for reading and writing, and output is lost without
+// an error. A user may also choose the null device, but a shell opens it only for writing:
+// IsClosed then returns false.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

@@ -43,7 +43,7 @@ const overLine sequence = "\r\x1b[K"
 // Colour is a terminal sequence for a colour. NO_COLOR switches it off.
 type Colour string
 
-// Of returns the parts that show a text in the colour, for Show.
+// Of returns the arguments for Show that print text in the colour.
 func (c Colour) Of(text string) []any {
 	if c == "" {
 		return []any{text}

@@ -44,8 +44,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return b, err
 }
 
-// heldMs matches the field heldMs in the record's own JSON. The field says how long the
-// record has been held until now.
+// heldMs matches the field heldMs in the record's own JSON: how long the record has been
+// held until now.
 var heldMs = regexp.MustCompile(`("heldMs":)\d+`)
 
 // heldFor returns how long the record has been held. If the holder is dead, the time ends
@@ -293,8 +293,8 @@ func formerText(f *leasehold.End, at func(time.Time) string) string {
 	return strings.Join(append(parts, f.How), ", ")
 }
 
-// brokenText says by whom, when and why a grant was broken, and names its token. It returns
-// "" if no grant was broken.
+// brokenText names the token of a broken grant, and describes the break. It returns "" if
+// no grant was broken.
 func brokenText(b *leasehold.End, at func(time.Time) string) string {
 	switch {
 	case b == nil:

@@ -54,7 +54,7 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 // Page contains the listeners and the address of the page.
 type Page struct {
 	Listeners []net.Listener
-	Name      string // "host:port", used by this process only
+	Name      string // "host:port" with a random host name, which only this server has
 	Host      string // "host:port" of the URL: Name, if browsers resolve it to this machine
 }
 

@@ -57,7 +57,7 @@ func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	return filepath.Join(dir, DefaultFile), false, nil
 }
 
-// stateDir is the directory of the user's local store (XDG Base Directory
+// stateDir returns the directory of the user's local store (XDG Base Directory
 // Specification).
 func (s *Settings) stateDir() (string, error) {
 	if dir := s.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {

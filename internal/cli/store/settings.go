@@ -242,8 +242,8 @@ func (s *Settings) Owner() (string, error) {
 	return owner, err
 }
 
-// Breaker returns the name of the operator who breaks a grant, for the grant's record:
-// LEASEHOLD_OWNER or, without it, the user of this machine.
+// Breaker returns the configuration of a client that breaks grants. Its owner names the
+// operator in the record: LEASEHOLD_OWNER or, without it, the user of this machine.
 func (s *Settings) Breaker() leasehold.Config {
 	owner, err := s.Owner()
 	if err == nil && owner == "" {

@@ -30,7 +30,7 @@ type Target struct {
 	Location string // region, URL or file, as shown in messages
 }
 
-// Server returns what is known about the server of the table.
+// Server describes the server of the table, for reports about requests.
 func (t Target) Server() requests.Server {
 	return requests.Server{Location: t.Location, IsFile: t.File != ""}
 }
@@ -74,7 +74,7 @@ func (t Target) IsSession(key leasehold.Key) bool {
 	return protocol.IsSessionKey(t.Proto, key)
 }
 
-// Place says where the locks are stored: in a DynamoDB table, or in a local store.
+// Place is the location of the locks: a DynamoDB table or a local store.
 type Place struct {
 	Table   string
 	File    string // the local store; empty for DynamoDB
@@ -126,9 +126,8 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }
 
-// attributeRoles are the roles of the attributes that --attr names. field is the name of a
-// field that some layouts have. In these layouts users choose the attribute's name, and the
-// field contains it.
+// attributeRoles lists the roles that --attr names, with the field of a layout for the
+// attribute's name. A layout without the field does not let users choose the name.
 var attributeRoles = []struct{ role, field string }{{"key", "PartitionKey"}, {"sort", "SortKey"}, {"ttl", "TTL"}}
 
 // Attributes contains the attribute names given by --attr, by role. It is the value of that

@@ -28,7 +28,7 @@ import (
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, in the kernel's units
-//	held TEXT      prefix of a variable that only CMD's environment has
+//	held TEXT      prefix NAME=VALUE of a variable that only CMD's environment has
 //	trust NS       trust ends at NS of boottime
 //	stop           stop the group now: the lock is lost, or the process that started leasehold has ended
 //	done           CMD has ended: exit
@@ -67,7 +67,7 @@ const (
 // often.
 const longestSleep = 250 * time.Millisecond
 
-// longestOrder is longer than an environment variable can be.
+// longestOrder limits an order, in bytes. It is longer than an environment variable can be.
 const longestOrder = 1 << 20
 
 // Run runs a watchdog. It follows the orders until the order done arrives or its input
@@ -227,17 +227,17 @@ type Process struct {
 	headless bool  // the first thread of the process has ended, but other threads run
 }
 
-// Killing is repeated at intervals of killPause, since processes may be born meanwhile. It
-// ends after killTries rounds, since it may be impossible to kill some processes.
+// kill repeats the killing at intervals of killPause, since processes may be born
+// meanwhile. It ends after killTries rounds, since some processes may be impossible to
+// kill.
 const (
 	killPause = 5 * time.Millisecond
 	killTries = 100
 )
 
 // Signal sends a signal to CMD's group and to the groups of orphans. It sends SIGKILL to
-// every descendant. Any other signal is not sent to the remaining groups, whose leaders
-// must act on their own as in normal operation. For example, a leasehold that leads such a
-// group passes the signal on.
+// every descendant. Any other signal is left to the leaders of the remaining groups, as in
+// normal operation: a leasehold that leads such a group passes the signal on.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
 		_ = KillGroup(group, sig) // the error does not matter: a group that has ended needs no signal
@@ -260,10 +260,10 @@ func (d Descent) Signal(group int, sig syscall.Signal) {
 }
 
 // isGroup reports whether a signal to the group can reach only CMD's group. This is so if
-// the process with the group's number is CMD, or if no process has that number. There is
-// one danger. The supervisor may have died while the watchdog was stopped. CMD has then
-// been reaped, and another process may have CMD's number. While any process of CMD's group
-// runs, the kernel does not reuse the number.
+// the process with the group's number is CMD, or if no process has that number. Otherwise
+// the supervisor has died while the watchdog was stopped: CMD was then reaped, and another
+// process has CMD's number. While any process of CMD's group runs, the kernel does not
+// reuse the number.
 func (d Descent) isGroup(group int) bool {
 	now := Began(group)
 	return d.Began == 0 || now == 0 || now == d.Began

@@ -43,7 +43,7 @@ func KeysAre(keys []leasehold.Key) string {
 // Key names a key in a message.
 func Key(k leasehold.Key) string { return k.String() }
 
-// Name is Key for a key that has no sort key.
+// Name names a key without sort key, as Key does.
 func Name(key string) string { return leasehold.Key{Partition: key}.String() }
 
 // EachKey returns the name of each key for a sentence.

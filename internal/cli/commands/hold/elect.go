@@ -88,7 +88,8 @@ or acquire ignores the request. While waiting, it shows the leader.`,
 	return cmd
 }
 
-// runsNothing refuses arguments and flags that contradict flag. With flag, elect runs no CMD.
+// runsNothing checks the command line of an elect that runs no CMD because of flag (watch
+// or step-down). It refuses CMD and flags that have no meaning then.
 func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return misuse.Of(cmd, "--%s and CMD: use one of them", flag)
@@ -144,12 +145,13 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	})
 }
 
-// listenForProbes returns the seat that elect campaigns for. It listens at the address of
-// --http. The function answer begins to answer probes of the seat at that address. The
-// function stop ends the server.
+// listenForProbes listens at the address of --http. It returns the seat that answers
+// probes, a function that begins to answer them, and a function that ends the server.
+// Without --http, the seat has no server.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
-	// When a renewal that is on time begins, at least two thirds of the trusted time are
-	// left. CMD is stopped one grace period before trust ends.
+	// Renewals count as overdue when less than a third of the trusted time is left, since a
+	// renewal that is on time begins with two thirds left. They are overdue at the latest
+	// when CMD is stopped, which is one grace before trust ends.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil

@@ -32,9 +32,8 @@ type grantFlags struct {
 	data arguments.Data
 }
 
-// read reads three things that renew and release need before they open the store. These are
-// the grant (from a file or from standard input), the option for new data, and the layout.
-// The option is nil if no new data is given.
+// read reads what renew and release need before they open the store: the grant, from a file
+// or standard input, the option for new data (nil if no data is given), and the layout.
 func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, data leasehold.RecordOption, r store.Records, err error) {
 	if data, err = f.data.Option(c.Stdin); err != nil {
 		return nil, nil, r, err
@@ -58,9 +57,8 @@ func (c *Commands) requireStdout(path string) error {
 }
 
 // inStoreOf calls fn with a lock client for the store of a grant, and with the place of
-// that store. A signal ends fn's context. If data is to be stored, inStoreOf first refuses
-// a layout that cannot store data. It does so first because a grant can be resumed only
-// once.
+// that store. A signal ends fn's context. A grant can be resumed only once, so inStoreOf
+// first refuses data that the layout cannot store.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
@@ -140,7 +138,7 @@ After that the old grant can be released, but no longer renewed.`,
 					return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
 						wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
 				}
-				return context.Cause(ctx) // nil, or the error of the signal
+				return context.Cause(ctx) // the error of a signal, or nil
 			}))
 		},
 	}

@@ -126,7 +126,7 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 // from these flags.
 type wantedFlags struct {
 	holding.Wanted
-	more  []string // keys besides KEY
+	more  []string // further keys, from --key
 	wait  arguments.Duration
 	lease arguments.Duration
 	once  arguments.Text     // label of the work, from --once
@@ -150,7 +150,7 @@ func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	f.data.Flag(fl)
 }
 
-// name sets the keys that the user has named, without duplicates.
+// name sets Keys to the keys that the user has named, without duplicates.
 func (f *wantedFlags) name(args []string) {
 	f.Keys = nil
 	for _, key := range slices.Concat(args, f.more) {
@@ -160,7 +160,7 @@ func (f *wantedFlags) name(args []string) {
 	}
 }
 
-// checkSeveral refuses contradictory flags.
+// checkSeveral refuses contradictory flags about several keys and permits.
 func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 	keys := f.Keys
 	counted := cmd.Flags().Changed("permits")
@@ -228,7 +228,7 @@ func (c *Commands) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
 
 // seeking opens the table and calls fn with a Seeker for the flags.
 func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Store, *holding.Seeker) error) error {
-	began, wait := time.Now(), cmp.Or(f.Wait, store.Forever) // the wait for the file of a local store
+	began, wait := time.Now(), cmp.Or(f.Wait, store.Forever) // wait also limits the wait for the file of a local store
 	if f.NoWait {
 		wait = 0
 	}
@@ -241,7 +241,7 @@ func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.St
 	if f.Data, err = f.data.Option(c.Stdin); err != nil { // data is read only here, where a signal can end the wait for standard input
 		return err
 	}
-	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // this data is shown by ls
+	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows this text
 		f.Data = leasehold.WithData(fmt.Appendf(nil, "one of %s", wording.Count(f.Permits, "permit", "permits")))
 	}
 	seeker := holding.Seek(holding.User{Settings: &c.Settings, Environ: c.Environ, Say: c.Say, Now: c.Now, Orphaned: f.orphaned}, s, f.Wanted)
@@ -322,10 +322,10 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 	}, err
 }
 
-// graceWithin returns the time that CMD has to stop. A lease is renewed after a third of
-// its trusted time at the latest. A grace that took all of the remaining trust would be too
-// long: CMD would be stopped while a renewal is still in flight. In layouts that do not
-// rely on clocks, the longest grace is half the lease.
+// graceWithin returns the time that CMD has to stop. The grace must be shorter than five
+// ninths of the trusted time, which is half the lease in layouts that do not rely on
+// clocks. A renewal begins after a third of the trusted time at the latest: a grace that
+// took all of the remaining two thirds would stop CMD while a renewal is in flight.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

@@ -45,7 +45,7 @@ To watch changes: leasehold ui or, at a terminal, watch leasehold ls.`,
 		ValidArgsFunction: c.HeldKey,
 		Args:              arguments.OnePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.Prefix = strings.Join(args, "") // at most one
+			f.Prefix = strings.Join(args, "") // args has at most one PREFIX
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				return c.list(ctx, t, f)
 			})
@@ -74,7 +74,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	}
 	o := t.Observer(f.check.Duration)
 	if f.check.Given {
-		answered, reads := t.Used() // requests so far, all of which were for the listing
+		answered, reads := t.Used() // the listing has sent all requests so far
 		o.Reader.MayList(f.Scope, answered, reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
@@ -98,7 +98,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	if len(bad) > 0 {
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
-	if len(records) == 0 && (out.Terminal || f.check.Given) { // with --check the user asked a question, so ls answers it even in a pipe
+	if len(records) == 0 && (out.Terminal || f.check.Given) { // --check asks a question, so ls answers it even in a pipe
 		if f.Prefix != "" {
 			c.Say.Text("no locks are held under %s in %s", wording.Name(f.Prefix), t.Name())
 		} else {

@@ -139,8 +139,8 @@ func (c *Commands) sayBroke(r leasehold.Record, reason string) {
 	c.Say.Always("%s", text)
 }
 
-// shortestSecret is the minimum length of a secret in a file. Because of this limit, the
-// command refuses an unrelated file.
+// shortestSecret is the least number of characters of a secret in a file. A shorter text is
+// refused, as the user has probably named a file of another kind.
 const shortestSecret = 32
 
 // uiSecret returns a new secret or, if file is given, the secret in file. It creates the

@@ -126,8 +126,8 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 	return c.Print(say.Record{Table: t.Table, Region: t.Region(), Record: r}, "broke the grant of %s\n", say.Grant(r))
 }
 
-// wordsFor returns the arguments that break the grant in r without asking, and break no
-// other grant.
+// wordsFor returns the arguments of a break command that does not ask, and that breaks the
+// grant in r and no other.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
 	// No library writes a version longer than visible.Longest. If a version is longer, it
 	// is shortened here, and the command then breaks no grant.

@@ -142,7 +142,8 @@ func changed(key leasehold.Key) error {
 	return fmt.Errorf("%w meanwhile: %s: nothing was removed: check with leasehold get %s", leasehold.ErrChanged, wording.Key(key), wording.ShellKey(key))
 }
 
-// forgetDone removes the last completed work from the record of a key, which may be held.
+// forgetDone removes the mark of the last completed work from the record of a key, which
+// may be held.
 func (c *Commands) forgetDone(ctx context.Context, t *store.Table, key leasehold.Key, yes bool) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	name := wording.Key(key)

@@ -44,15 +44,15 @@ seconds and needs no AWS.`,
 	return cmd
 }
 
-// demo runs on the table that flags name. Without such flags, it runs on a store of its
-// own.
+// demo runs the demo on the table that the flags name. Without such flags, it runs on a
+// temporary local store.
 func (c *Commands) demo(cmd *cobra.Command, length arguments.Duration) error {
 	r, err := c.Settings.Records()
 	if err != nil {
 		return err
 	}
 	d := &demo.Demo{Lease: length.Duration, Out: c.Stdout, JSON: c.JSON}
-	if !length.Given { // the lease is made longer by the layout's allowance for clock skew, which shortens trust
+	if !length.Given { // trust is shorter than the lease by the layout's allowance for clock skew, so the lease is made longer by it
 		d.Lease = durations.Sum(d.Lease, r.Proto.Skew())
 	}
 	self, err := c.Executable()

@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// These are the addresses of local without --addr. CMD reads the address from its environment.
+// Addresses of local without --addr: defaultAddr for a server that users type, freePort
+// with a CMD, which reads the address from its environment.
 const (
 	defaultAddr = "127.0.0.1:8000"
 	freePort    = "127.0.0.1:0"

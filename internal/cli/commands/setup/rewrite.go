@@ -64,7 +64,7 @@ type toRewrite struct {
 	bad    error  // why the item is not a lock record; nil if it is one
 }
 
-// These are the results for a record, as printed.
+// Results for a record, as printed.
 const (
 	resultDue       = "due"
 	resultRewritten = "rewritten"

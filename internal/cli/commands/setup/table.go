@@ -117,8 +117,8 @@ leasehold doctor checks that and more, and acquires a lock.`,
 	}
 }
 
-// The commands in this file print a text about a table, which need not exist.
-// They read no AWS settings and send no requests.
+// The commands below print a text about a table, which need not exist. They read no AWS
+// settings and send no requests.
 
 func (c *Commands) newTablePolicy() *cobra.Command {
 	accesses := []table.Access{table.Use, table.Operate, table.Read}

@@ -39,7 +39,7 @@ const (
 	OK      State = "ok"
 	Warning State = "warning"
 	Fatal   State = "fatal"   // locks would fail or be unsafe
-	Unknown State = "unknown" // the check cannot determine the result, which may be intended
+	Unknown State = "unknown" // the check was not possible, such as for lack of a right; this may be intended
 )
 
 // cleanUp is the check that reports an item left in the table.

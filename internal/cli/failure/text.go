@@ -143,7 +143,7 @@ type inside struct {
 	plain   string
 }
 
-// Plain returns an error's text without the parts that libraries add about themselves.
+// Plain returns an error's text with the replacements of insides.
 func Plain(text string) string {
 	for _, in := range insides() {
 		text = in.pattern.ReplaceAllString(text, in.plain)
@@ -185,8 +185,8 @@ func reason(err error) string {
 }
 
 // own returns the reason why a request failed, with advice, if that request was answered or
-// was never sent. It returns false for a request without a reply. The advice still applies
-// if a wait has ended since.
+// was never sent. The advice applies even if the wait for the key has ended since. own
+// returns false for a request without a reply.
 func own(err error) (string, bool) {
 	switch {
 	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the metadata service

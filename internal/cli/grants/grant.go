@@ -167,8 +167,8 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return misuse.Errorf("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant in the store here. It refuses a copy of the grant that was made
-// before another renewal. Otherwise two processes could hold the grant.
+// Resume renews the grant. It refuses a copy of the grant from before an earlier renewal,
+// since two processes could then hold the grant. here is the store of locks.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
@@ -178,10 +178,11 @@ func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, 
 // renews the grant at the same time.
 const maxRenewalsFollowed = 5
 
-// ResumeToRelease is Resume for a grant that is to be released. It accepts a copy of the
-// grant that was made before a renewal. The output of that renewal may have been lost;
-// grant, token and owner are the same. ResumeToRelease renews for at least the duration
-// least, because a shorter lease would be refused. The release then ends the lease.
+// ResumeToRelease is Resume for a grant that is to be released. It also accepts a copy of
+// the grant from before a renewal, because the output of that renewal may have been lost.
+// Id, token and owner of both copies are the same. ResumeToRelease renews for at least the
+// duration least, because a shorter lease would be refused. The release then ends the
+// lease.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // a zero lease means that the grant is damaged
 		g.Lease = max(g.Lease, least)

@@ -97,7 +97,7 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	}
 	if seat := h.seeker.seat; seat != nil {
 		resign := make(chan struct{})
-		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // the error can be ignored, because the seat accepts each of its own terms
+		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // cannot fail, because the lock was acquired through this election
 		j.Resign = resign
 	}
 	h.running.Store(true)

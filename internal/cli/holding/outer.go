@@ -42,7 +42,8 @@ func outerKeys(lookup func(string) (string, bool)) []outerKey {
 	return held
 }
 
-// SetByRun reports whether the innermost run has set table and file for its CMD.
+// SetByRun reports whether table and file are the values that the innermost run has set for
+// its CMD.
 func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	held := outerKeys(lookup)
 	if len(held) == 0 {
@@ -183,7 +184,7 @@ func (h *Hold) environ(outer string) []string {
 	return env
 }
 
-// lines returns the result of of for each lock, one per line.
+// lines calls of for each lock and returns the results, one per line.
 func (h *Hold) lines(of func(*leasehold.Lock) string) string {
 	var all []string
 	for _, l := range h.locks {

@@ -143,7 +143,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		switch {
 		case e.Kind == leasehold.EventWaiting && w.Saw != nil:
 			w.Saw(*e.Holder)
-		case e.Kind != leasehold.EventWaiting && !w.Detached: // only waiting events of a detached hold are reported, because its grant contains all other information
+		case e.Kind != leasehold.EventWaiting && !w.Detached: // the later events of a detached hold are not reported, because its grant contains the same
 			s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
 			h.renewals.event(e)
 		}

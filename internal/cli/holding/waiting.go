@@ -176,7 +176,7 @@ func (w *wait) report() {
 	} else if due {
 		w.say.Text("%s", w.text(now))
 	}
-	if due && !w.trying { // with -n, a wait is not reported as an event, which is for programs
+	if due && !w.trying { // with -n, the wait for a dead holder is reported as text only
 		w.tell(w.event, w.holders)
 	}
 }

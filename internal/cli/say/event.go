@@ -50,7 +50,7 @@ type Event struct {
 
 // Process is a process that CMD has started.
 type Process struct {
-	PID  int    `json:"pid"` // a process group if its processes are not known
+	PID  int    `json:"pid"` // the id of the process group if its processes are not known
 	Name string `json:"name,omitempty"`
 }
 
@@ -110,7 +110,7 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 		if done := (*leasehold.DoneError)(nil); errors.As(e.Err, &done) {
 			out.Done = &done.Done
 		}
-		e.Err = nil // the event has the work instead
+		e.Err = nil // the event shows the work instead of the error
 	default:
 		return
 	}

@@ -48,9 +48,9 @@ func (c *credentialSource) saw(r requests.Request) {
 	c.refused = true
 }
 
-// Retrieve returns credentials for a request. The SDK asks a metadata service last, on every
-// machine. The error of such a service that has given no credentials can be retried only if
-// this machine is known to have the service.
+// Retrieve returns credentials for a request. The SDK asks a metadata service last, on
+// every machine. If that fails, the request is retried only on a machine that is expected
+// to have such a service.
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {

@@ -52,7 +52,7 @@ func (d Descent) All(int) ([]Process, error) {
 	}
 	own, err := syscall.Getpgid(d.Supervisor)
 	if err != nil {
-		return nil, nil //nolint:nilerr // it has died: nobody descends from it
+		return nil, nil //nolint:nilerr // the supervisor has died, so it has no descendants
 	}
 	direct, err := childrenOf(d.Supervisor)
 	if err != nil {

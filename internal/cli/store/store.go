@@ -32,7 +32,7 @@ type Store struct {
 	Home    *dynamodb.Client // client for requests about the table; for requests about its records, see the method Requests
 	Created bool             // true if Open created the table of the local store
 
-	Health  requests.Health                      // which requests to the store were answered
+	Health  requests.Health                      // outcomes of the requests to the store
 	Trouble *requests.Telling                    // reports failing requests to the user
 	Used    func() (answered int, reads float64) // returns the number of answered requests so far and the read units that they consumed; nil if not needed
 

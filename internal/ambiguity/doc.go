@@ -1,15 +1,16 @@
-// Package ambiguity plays every operation with every fate of its first two
-// requests, and compares the results with tables.md: what the caller sees, what
-// the record shows, and what happens later by itself. It contains tests only.
-// docs/internals/ambiguity.md says what follows for users.
+// Package ambiguity tests what a caller learns when requests are lost, late or rejected. It
+// plays every operation with every combination of faults on the operation's first two
+// requests. It compares the results with tables.md: what the call returns, what the record
+// contains, and what the client does later by itself. The package contains only tests.
+// docs/internals/ambiguity.md explains the results to users.
 //
 //	go test ./internal/ambiguity                                                    every cell: ten seconds on two idle cores
 //	go test -run 'TestOutcomesOfLostRepliesMatchRecordedTables/^commit$' ./internal/ambiguity -v   one operation, cell by cell
 //	go test ./internal/ambiguity -rewrite                                           writes tables.md anew, to be read as a diff
 //
-// Under the race detector it plays a fifth of the cells, and compares none with
-// the page.
+// Under the race detector it plays a fifth of the cells, and does not compare them with
+// tables.md.
 //
-// internal/attempts has the same for three attempts of a bare sequence. Here is
-// what each operation makes of it, for users.
+// The tests of internal/attempts play the same faults on three attempts of a bare sequence,
+// without an operation around it.
 package ambiguity

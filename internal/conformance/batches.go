@@ -124,7 +124,7 @@ func batchCases() []Case {
 	}
 }
 
-// manyKeys returns n items of hashKey.
+// manyKeys returns the keys of n items in a table with the key hashKey.
 func manyKeys(n int) []Item {
 	var keys []Item
 	for i := range n {

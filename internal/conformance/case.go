@@ -52,10 +52,10 @@ type Reply struct {
 	Item     Item
 	Items    []Item
 	Scanned  int32 // number of items that a Query or Scan has read; zero if all of them passed the filter
-	Count    int32 // number of items if the request asked only for a count, or what a Call has counted
+	Count    int32 // number of items if the request asked only for a count, or the number that a Call returned
 	Last     Item
 	Capacity float64 // consumed capacity; zero unless Metered asked for it
-	Detail   string  // the result of a Call
+	Detail   string  // text that a Call returned
 	Err      *Fault
 }
 
@@ -74,7 +74,7 @@ type Reason struct {
 	Item Item
 }
 
-// Keys of tables.
+// Key schemas of the test tables.
 var (
 	hashKey       = []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}}
 	numberHashKey = []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeN}}
@@ -182,7 +182,7 @@ func creation(table string, key []types.AttributeDefinition) *dynamodb.CreateTab
 	return in
 }
 
-// fault converts an error of the SDK.
+// fault returns the Fault in an error of the SDK.
 func fault(err error) *Fault {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -294,7 +294,8 @@ func showItems(items []Item) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// inAnyOrder returns items in an order that depends only on their content.
+// inAnyOrder sorts items by their content, so that replies with the same items in another
+// order are equal.
 func inAnyOrder(items []Item) []Item {
 	return slices.SortedFunc(slices.Values(items), func(a, b Item) int {
 		return strings.Compare(showItem(a), showItem(b))

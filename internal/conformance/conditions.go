@@ -160,7 +160,8 @@ func conditionCases() []Case {
 	return append(cases, conditionPlaceCases()...)
 }
 
-// conditionPlaceCases are about the paths in a condition.
+// conditionPlaceCases are about the item that a condition is evaluated on, and the names
+// that a condition may use.
 func conditionPlaceCases() []Case {
 	return []Case{
 		{

@@ -4,9 +4,10 @@ package conformance
 type Difference struct {
 	Why string
 
-	// Either the error differs only in its text,
+	// words is the engine's error text, if the reply differs only in that text.
 	words string
-	// or the whole reply differs, and the table's content if the case checks that.
+	// want is the engine's whole reply otherwise. then is the table's content on that
+	// engine; nil if it is the same as on AWS.
 	want Reply
 	then []Item
 }
@@ -23,8 +24,8 @@ func differences(engine string) map[string]*Difference {
 	return nil
 }
 
-// of returns the reply and the table content that a case must have on an engine with this
-// difference.
+// of returns the reply and the table's content that this engine must show for the case,
+// instead of those in the case.
 func (d *Difference) of(c Case) (Reply, []Item) {
 	if d.words != "" {
 		fault := *c.Want.Err

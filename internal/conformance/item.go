@@ -38,7 +38,7 @@ func list(v ...types.AttributeValue) types.AttributeValue {
 }
 func dict(m Item) types.AttributeValue { return &types.AttributeValueMemberM{Value: m} }
 
-// item returns the item with the key that most cases use, and attributes.
+// item returns an item with the key that most cases use and the given attributes.
 func item(attributes Item) Item {
 	with := Item{"pk": str("a")}
 	maps.Copy(with, attributes)

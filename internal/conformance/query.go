@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-// fiveAndOne returns five items of one hash key, and one of another.
+// fiveAndOne returns five items with the hash key "a", and one item with another hash key.
 func fiveAndOne() []Item {
 	return []Item{
 		keyed("a", "1", Item{"n": num("10")}), keyed("a", "2", Item{"n": num("20")}), keyed("a", "3", Item{"n": num("30")}),

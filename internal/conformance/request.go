@@ -26,7 +26,7 @@ type Put struct {
 	Names     Names
 	Values    Item
 	Return    types.ReturnValue
-	OldIfFail bool // ReturnValuesOnConditionCheckFailure
+	OldIfFail bool // sets ReturnValuesOnConditionCheckFailure
 }
 
 // Update is UpdateItem.
@@ -117,7 +117,8 @@ func (r Delete) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Item: out.Attributes, Capacity: units(out.ConsumedCapacity)}, nil
 }
 
-// Metered asks for the capacity that a request consumes.
+// Metered wraps a request. It makes the reply contain the capacity that the request
+// consumed.
 type Metered struct{ Request }
 
 func (r Metered) send(ctx context.Context, to target) (Reply, error) {
@@ -125,17 +126,17 @@ func (r Metered) send(ctx context.Context, to target) (Reply, error) {
 	return r.Request.send(ctx, to)
 }
 
-// Call is a request without a type of its own.
+// Call is a function as a Request, for operations that have no type in this package.
 type Call func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error)
 
 func (r Call) send(ctx context.Context, to target) (Reply, error) {
 	return r(ctx, to.client, to.table)
 }
 
-// key returns a key of a rangeKey table.
+// key returns a key for a table with the key schema rangeKey.
 func key(pk, sk string) Item { return Item{"pk": str(pk), "sk": str(sk)} }
 
-// keyed returns an item with a key of a rangeKey table.
+// keyed returns an item for a table with the key schema rangeKey.
 func keyed(pk, sk string, attributes Item) Item {
 	with := key(pk, sk)
 	maps.Copy(with, attributes)
@@ -149,7 +150,7 @@ func keyOr(key Item) Item {
 	return key
 }
 
-// optional returns nil for an empty expression.
+// optional returns a pointer to expression, or nil if expression is empty.
 func optional(expression string) *string {
 	if expression == "" {
 		return nil

@@ -143,7 +143,8 @@ func tableCases() []Case {
 	}
 }
 
-// elsewhere returns the case with its request sent to a table that does not exist.
+// elsewhere returns the case with its request sent to a table that does not exist, instead
+// of the table of the case.
 func (c Case) elsewhere() Case {
 	request := c.When
 	c.When = Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {

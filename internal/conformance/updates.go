@@ -94,7 +94,8 @@ func pathCases() []Case {
 	}
 }
 
-// update returns a case in which an update changes item(before) to item(after).
+// update returns a case in which the update expression do changes item(before) to
+// item(after).
 func update(name string, before Item, do string, values Item, after Item) Case {
 	return Case{
 		Name:  name,
@@ -104,7 +105,8 @@ func update(name string, before Item, do string, values Item, after Item) Case {
 	}
 }
 
-// updateFails returns a case in which an update is invalid and changes nothing.
+// updateFails returns a case in which DynamoDB refuses the update expression do with the
+// given error text, and the item stays as it was.
 func updateFails(name string, before Item, do string, values Item, text string) Case {
 	then := given(before)
 	if then == nil {

@@ -82,7 +82,7 @@ func valueCases() []Case {
 	}
 }
 
-// kept returns a case in which an item is stored unchanged.
+// kept returns a case that stores an item, and reads it back unchanged.
 func kept(name string, whole Item) Case {
 	return Case{Name: name + " is kept", Given: []Item{whole}, When: Get{}, Want: Reply{Item: whole}, Then: []Item{whole}}
 }

@@ -36,7 +36,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		switch e.Kind { // count renewals and failed renewals, as their numbers differ from run to run
+		switch e.Kind { // the numbers of renewals and of failed renewals differ from run to run, so they are counted here
 		case leasehold.EventRenewed:
 			renewals.Add(1)
 		case leasehold.EventRenewError:
@@ -50,7 +50,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		Lost:   map[leasehold.LostReason]int{leasehold.LostExpired: 1, leasehold.LostBroken: 2},
 	}
 
-	// A key that is free, and a waiter of the same process.
+	// A free key is acquired; then another goroutine of the client waits for that key.
 	first := w.Acquire(ctx, c, "free")
 	next := make(chan *leasehold.Lock, 1)
 	go func() { next <- w.Acquire(ctx, c, "free") }()
@@ -61,7 +61,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w.Release(second)
 	life.Held = append(life.Held, time.Second, 2*time.Second)
 
-	// A key whose holder has died.
+	// The client takes over a key whose holder has died.
 	w.Acquire(ctx, other, "dead")
 	lab.Elapse(time.Second)
 	otherWire.Cut()
@@ -71,7 +71,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	otherWire.Mend()
 	life.Held = append(life.Held, 3*time.Second)
 
-	// Work that is done once.
+	// The client acquires a key twice for work that must be done once.
 	once, err := c.Acquire(ctx, "once", leasehold.Once("label"))
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	life.Held = append(life.Held, 6*time.Second)
 	life.Done = 1
 
-	// Throttling, of a grant and of a renewal.
+	// The requests of a grant and of a renewal are throttled.
 	wire.Throttle("UpdateItem")
 	long := w.Acquire(ctx, c, "long")
 	lab.Elapse(time.Second)
@@ -120,7 +120,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	release(ctx, t, late)
 	life.Held = append(life.Held, time.Second)
 
-	// A release whose requests are not answered.
+	// A release gets no answer to its requests.
 	stuck := w.Acquire(ctx, c, "stuck")
 	lab.Elapse(4 * time.Second)
 	wire.Cut()

@@ -16,7 +16,7 @@ import (
 // lease is long, so that there are few events.
 const lease = 5 * time.Minute
 
-// World is a DynamoDB with a lock table, "locks".
+// World is an in-memory DynamoDB with a lock table, "locks".
 type World struct{ *lab.World }
 
 // New returns a World that ends with the test.
@@ -25,8 +25,8 @@ func New(t *testing.T) *World {
 	return &World{lab.New(t)}
 }
 
-// Client returns a client that acts like one in a separate process, and the client's
-// network.
+// Client returns a client that behaves like a separate process, and the network of that
+// client.
 func (w *World) Client(onEvent func(context.Context, leasehold.Event)) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	cfg := lab.Config()

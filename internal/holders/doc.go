@@ -1,5 +1,5 @@
-// Package holders observes holders from outside, and reports which are live and which are
-// dead.
+// Package holders observes the holders of locks from outside, and reports which are live
+// and which are dead.
 //
 //	observer.go   observes holders until their state is known
 //	watch.go      an observation in progress: when to read next, and what a reading shows
@@ -10,20 +10,21 @@
 //	find.go       the record of one of several holders of a key
 //	list.go       the records of a table, in order of key
 //
-// The rule for when a holder is dead is in package liveness. Waiters use it as well.
+// Package liveness contains the rule for when a holder is dead. Waiters use it as well.
 //
-// The command and the page share how grants are told apart, and what an item is.
-// The page remembers every key, and judges each reading by the rule. elect --watch observes
-// one key, as users of the library do (leasehold.Client.Watch).
+// The commands and the web page (package ui) both use GrantOf to tell grants apart, and
+// Read to decode items. The page does not use an Observer: it remembers every key, and
+// applies the rule to each reading. The command elect --watch observes one key with
+// leasehold.Client.Watch, as users of the library do.
 //
 // What each failure does:
 //
-//	a reading fails             it is repeated for ten seconds, then the other holders are unknown
-//	it is refused               they are unknown at once
-//	an item cannot be read      its holder has that error
-//	BatchGetItem is denied      items are read one by one
-//	the limit is over           the other holders are unknown
-//	a session's row is gone     its holder is dead after the lease of a client that has the default
+//	a read fails                  the read is repeated for ten seconds; then all other holders are unknown
+//	a read is refused             all other holders are unknown at once
+//	an item cannot be decoded     its holder has that error
+//	BatchGetItem is denied        items are read one by one
+//	the time limit is reached     all other holders are unknown
+//	a session's row is missing    its holder counts as dead after the default lease
 //
-// It knows no flags, prompts for nothing, and prints nothing.
+// The package knows no flags, and neither prompts nor prints.
 package holders

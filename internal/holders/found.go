@@ -16,7 +16,7 @@ const (
 	KindDamaged Kind = "damaged" // an item that is not a lock, and is of no known kind
 )
 
-// Found is one item as it was decoded.
+// Found is one item of a lock table, decoded.
 type Found struct {
 	Key    protocol.Key
 	Kind   Kind
@@ -36,7 +36,7 @@ func Read(proto protocol.Protocol, item protocol.Item) Found {
 	return foundIn(KindLock, key, proto, item)
 }
 
-// foundIn decodes an item of the given kind with proto.
+// foundIn decodes an item with proto, and returns it as an item of the given kind.
 func foundIn(kind Kind, key protocol.Key, proto protocol.Protocol, item protocol.Item) Found {
 	f := Found{Key: key, Kind: kind}
 	r, err := proto.Decode(item)

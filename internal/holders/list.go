@@ -13,12 +13,12 @@ import (
 type Listing struct {
 	Scope
 	Released bool // includes records of free keys
-	Bare     bool // omits attributes, and data that is not a remark, as a record may have 400 KB of them
+	Bare     bool // omits attributes, and data that is long or not text: they may take 400 KB for each record
 }
 
-// IsDamaged reports whether err is about one damaged record, so that a listing continues.
-// An item without a key is different: the table has another key schema, so every item lacks
-// the key.
+// IsDamaged reports whether err concerns one damaged record, so that a listing can continue
+// after it. It returns false for an item without a key: then the table has another key
+// schema, and every item lacks the key.
 func IsDamaged(err error) bool {
 	var bad *leasehold.RecordError
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})

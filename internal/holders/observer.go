@@ -28,10 +28,10 @@ const (
 type Observation struct {
 	Record leasehold.Record
 	State  State
-	Beat   liveness.Beat // findings that led to the state
-	Shared bool          // Beat describes the session's row, not the lock's record
+	Beat   liveness.Beat // renewals seen, on which the state is based
+	Shared bool          // Beat describes the renewals of the session, as the record itself is not renewed
 	Gone   bool          // the record was deleted
-	Err    error         // error of this record, or the error that ended the observation
+	Err    error         // error of this record's item, or the error that ended the whole observation
 
 	ended bool // the session has ended permanently
 }
@@ -117,5 +117,5 @@ func (o Observer) StillDead(ctx context.Context, found Observation) error {
 	return err
 }
 
-// RecordOf returns a record in the form that users of the library see.
+// RecordOf converts a record of package protocol to a leasehold.Record.
 func RecordOf(r protocol.Record) leasehold.Record { return bridge.Record(r).(leasehold.Record) }

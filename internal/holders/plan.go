@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Plan is the rest of an observation: the number of holders, how long it takes, and its
-// cost if no holder is live.
+// Plan describes what is left of an observation: the number of holders, how long it takes,
+// and its cost if no holder is live.
 type Plan struct {
 	Holders  int
 	Longest  time.Duration
@@ -16,7 +16,7 @@ type Plan struct {
 	Units    float64 // least number of read units; 0 if they are free
 }
 
-// plan computes the rest of the observation, assuming that no holder renews.
+// plan returns the plan for the rest of the observation. It assumes that no holder renews.
 func (w *watch) plan() Plan {
 	began := time.Since(w.began)
 	p := Plan{Holders: len(w.open)}

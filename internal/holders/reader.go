@@ -33,7 +33,7 @@ type Reader struct {
 	db      leasehold.DB
 	table   string
 	proto   protocol.Protocol
-	sharing protocol.Native // protocol of the session rows; nil if the layout has no sessions
+	sharing protocol.Native // protocol with sessions; nil if the layout has none
 
 	listing Scope
 	// The cost of one listing with consistent reads. If units is zero, the cost is unknown,
@@ -50,20 +50,21 @@ func NewReader(db leasehold.DB, table string, proto protocol.Protocol) Reader {
 	return Reader{db: db, table: table, proto: proto, sharing: sharing}
 }
 
-// Scope is the extent of a listing.
+// Scope selects the items that a listing reads.
 type Scope = attempts.Listing
 
 // listsAll reports whether the listing reads every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList allows items to be read by the given listing. requests and units are the numbers
-// of requests and read units that the listing took when it was last read.
+// MayList lets the Reader read items by the given listing instead of by key. requests and
+// units are the numbers of requests and read units that the listing took when it was last
+// read.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent read uses twice as many units
 }
 
-// lists reports whether n items are read by a listing, and not by key.
+// lists reports whether n items are cheaper to read by the listing than by key.
 func (r *Reader) lists(n int) bool { return r.units > 0 && r.units < float64(n) }
 
 // cost returns the cost of reading the given numbers of keys and sessions: the number of
@@ -101,12 +102,12 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, err
 }
 
-// hides reports whether the listing omits k because k is the key of a session.
+// hides reports whether the listing omits the item at k, because it is a session's row.
 func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }
 
-// list reads the listing, and keeps the items of keys.
+// list reads the whole listing and returns the items whose keys are in keys.
 func (r *Reader) list(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
 	wanted := make(map[protocol.Key]bool, len(keys))
 	for _, k := range keys {
@@ -124,7 +125,8 @@ func (r *Reader) list(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, nil
 }
 
-// Items returns the items of a listing, page by page. An error ends it.
+// Items returns the items of a listing, page by page. It yields an error at most once, as
+// the last element.
 func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, error] {
 	return func(yield func(protocol.Item, error) bool) {
 		var at attempts.Walk
@@ -146,7 +148,7 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 	}
 }
 
-// page reads the next page of a listing, and advances at to the end of that page.
+// page reads the next page of a listing, and sets at to the position after that page.
 func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		items, err = of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at, attempts.Once)

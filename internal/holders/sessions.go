@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// sessionIn returns the row of a session from items that were read.
+// sessionIn returns the row of the session with the given id, decoded from the items that
+// were read.
 func (r *Reader) sessionIn(items map[protocol.Key]protocol.Item, id string) (protocol.Record, error) {
 	key := r.sharing.SessionKey(id)
 	row, err := liveness.SessionRow(r.sharing, items[key], protocol.DefaultLease)
@@ -28,9 +29,9 @@ func (r *Reader) session(ctx context.Context, id string) (protocol.Record, error
 	return r.sessionIn(items, id)
 }
 
-// UnderSessions sets the lease of records under a session to the session's lease, which is
-// the one that counts. It reads the row of each session once. If a row does not exist, or
-// cannot be read, the record keeps its lease.
+// UnderSessions corrects the lease of each record that belongs to a session: the session's
+// lease counts, and the record's own lease does not. It reads the row of each session once.
+// If a row does not exist, or cannot be read, the record keeps its lease.
 func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) error {
 	if r.sharing == nil {
 		return nil

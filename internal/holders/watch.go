@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// errObservedEnough ends an observation whose limit has passed.
+// errObservedEnough ends an observation that has reached its time limit.
 var errObservedEnough = errors.New("observed for long enough")
 
 // watch is an observation in progress. Its times count from the beginning of the
@@ -27,7 +27,8 @@ type watch struct {
 	since  time.Duration // time when the first failed reading since the last successful one ended
 }
 
-// mayPass records that a reading failed, and reports whether the next one may succeed.
+// mayPass records that a reading failed. It returns false if another reading is pointless:
+// the request was refused, or readings have failed for givenUpAfter.
 func (w *watch) mayPass(err error) bool {
 	now := time.Since(w.began)
 	if w.failed == nil {
@@ -41,14 +42,14 @@ func (w *watch) mayPass(err error) bool {
 type subject struct {
 	index   int
 	found   Observation   // the findings so far
-	dead    time.Duration // time when the holder will be dead
+	dead    time.Duration // time at which the holder is dead if it does not renew
 	every   time.Duration // the pause between two readings
 	due     time.Duration // time of the next reading
 	settled bool
 }
 
-// latest returns the latest time of the next reading, which may be delayed so that it is
-// sent together with others.
+// latest returns the latest time for the next reading. A reading may be delayed until then,
+// so that one request serves several subjects.
 func (s *subject) latest() time.Duration { return durations.Sum(s.due, s.every/8) }
 
 const (
@@ -66,8 +67,8 @@ func readingsApart(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
 
-// next returns the time of the next reading, and its subjects. It delays the reading a
-// little if others are due soon after.
+// next returns the time of the next reading, and the subjects to read then. It delays a
+// reading a little if other subjects are due soon after.
 func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 	first, last := open[0].due, open[0].latest()
 	for _, s := range open {
@@ -79,7 +80,7 @@ func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 		}
 	}
 	if keys, sessions := w.keys(due); w.Reader.lists(keys + sessions) {
-		due = open // all subjects are due, as a listing reads them anyway
+		due = open // a listing reads all records in any case, so all subjects are read
 	}
 	return at, due
 }
@@ -97,7 +98,8 @@ func (w *watch) keys(of []*subject) (keys, sessions int) {
 	return len(records), len(ids)
 }
 
-// read reads the subjects once, and settles each subject whose state is then known.
+// read reads the subjects once, and calls settled for each subject whose state is then
+// known.
 func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int, Observation)) error {
 	look := liveness.Reading{Asked: time.Now()}
 	items, err := w.rows(ctx, subjects)
@@ -154,7 +156,8 @@ func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key
 	return items, err
 }
 
-// judge returns what a reading shows of a holder, and whether its state is known now.
+// judge evaluates a reading of the subject's record. It returns the findings, and whether
+// the holder's state is now known.
 func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liveness.Reading) (Observation, bool) {
 	key := s.found.Record.Key
 	item := items[key]
@@ -181,7 +184,8 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 			s.found.Record.Lease = r.Lease
 		}
 	}
-	// Count this reading as the first one: the listing may have been out of date.
+	// The record in s came from a listing and may have been out of date, so the lease
+	// counts from the first reading here.
 	s.found.Beat = w.rule.Next(s.found.Beat, r, look)
 	switch beat := s.found.Beat; {
 	case beat.Dead:
@@ -200,14 +204,14 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 	return s.found, true
 }
 
-// later reschedules a reading that failed.
+// later schedules the next reading of subjects after a reading that failed.
 func (w *watch) later(due []*subject) {
 	for _, s := range due {
 		s.due = durations.Sum(time.Since(w.began), retryReading)
 	}
 }
 
-// end settles the remaining subjects as unknown.
+// end reports all remaining subjects as unknown.
 func (w *watch) end(why error, settled func(int, Observation)) {
 	if errors.Is(why, errObservedEnough) {
 		why = w.failed

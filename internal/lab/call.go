@@ -35,7 +35,8 @@ func (c Call) Writes(op string) bool {
 	return len(parts) > 0 && parts[0].Op == op
 }
 
-// Parts returns the writes of a transaction, or the request itself if it is no transaction.
+// Parts returns the writes of a transaction. For any other request it returns only the
+// request itself.
 func (c Call) Parts() []Call {
 	if c.Op != "TransactWriteItems" {
 		return []Call{c}
@@ -54,10 +55,10 @@ func (c Call) Parts() []Call {
 	return parts
 }
 
-// HandsOver reports whether the request is a hand-over: a grant that ends the sender's own
-// grant. The condition of a hand-over names that grant and has no alternative. The
-// condition of any other grant of a key contains an OR, or requires an existing record. The
-// condition for a session's row names no grant.
+// HandsOver reports whether the request is a hand-over: a write that ends the sender's own
+// grant and grants the key to a waiter. Its condition names the sender's grant (IN) and has
+// no alternative (OR). The condition of any other grant of a key contains an OR, or
+// requires an existing record. The condition for a session's row contains no grant id.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }
@@ -70,8 +71,8 @@ func (c Call) Releases() bool {
 	return c.Writes("DeleteItem") || c.Writes("UpdateItem") && c.Parts()[0].Sets("isReleased")
 }
 
-// EndsLock reports whether the transaction writes to the record of a lock, and does not
-// only check it.
+// EndsLock reports whether the transaction updates or deletes the record of a lock, and so
+// ends a grant. It returns false if the transaction only checks such records.
 func (c Call) EndsLock() bool {
 	for _, item := range TransactItems(c.Body) {
 		if w := cmp.Or(item.Update, item.Delete); w != nil && w.TableName == "locks" {
@@ -81,16 +82,16 @@ func (c Call) EndsLock() bool {
 	return false
 }
 
-// Guards reports whether the transaction checks the record of a lock, and leaves it as
-// it is.
+// Guards reports whether the transaction contains a condition check on the record of key,
+// in table "locks".
 func (c Call) Guards(key string) bool {
 	return slices.ContainsFunc(TransactItems(c.Body), func(i TransactItem) bool {
 		return i.ConditionCheck != nil && i.ConditionCheck.TableName == "locks" && i.ConditionCheck.Key["key"].S == key
 	})
 }
 
-// Commits reports whether the request is a transaction of a caller's writes or
-// guards, and not of grants or releases alone.
+// Commits reports whether the request is a transaction with a caller's writes or guards. A
+// transaction that only grants or releases keys is not a commit.
 func (c Call) Commits() bool {
 	return c.Op == "TransactWriteItems" && slices.ContainsFunc(TransactItems(c.Body), func(i TransactItem) bool {
 		w := cmp.Or(i.Update, i.Delete)
@@ -131,12 +132,12 @@ func (c Call) Reads() bool {
 	return c.Op == "GetItem" || c.Op == "BatchGetItem" || c.Op == "TransactGetItems"
 }
 
-// Random matches strings of random bits, which differ in every run: versions, and the ids
-// of clients and sessions.
+// Random matches the random parts of a request, which differ in every run: versions, and
+// the ids of clients and sessions.
 var Random = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[a-z2-7]{26}\b`)
 
-// Keys returns the keys that the request names, in order. The ids are removed from the keys
-// of sessions.
+// Keys returns the keys in the request, sorted. The key of a session is returned without
+// the session's id, which differs in every run.
 func (c Call) Keys() []string {
 	type key map[string]struct{ S string }
 	type named struct{ Key key }
@@ -167,7 +168,7 @@ func (c Call) Keys() []string {
 	return keys
 }
 
-// Count returns the number of calls that satisfy is, a predicate.
+// Count returns the number of calls for which the predicate is returns true.
 func Count(calls []Call, is func(Call) bool) int {
 	n := 0
 	for _, c := range calls {

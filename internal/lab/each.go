@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Each runs a test once for each case, as a subtest with the name of the case. It runs each
-// as InBubble does.
+// Each runs a test once for each case, as a subtest with the name of the case, in a World
+// and a bubble of its own (InBubble).
 func Each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *World, c C)) {
 	t.Helper()
 	for name, c := range cases {
@@ -23,8 +23,8 @@ func Each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *Wo
 	}
 }
 
-// Leases returns, as cases for Each, a Config of clients whose locks have a lease each, and
-// one of clients whose locks share a lease.
+// Leases returns two cases for Each: a Config with a lease for each lock, and a Config with
+// one lease shared by all locks of the client.
 func Leases() map[string]leasehold.Config {
 	return map[string]leasehold.Config{"a lease each": Config(), "a shared lease": SharedConfig()}
 }
@@ -45,14 +45,14 @@ func (w *World) Within(d time.Duration) context.Context {
 	return ctx
 }
 
-// Ended returns a context that has been cancelled.
+// Ended returns a context that is already cancelled.
 func (w *World) Ended() context.Context {
 	ctx, cancel := context.WithCancel(w.T.Context())
 	cancel()
 	return ctx
 }
 
-// Holding returns a client that holds the key job, its wire, and the lock.
+// Holding returns a client that holds the key "job", the client's wire, and the lock.
 func (w *World) Holding(cfg leasehold.Config, opts ...leasehold.AcquireOption) (*leasehold.Client, *Wire, *leasehold.Lock) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
@@ -77,7 +77,8 @@ func (w *World) Break(c *leasehold.Client, lock *leasehold.Lock, reason string) 
 	}
 }
 
-// WantSilence lets time pass, and fails the test if the wire sends a request meanwhile.
+// WantSilence lets virtual time pass, and fails the test if the client of wire sends a
+// request in that time.
 func (w *World) WantSilence(wire *Wire, during time.Duration) {
 	w.T.Helper()
 	wire.Sent()
@@ -87,8 +88,8 @@ func (w *World) WantSilence(wire *Wire, during time.Duration) {
 	}
 }
 
-// Events makes the client of a config collect the events of the given kinds, or all events.
-// It returns a function that returns the events so far.
+// Events makes clients with the config cfg record their events of the given kinds, or all
+// events if no kinds are given. It returns a function that returns the events so far.
 func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leasehold.Event {
 	var mu sync.Mutex
 	var events []leasehold.Event
@@ -106,8 +107,8 @@ func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leaseh
 	}
 }
 
-// WantErr fails the test unless err, which the call named what has returned, matches want
-// and each of also. A nil want stands for success.
+// WantErr fails the test unless err matches want and each of also. what names the call that
+// returned err. A nil want means that err must be nil.
 func WantErr(t testing.TB, what string, err, want error, also ...error) {
 	t.Helper()
 	for _, want := range append(also, want) {

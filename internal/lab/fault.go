@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Fault decides how the network treats one request. It may send the request on once, never
-// or twice, and return any answer.
+// Fault decides how the network treats one request. It may deliver the request once, twice
+// or not at all, and may return any answer.
 type Fault func(*Request) (*http.Response, error)
 
 // Request is a request in flight.
@@ -21,14 +21,14 @@ type Request struct {
 	send func() (*http.Response, error)
 }
 
-// Context returns the context of the sender of the request.
+// Context returns the context of the client's call that sent the request.
 func (r *Request) Context() context.Context { return r.ctx }
 
-// Send passes the request to the engine and returns the answer, even if its sender has
-// left.
+// Send delivers the request to the engine and returns the answer. It does so even if the
+// request's context has ended.
 func (r *Request) Send() (*http.Response, error) { return r.send() }
 
-// WithContext returns a copy of the request with ctx as the context of its sender.
+// WithContext returns a copy of the request with ctx as its context.
 func (r *Request) WithContext(ctx context.Context) *Request {
 	return &Request{Call: r.Call, ctx: ctx, send: r.send}
 }
@@ -36,29 +36,31 @@ func (r *Request) WithContext(ctx context.Context) *Request {
 // ErrReset is the error of a broken connection.
 var ErrReset = errors.New("connection reset by peer")
 
-// Cut never answers, like a partition or a process that died.
+// Cut is a fault: the request is lost, and the client waits until its context ends, as
+// after a network partition.
 func Cut(r *Request) (*http.Response, error) {
 	<-r.ctx.Done()
 	return nil, r.ctx.Err()
 }
 
-// LoseReply applies the write and resets the connection before its reply.
+// LoseReply is a fault: the request is applied, but the connection is reset before the
+// reply.
 func LoseReply(r *Request) (*http.Response, error) {
 	_, _ = r.Send()
 	return nil, ErrReset
 }
 
-// Unheard applies the write and never answers.
+// Unheard is a fault: the request is applied, but never answered.
 func Unheard(r *Request) (*http.Response, error) {
 	_, _ = r.Send()
 	return Cut(r)
 }
 
-// Drop breaks the connection before the request has arrived.
+// Drop is a fault: the connection is reset before the request arrives.
 func Drop(*Request) (*http.Response, error) { return nil, ErrReset }
 
-// On returns a fault that applies the given fault to every request that satisfies the
-// predicate fits. It passes all other requests on.
+// On returns a fault that applies the given fault to every request for which fits returns
+// true. It delivers all other requests.
 func On(fits func(Call) bool, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		if fits(r.Call) {
@@ -68,8 +70,8 @@ func On(fits func(Call) bool, fault Fault) Fault {
 	}
 }
 
-// Once returns a fault that applies the given fault to the first request that satisfies the
-// predicate fits. It passes all other requests on.
+// Once returns a fault that applies the given fault to the first request for which fits
+// returns true. It delivers all other requests.
 func Once(fits func(Call) bool, fault Fault) Fault {
 	var mu sync.Mutex
 	done := false
@@ -85,8 +87,8 @@ func Once(fits func(Call) bool, fault Fault) Fault {
 	}
 }
 
-// Script returns a fault that applies the nth of faults to the nth commit, and passes other
-// requests on.
+// Script returns a fault that applies the nth of faults to the nth commit, and delivers all
+// other requests.
 func Script(faults ...Fault) Fault {
 	var mu sync.Mutex
 	n := 0
@@ -108,7 +110,8 @@ func Script(faults ...Fault) Fault {
 // Slow returns a fault that delivers the request at once, and its answer after d.
 func Slow(d time.Duration) Fault { return Late(d, (*Request).Send) }
 
-// Far returns a network with the given round trip.
+// Far returns a fault that adds the given round trip: half of it before the request
+// arrives, and half before the answer does.
 func Far(roundTrip time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		time.Sleep(roundTrip / 2)
@@ -116,8 +119,7 @@ func Far(roundTrip time.Duration) Fault {
 	}
 }
 
-// Late returns a fault that applies the given fault at once, and returns the answer after
-// d.
+// Late returns a fault that applies the given fault at once, but delays its answer by d.
 func Late(d time.Duration, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		res, err := fault(r)
@@ -138,8 +140,8 @@ func ArriveAfter(d time.Duration) Fault {
 	}
 }
 
-// Delayed returns a fault that breaks the connection at once. It delivers the request after
-// d, when its sender no longer waits for an answer.
+// Delayed returns a fault that resets the connection at once, and delivers the request only
+// after d. The client then no longer waits for the answer.
 func Delayed(d time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		go func() {
@@ -150,13 +152,13 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond returns a fault that answers, in DynamoDB's place, every request that satisfies
-// the predicate fits.
+// Respond returns a fault that answers, instead of DynamoDB, every request for which fits
+// returns true.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return On(fits, Answer(res))
 }
 
-// Answer returns a fault that answers every request in DynamoDB's place.
+// Answer returns a fault that answers every request instead of DynamoDB.
 func Answer(res func() *http.Response) Fault {
 	return func(*Request) (*http.Response, error) { return res(), nil }
 }
@@ -166,16 +168,16 @@ func Refused(code string) Fault {
 	return Answer(func() *http.Response { return Refusal(400, code) })
 }
 
-// Out answers every request as DynamoDB does in an outage.
+// Out is a fault: every request gets the error that DynamoDB returns in an outage.
 func Out(*Request) (*http.Response, error) { return Refusal(503, "ServiceUnavailable"), nil }
 
-// Throttled refuses every request as throttled.
+// Throttled is a fault: every request is refused as throttled.
 func Throttled(r *Request) (*http.Response, error) {
 	return Refused("ProvisionedThroughputExceededException")(r)
 }
 
-// ShowNothing removes the old item from a refusal, like an engine without
-// ReturnValuesOnConditionCheckFailure.
+// ShowNothing is a fault that removes the old item from the error for a failed condition,
+// like an engine without ReturnValuesOnConditionCheckFailure.
 func ShowNothing(r *Request) (*http.Response, error) {
 	res, err := r.Send()
 	if err != nil || res.StatusCode != http.StatusBadRequest {

@@ -24,7 +24,7 @@ func (w *World) Item(key string) map[string]types.AttributeValue {
 	return out.Item
 }
 
-// Scan reads every item as it is stored.
+// Scan returns every item of the lock table, as stored.
 func (w *World) Scan() []map[string]types.AttributeValue {
 	w.T.Helper()
 	out, err := w.DB.Scan(context.WithoutCancel(w.T.Context()), &dynamodb.ScanInput{TableName: aws.String("locks")})
@@ -56,7 +56,8 @@ func (w *World) Update(key string, changes map[string]types.AttributeValue) {
 	w.Put(item)
 }
 
-// Suspend suspends the queue of a record for the duration d.
+// Suspend suspends the wait queue in a record for the duration d: until then no waiter
+// enters it.
 func (w *World) Suspend(key string, d time.Duration) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{
@@ -72,7 +73,7 @@ func (w *World) Delete(key string) {
 	}
 }
 
-// Key returns the key of an item in the SDK's form.
+// Key returns the primary key of a record in the SDK's form.
 func Key(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"key": Str(key)}
 }
@@ -83,7 +84,7 @@ func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Va
 // Num returns a number attribute.
 func Num(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-// Text returns a string attribute, or "" if there is none.
+// Text returns the value of a string attribute, or "" if the item has no such attribute.
 func Text(item map[string]types.AttributeValue, name string) string {
 	if s, ok := item[name].(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -91,7 +92,7 @@ func Text(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// Number returns a number attribute, or "" if there is none.
+// Number returns the value of a number attribute, or "" if the item has no such attribute.
 func Number(item map[string]types.AttributeValue, name string) string {
 	if n, ok := item[name].(*types.AttributeValueMemberN); ok {
 		return n.Value
@@ -110,7 +111,8 @@ func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	return held
 }
 
-// Steal makes another client hold the key, even if its holder still trusts the lock.
+// Steal overwrites the holder in the record of key with another client, even if the holder
+// still trusts its lock.
 func (w *World) Steal(key string) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{

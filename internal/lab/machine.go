@@ -7,11 +7,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// Edit changes the machine that a client runs on.
+// Edit changes the machine that a client runs on: its clocks, its random numbers or its
+// limits.
 type Edit func(*machine.Machine)
 
-// Clocks gives a client clocks of its own. now returns the readings of the monotonic clock,
-// and of the clock that does not stop while the machine is suspended.
+// Clocks sets the clocks of a client's machine. now returns the readings of the monotonic
+// clock and of the boot clock, which also runs while the machine is suspended.
 func Clocks(now func() (mono, boot time.Duration)) Edit {
 	return func(m *machine.Machine) {
 		m.Now = func() decide.Instant {
@@ -21,22 +22,22 @@ func Clocks(now func() (mono, boot time.Duration)) Edit {
 	}
 }
 
-// Wall gives a client a wall clock of its own.
+// Wall sets the wall clock of a client's machine.
 func Wall(now func() time.Time) Edit {
 	return func(m *machine.Machine) { m.Wall = now }
 }
 
-// Chance makes a client take its random numbers in [0, 1) from draw.
+// Chance sets the source of a client's random numbers. draw returns a number in [0, 1).
 func Chance(draw func() float64) Edit {
 	return func(m *machine.Machine) { m.Chance = draw }
 }
 
-// Renewals allows a client at most n renewals in flight.
+// Renewals limits a client to n renewals in flight.
 func Renewals(n int) Edit {
 	return func(m *machine.Machine) { m.Renewals = n }
 }
 
-// Memory limits to n the number of keys that a client remembers without observing them.
+// Memory limits a client to n remembered keys, besides those that it is observing.
 func Memory(n int) Edit {
 	return func(m *machine.Machine) { m.Memory = n }
 }

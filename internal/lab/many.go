@@ -26,8 +26,8 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 	return locks
 }
 
-// LeavesHeld makes a process acquire keys and die. It then waits until the duration ago has
-// passed since the process died.
+// LeavesHeld makes a process acquire keys and then disconnects it, as if it had died. It
+// returns once the process has been dead for the duration ago.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
@@ -40,7 +40,7 @@ func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...stri
 	return locks
 }
 
-// Lost counts locks that are no longer trusted.
+// Lost returns the number of locks that are no longer trusted.
 func Lost(locks []*leasehold.Lock) int {
 	n := 0
 	for _, l := range locks {

@@ -17,7 +17,7 @@ type Meter struct {
 	used Units
 }
 
-// ask changes the request so that its reply contains the consumed capacity.
+// ask changes the body of a request so that the reply contains the consumed capacity.
 func (m *Meter) ask(body []byte) []byte {
 	if m == nil {
 		return body
@@ -51,7 +51,7 @@ func (m *Meter) count(op string, res *http.Response) {
 	}
 }
 
-// Reset returns the capacity used since the last Reset.
+// Reset sets the count to zero, and returns the capacity used since the last Reset.
 func (m *Meter) Reset() Units {
 	m.mu.Lock()
 	defer m.mu.Unlock()

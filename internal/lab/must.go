@@ -10,7 +10,8 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Must ends the test if a call has failed, and returns the call's result otherwise:
+// Must returns a function that returns the result of a call, or ends the test if the call
+// failed:
 //
 //	content := lab.Must(os.ReadFile(path))(t)
 func Must[T any](result T, err error) func(testing.TB) T {

@@ -17,8 +17,8 @@ func Refusal(status int, code string) *http.Response {
 	}
 }
 
-// Conflict returns DynamoDB's answer while another transaction is using an item of the
-// request.
+// Conflict returns DynamoDB's answer to a request for an item that another transaction is
+// using.
 func Conflict(c Call) *http.Response {
 	if c.Op != "TransactWriteItems" {
 		return Refusal(400, "TransactionConflictException")

@@ -16,7 +16,7 @@ type Wire struct {
 	Meter *Meter // counts the capacity that requests consume; nil to send requests without metering them
 
 	engine *localdynamo.Engine
-	over   context.Context // ends with the test, and then also ends requests in flight
+	over   context.Context // cancelled at the end of the test, which also ends requests in flight
 
 	mu    sync.Mutex
 	calls []Call
@@ -26,7 +26,7 @@ type Wire struct {
 // Wire returns a new network between a client and the engine.
 func (w *World) Wire() *Wire { return &Wire{engine: w.Engine, over: w.over} }
 
-// Do sends one request, as the SDK's HTTP client does.
+// Do sends one request. It implements the HTTP client of the SDK.
 func (w *Wire) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

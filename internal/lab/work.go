@@ -21,8 +21,8 @@ func WorkKey(id string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": Str(id)}
 }
 
-// Note returns a write that appends value to the log of an item of table work. It has many
-// names and values, which the SDK writes in random order.
+// Note returns a write that appends value to the list "log" of an item of table work. The
+// write has many names and values, because the SDK encodes them in random order.
 func Note(id, value string) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                aws.String("work"),
@@ -35,7 +35,7 @@ func Note(id, value string) types.TransactWriteItem {
 	}}
 }
 
-// NoteIf returns a Note that requires the item to be open.
+// NoteIf returns the write of Note, with a condition that the item is open (Open).
 func NoteIf(id, value string) types.TransactWriteItem {
 	w := Note(id, value)
 	w.Update.ConditionExpression = aws.String("attribute_exists(#o)")
@@ -44,7 +44,7 @@ func NoteIf(id, value string) types.TransactWriteItem {
 	return w
 }
 
-// Open makes the condition of NoteIf true for an item.
+// Open creates or changes an item so that the condition of NoteIf holds for it.
 func (w *World) Open(id string) {
 	w.T.Helper()
 	item := w.WorkItem(id)
@@ -69,18 +69,18 @@ func (w *World) WorkItem(id string) map[string]types.AttributeValue {
 	return out.Item
 }
 
-// Log returns the list of values that Note has appended to an item of table work.
+// Log returns the values that Note has appended to an item of table work.
 func (w *World) Log(id string) []string {
 	w.T.Helper()
 	return Log(w.WorkItem(id))
 }
 
-// Get returns a read of an item of table work, for a transaction.
+// Get returns a read of an item of table work, for use in a transaction.
 func Get(id string) types.TransactGetItem {
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: WorkKey(id)}}
 }
 
-// Log returns the list of values that Note has appended to an item of table work.
+// Log returns the values that Note has appended to item.
 func Log(item map[string]types.AttributeValue) []string {
 	var out []string
 	if list, ok := item["log"].(*types.AttributeValueMemberL); ok {

@@ -19,14 +19,14 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// World is one DynamoDB with a lock table, "locks".
+// World is an in-memory DynamoDB with a lock table, "locks".
 type World struct {
 	T      *testing.T
 	Engine *localdynamo.Engine
-	DB     *dynamodb.Client // connected to the engine without a wire
+	DB     *dynamodb.Client // client of the engine that uses no Wire, so its requests meet no faults
 
 	began time.Time
-	over  context.Context // ends with the test
+	over  context.Context // cancelled at the end of the test
 	end   context.CancelFunc
 }
 
@@ -61,8 +61,8 @@ func (w *World) createTable(name, key string) {
 	}
 }
 
-// InBubble runs a test in a synctest bubble with a World of its own. Time is virtual. The
-// test fails if it leaves goroutines running, except for requests.
+// InBubble runs a test in a synctest bubble, where time is virtual, with a World of its
+// own. The test fails if it leaves goroutines running, except those of requests in flight.
 func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,7 +72,7 @@ func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	})
 }
 
-// InLayout does what InBubble does, with a lock table in the given layout and a config for
+// InLayout is like InBubble, but the lock table has the given layout. cfg is a Config for
 // that table.
 func InLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *World, cfg leasehold.Config)) {
 	t.Helper()
@@ -94,7 +94,7 @@ func Elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-// Config returns the usual configuration of tests.
+// Config returns the Config that most tests use.
 func Config() leasehold.Config {
 	return leasehold.Config{Table: "locks", Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 }
@@ -106,21 +106,22 @@ func ConfigOf(table string, l layout.Layout) leasehold.Config {
 	return cfg
 }
 
-// OutageConfig returns a Config of clients that hold their locks through outages.
+// OutageConfig returns a Config in whose layout clients keep their locks during an outage
+// of DynamoDB.
 func OutageConfig() leasehold.Config {
 	return ConfigOf("locks", layout.AWSLabs{HoldThroughOutage: true})
 }
 
-// SharedConfig returns a Config with one shared lease for all locks of a client.
+// SharedConfig returns a Config with which all locks of a client share one lease.
 func SharedConfig() leasehold.Config {
 	cfg := Config()
 	cfg.SharedLease = true
 	return cfg
 }
 
-// Client returns a client that acts like one in a separate process, and the client's wire.
-// All processes run on one machine with clocks that follow package time, unless edits
-// change that.
+// Client returns a client that behaves like a separate process, and the client's wire. By
+// default all clients run on one machine, whose clocks follow package time. Edits change
+// the machine of this client.
 func (w *World) Client(cfg leasehold.Config, on ...Edit) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	wire := w.Wire()
@@ -137,8 +138,8 @@ func (w *World) ClientOf(db leasehold.DB, cfg leasehold.Config) *leasehold.Clien
 	return c
 }
 
-// Connect returns an SDK client, together with the machine on which the clients that use it
-// run.
+// Connect returns an SDK client of the engine, for lock clients on a machine that the edits
+// in on have changed.
 func (w *World) Connect(on []Edit, options ...func(*dynamodb.Options)) machine.DB {
 	return machine.DB{Client: w.Engine.Client(options...), Edit: func(m *machine.Machine) {
 		m.Now = machine.BootedAt(w.began)
@@ -215,5 +216,5 @@ func (w *World) Sessions() []string {
 	return keys
 }
 
-// ErrorOf returns the error of a call with two results.
+// ErrorOf returns the error of a call that has two results.
 func ErrorOf[T any](_ T, err error) error { return err }

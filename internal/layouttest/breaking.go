@@ -132,15 +132,15 @@ func breakOursForPeer(e *env) {
 	e.release(lock)
 }
 
-// In layouts whose records have no owner, all peers look the same. In layouts whose
-// owner is only a name, several peers may have the same name.
+// In layouts whose records have no owner, a record does not show which peer holds it. In
+// layouts whose owner is only a name, several peers may have the same name.
 func breakOtherPeer(e *env) {
 	c, _ := e.client()
 	e.put(e.granted(e.key, "a-peer", patience))
 	r := e.get(c)
 	next := "another-peer"
 	if e.isByClock() {
-		next = "a-peer" // this peer never renews, so a different expiry means a different grant
+		next = "a-peer" // this layout's peers never renew, so a different expiry means a different grant
 	}
 	e.put(e.granted(e.key, next, patience+e.step()))
 	before := e.item()

@@ -17,7 +17,7 @@ func capabilityChecks() []check {
 	}
 }
 
-// isUnsupported checks that err reports a feature that the layout does not have.
+// isUnsupported checks that err is the error for a feature that the layout does not have.
 func (e *env) isUnsupported(what string, err error) {
 	e.Helper()
 	var no *leasehold.UnsupportedError
@@ -117,8 +117,8 @@ func retention(e *env) {
 	}
 }
 
-// fencedOrNot checks that a peer's grant never shows our token, even if the peer
-// keeps our attributes.
+// fencedOrNot checks that a peer's grant is never read as a grant with our fencing token,
+// even if the peer leaves our attributes in the record.
 func fencedOrNot(e *env) {
 	c, _ := e.client()
 	e.release(e.acquire(c))

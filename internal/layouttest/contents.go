@@ -131,7 +131,7 @@ func sortKeys(e *env) {
 		}
 		e.release(lock)
 	}
-	// A peer's lock, under another sort key.
+	// A lock of a peer, under the sort key one.
 	item := e.granted(e.key, "a-peer", patience)
 	for name, v := range e.sortedKeyItem(e.key, one) {
 		item[name] = v

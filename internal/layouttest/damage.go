@@ -39,7 +39,7 @@ var (
 	broken = decimal("1.5")
 )
 
-// each returns one damage for each of the values: the attribute with that value.
+// each returns one damage for each of values: the attribute has that value.
 func each(attribute string, values ...types.AttributeValue) []damage {
 	out := make([]damage, len(values))
 	for i, v := range values {
@@ -55,8 +55,8 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages returns the damages of a held record: common applies to any record, and ours only
-// to a record that leasehold wrote.
+// damages returns the damages of a held record. common make any record invalid, and ours
+// only a record that leasehold wrote.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
@@ -105,7 +105,8 @@ func (s Subject) damages() (common, ours []damage) {
 	return common, ours
 }
 
-// another returns a record of another layout, and the attribute that shows the difference.
+// another returns a record of a different layout, and the attribute that this layout's
+// error must name when it reads the record.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":
@@ -143,8 +144,9 @@ func damagedPeers(e *env) {
 	e.refuses(c, e.key, attribute)
 }
 
-// keptAlive checks that no error advises removing a lock because of one of the user's own
-// attributes. It tries locks of a peer and of leasehold.
+// keptAlive checks records of live locks in which a caller's own attribute has a name that
+// leasehold uses. The error must advise renaming the attribute, never breaking the lock. It
+// tries locks of a peer and of leasehold.
 func keptAlive(e *env) {
 	c, _ := e.client()
 	lock := e.acquire(c, leasehold.WithoutRenewal())
@@ -160,7 +162,7 @@ func keptAlive(e *env) {
 	for name, value := range names {
 		for _, held := range []Item{e.granted(e.key, "a-peer", patience), ours} {
 			if name == "fencingToken" && held["grantId"] != nil {
-				continue // without its token, leasehold's record is not a lock
+				continue // leasehold's own record is not a valid lock without its token
 			}
 			e.put(with(held, Item{name: value}))
 			_, err := c.TryAcquire(e.within(patience), e.key)
@@ -203,7 +205,7 @@ func (e *env) damaged(sound Item, all []damage) {
 }
 
 // refuses checks that Get and TryAcquire return an error that names the key and the
-// attribute, and that the record does not change.
+// attribute, and that neither changes the record.
 func (e *env) refuses(c *leasehold.Client, key, attribute string) {
 	e.Helper()
 	before := e.itemOf(key)

@@ -89,11 +89,11 @@ func formerHolder(e *env) {
 	e.release(next)
 }
 
-// succeeds waits until c has taken over the key. It checks that the takeover is not too
-// early and, if time is virtual, not too late.
+// succeeds waits until c has taken over the key, and returns the grant. It checks that the
+// takeover is not too early and, if time is virtual, not too late.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
-	dead := e.peer.until(e.item(), time.Now()) // c has not observed the record before, so a lease without an expiry time counts from now
+	dead := e.peer.until(e.item(), time.Now()) // c has not read the record before, so a lease without an expiry time begins now
 	if e.isByClock() {
 		dead = dead.Add(e.skew)
 	}
@@ -167,7 +167,7 @@ func renewingPeer(e *env) {
 	next := e.waiter(b)
 	for range 6 {
 		time.Sleep(15 * time.Second)
-		e.put(e.granted(e.key, "a-peer", 20*time.Second)) // the item has a new version or a new expiry
+		e.put(e.granted(e.key, "a-peer", 20*time.Second)) // a renewal: the item has a new version or a new expiry time
 	}
 	synctest.Wait()
 	select {

@@ -35,13 +35,14 @@ type Engine struct {
 	Virtual bool
 }
 
-// env is the environment of a check: a table of the layout, and its own key.
+// env is the environment of a check: a lock table in the layout, and a key that no other
+// check uses.
 type env struct {
 	*testing.T
 	Subject
 	on      Engine
 	connect Connect
-	db      *dynamodb.Client // client with no wire between it and the engine
+	db      *dynamodb.Client // client that sends its requests without a wire, so they meet no faults
 	table   string
 	key     string
 	began   time.Time
@@ -57,8 +58,8 @@ func newEnv(t *testing.T, on Engine, s Subject, connect Connect) *env {
 	return e
 }
 
-// client returns a client and its wire. The client acts like one in a separate process. It
-// is closed at the end of the check.
+// client returns a client that behaves like a separate process, and its wire. The client is
+// closed at the end of the check.
 func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire) {
 	e.Helper()
 	cfg := leasehold.Config{Table: e.table, Layout: e.Layout, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
@@ -80,7 +81,7 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 	if err != nil {
 		e.Fatal(err)
 	}
-	e.Cleanup(func() { _ = c.Close(context.Background()) }) // a check may leave locks held
+	e.Cleanup(func() { _ = c.Close(context.Background()) }) // the error is ignored, as a check may leave locks held
 	return c, w
 }
 
@@ -132,7 +133,7 @@ func (e *env) item() Item {
 	return out.Item
 }
 
-// put writes an item unconditionally, like a peer or a person.
+// put writes an item unconditionally, as a peer or an operator might.
 func (e *env) put(item Item) {
 	e.Helper()
 	if _, err := e.db.PutItem(e.Context(), &dynamodb.PutItemInput{TableName: aws.String(e.table), Item: item}); err != nil {
@@ -140,7 +141,8 @@ func (e *env) put(item Item) {
 	}
 }
 
-// unchanged checks that the record has not changed, except for its queue.
+// unchanged checks that the record equals before, except for its queue. after names what
+// has happened since, for the error message.
 func (e *env) unchanged(before Item, after string) {
 	e.Helper()
 	noQueue := Item{"waiters": nil}

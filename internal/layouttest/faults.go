@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// faultChecks returns the checks for those faults of the five other libraries that a single
-// client can show.
+// faultChecks returns checks for faults of the five other lock libraries. It has those
+// faults that a single client can show.
 func faultChecks() []check {
 	return []check{
 		{claim: "an attribute of a caller's cannot free the key", hold: reservedNames},
@@ -58,15 +58,16 @@ func reservedNames(e *env) {
 	e.release(lock)
 }
 
-// expiresAt is native's TTL attribute. Layouts awslabs and dynamolock read native's records, so
-// their grants remove it. Any other layout must keep a user's attribute of that name.
+// Attribute expiresAt is the TTL attribute of layout native. Layouts awslabs and dynamolock
+// read records of native, so their grants remove it. Any other layout must keep a user's
+// attribute of that name.
 func ownNames(e *env) {
 	if !e.caps().Attributes {
 		return // skipped, as this layout does not store attributes of callers
 	}
 	const name = "expiresAt"
 	if name == e.partition || name == e.sort || name == e.ttl && e.Layout.Name() != "native" {
-		return // skipped, as this table uses the name for another attribute
+		return // skipped, as the name is that of a key or TTL attribute of this table
 	}
 	used := e.Layout.Name() != "python-dynamodb-lock"
 	c, _ := e.client()

@@ -18,18 +18,18 @@ func oddChecks() []check {
 	}
 }
 
-// odd is an unusual record that a peer may write, depending on its configuration.
+// odd is an unusual but valid record that a peer may write, depending on its configuration.
 type odd struct {
 	what   string
 	change Item
-	dies   time.Duration // how long the holder lives without a renewal; zero means its lease, negative means forever
+	dies   time.Duration // time without a renewal after which the holder is dead; zero means its lease, negative means never
 }
 
 const (
 	never = -1
 	soon  = time.Millisecond // a holder with this lease is dead when the record is read a second time
 
-	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // owner of a peer that has the form of leasehold's owners
+	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // owner of a peer; it has the form of the owners that leasehold writes
 	aUUID     = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 	another   = "16fd2706-8baf-433b-82eb-8c7fada847da"
 )
@@ -102,7 +102,7 @@ func (s Subject) oddities() []odd {
 	panic("no oddities of " + s.Layout.Name())
 }
 
-// eachOdd runs a check for each of the unusual records, with a key of its own.
+// eachOdd calls hold for each of the unusual records, each under a key of its own.
 func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) {
 	e.Helper()
 	key := e.key
@@ -121,7 +121,7 @@ func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) 
 	}
 }
 
-// isPeers checks that a record is decoded as one that a peer holds.
+// isPeers checks that r, decoded from item, is a record that a peer holds.
 func (e *env) isPeers(r leasehold.Record, item Item) {
 	e.Helper()
 	if r.Released || r.Token != 0 || r.Grant != "" || r.Version == "" {
@@ -141,7 +141,7 @@ func oddIsHeld(e *env) {
 		if e.isByClock() && o.dies == soon {
 			return // skipped, as every clock shows that the holder is already dead
 		}
-		fresh, _ := e.client() // this client has not observed the record
+		fresh, _ := e.client() // a client that has not observed the record
 		begun := time.Now()
 		lock, err := fresh.TryAcquire(e.Context(), e.key)
 		if err == nil && o.dies > 0 && time.Since(begun) >= o.dies {
@@ -165,7 +165,7 @@ func oddDies(e *env) {
 		c, _ := e.client()
 		if o.dies == never {
 			_, err := c.TryAcquire(e.Context(), e.key)
-			time.Sleep(30 * time.Minute) // less than the hour after which python_dynamodb_lock's TTL deletes the record
+			time.Sleep(30 * time.Minute) // less than the hour after which the TTL of python_dynamodb_lock deletes the record
 			if _, again := c.TryAcquire(e.Context(), e.key); !errors.Is(err, leasehold.ErrHeld) || !errors.Is(again, leasehold.ErrHeld) {
 				e.Errorf("tried: %v, %v", err, again)
 			}
@@ -206,8 +206,8 @@ func oddIsBroken(e *env) {
 	})
 }
 
-// nameless returns a peer's grant with an empty owner. It returns false if the peer's
-// records have no owner at all, or if the peer never renews.
+// nameless returns a peer's grant with an empty owner. It returns false in layouts with an
+// expiry time: there the records have no owner, or the peer never renews.
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()
@@ -222,7 +222,7 @@ func namelessIsBroken(e *env) {
 	e.put(first)
 	r := e.get(c)
 	next, _ := e.nameless()
-	e.put(next) // a renewal or another grant by the peer: the record does not show which
+	e.put(next) // either a renewal or another grant by the peer: the record does not distinguish them
 	if err := c.Break(e.within(patience), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)
 	}

@@ -9,13 +9,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// peer describes what a client of a layout's own library writes and reads, apart
-// from the key.
+// peer describes what a client of another lock library writes to a record, apart from the
+// key, and how it reads the record. A layout is compatible with one such library.
 type peer struct {
 	// grant returns the whole item that the peer writes for a grant.
 	grant func(holder string, lease time.Duration, now time.Time) Item
 
-	// carries are the data and attributes that the peer's grants may store.
+	// carries contains the data and attributes that a caller may store with the peer's
+	// grants.
 	carries Item
 
 	// freed returns the item that the peer's release leaves. The function is nil if the
@@ -27,13 +28,14 @@ type peer struct {
 	// read the record.
 	until func(item Item, written time.Time) time.Time
 
-	// owner returns the Record.Owner that leasehold reads from a grant to holder.
+	// owner returns the Record.Owner that leasehold must read from the peer's grant to
+	// holder.
 	owner func(holder string) string
 }
 
 func named(holder string) string { return holder }
 
-// java is awslabs/amazon-dynamodb-lock-client.
+// java is the peer for awslabs/amazon-dynamodb-lock-client.
 var java = peer{
 	grant: func(holder string, lease time.Duration, _ time.Time) Item {
 		return javaLike(holder, strconv.FormatInt(lease.Milliseconds(), 10))
@@ -49,7 +51,7 @@ var java = peer{
 	owner: named,
 }
 
-// dynamolock is cirello.io/dynamolock.
+// dynamolock is the peer for cirello.io/dynamolock.
 var dynamolock = peer{
 	grant: func(holder string, lease time.Duration, _ time.Time) Item {
 		return javaLike(holder, lease.String())
@@ -69,7 +71,7 @@ func javaLike(holder, lease string) Item {
 	return Item{"ownerName": text(holder), "leaseDuration": text(lease), "recordVersionNumber": text(rand.Text())}
 }
 
-// python returns python_dynamodb_lock with the given TTL attribute.
+// python returns the peer for python_dynamodb_lock with the given TTL attribute.
 func python(ttl string) peer {
 	return peer{
 		grant: func(holder string, lease time.Duration, now time.Time) Item {
@@ -87,7 +89,7 @@ func python(ttl string) peer {
 	}
 }
 
-// dlm is dynamo-dlm.
+// dlm is the peer for dynamo-dlm.
 var dlm = peer{
 	grant: func(_ string, lease time.Duration, now time.Time) Item {
 		return Item{"release_code": text(rand.Text()), "expires": number(now.Add(lease).Unix())}
@@ -99,7 +101,7 @@ var dlm = peer{
 	owner: func(string) string { return "" },
 }
 
-// mutex is dyndb-mutex.
+// mutex is the peer for dyndb-mutex.
 var mutex = peer{
 	grant: func(holder string, lease time.Duration, now time.Time) Item {
 		const twoDays = 48 * time.Hour
@@ -116,8 +118,8 @@ var mutex = peer{
 	owner: named,
 }
 
-// most bounds the leases in these tests, as a peer's lease may be too long for a
-// time.Duration.
+// most is the longest lease that these tests calculate with. A peer's lease may be too long
+// for a time.Duration.
 const most = 200 * 365 * 24 * time.Hour
 
 func after(t time.Time, lease time.Duration, err error) time.Time {

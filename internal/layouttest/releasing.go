@@ -18,7 +18,8 @@ func releaseChecks() []check {
 	}
 }
 
-// isFree reports whether the peer ever considers the record free.
+// isFree reports whether the peer would acquire the key at once: the record is missing or
+// marked released.
 func (e *env) isFree(item Item) bool {
 	return item == nil || textOf(item["isReleased"]) == "1" || textOf(item["holder"]) == "__empty__" && numberOf(item["expire_ts"]) == "0"
 }
@@ -49,8 +50,8 @@ func deletes(e *env) {
 	}
 }
 
-// lost checks that a release reports the loss of lock for the given reason, and leaves the
-// record unchanged.
+// lost checks that Release returns the loss of lock, with the given reason, and does not
+// change the record.
 func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.Helper()
 	before := e.item()
@@ -62,8 +63,9 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.unchanged(before, "the release of a stale handle")
 }
 
-// eachWay runs a check twice. The holder notices the loss when it releases in one run, and
-// when it renews in the other.
+// eachWay runs a check twice: once with a holder that discovers the loss of its lock by
+// Release, and once by Renew. The check calls find with the lost lock and the expected
+// reason.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {
@@ -118,7 +120,8 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free frees the key as an operator would, or as a peer that mistakes the lock for its own.
+// free frees the key, as an operator would by hand, or a peer that mistakes the lock for
+// its own.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

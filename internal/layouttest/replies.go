@@ -21,7 +21,7 @@ func replyChecks() []check {
 	}
 }
 
-// troubles runs a check with each fault that makes the client retry a request.
+// troubles runs a check once with each fault that makes the client send a request again.
 func troubles(test func(what fault)) {
 	for _, what := range []fault{loseReply, fail, drop, throttle} {
 		test(what)
@@ -32,7 +32,8 @@ func (f fault) String() string {
 	return [...]string{"delivered", "its reply lost", "refused", "throttled", "failed with a 500", "lost"}[f]
 }
 
-// holds checks that the record matches the holder's own state of the lock.
+// holds checks that lock is not lost, and that the record contains the lock's version,
+// grant and token.
 func (e *env) holds(lock *leasehold.Lock, what fault) {
 	e.Helper()
 	c, _ := e.client()
@@ -163,7 +164,7 @@ func inDoubt(e *env) {
 	if _, err := c.Acquire(e.within(time.Second), e.key); err == nil {
 		e.Fatal("granted without a reply")
 	}
-	time.Sleep(10 * time.Second) // time to undo the grant; the write that should do so is lost, too
+	time.Sleep(10 * time.Second) // time in which the client would undo the grant; that write is dropped as well
 	if item := e.item(); e.isFree(item) {
 		e.Fatal("no grant in doubt is there")
 	}
@@ -191,8 +192,8 @@ func resumeInDoubt(e *env) {
 	e.takesAtOnce(b)
 }
 
-// takesAtOnce checks that c acquires, with one or two requests, a key whose record shows an
-// attempt of c.
+// takesAtOnce checks that c acquires the key within a second. The record contains an
+// earlier attempt of c itself, which must not be reported as a dead holder.
 func (e *env) takesAtOnce(c *leasehold.Client) {
 	e.Helper()
 	began := time.Now()

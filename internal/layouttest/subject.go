@@ -14,7 +14,7 @@ type Subject struct {
 	Layout layout.Layout
 
 	partition, sort string // names of the key attributes; sort is empty if there is none
-	sortValue       string // sort key of calls that name none
+	sortValue       string // default sort key, for calls without WithSortKey
 	ttl             string // TTL attribute; empty if there is none
 	skew            time.Duration
 	peer            peer
@@ -61,7 +61,7 @@ func Subjects() []Subject {
 	)
 }
 
-// Brief returns the six layouts with a small MaxSkew, so that leases can be short.
+// Brief returns the six layouts, with a small MaxSkew so that tests can use short leases.
 func Brief() []Subject {
 	const skew = 100 * time.Millisecond
 	return []Subject{
@@ -85,7 +85,8 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns the shortest lease in whole units that leaves some time of trust.
+// short returns a lease that is as short as possible, but longer than the allowance for
+// clock skew, so that its holder trusts it for a while.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second
@@ -93,7 +94,7 @@ func (s Subject) short() time.Duration {
 	return s.skew + 2*time.Second
 }
 
-// keyItem returns the key of a record, with the default sort key.
+// keyItem returns the key attributes of a record with the default sort key.
 func (s Subject) keyItem(key string) Item { return s.sortedKeyItem(key, s.sortValue) }
 
 func (s Subject) sortedKeyItem(key, sort string) Item {
@@ -107,7 +108,7 @@ func (s Subject) sortedKeyItem(key, sort string) Item {
 	return item
 }
 
-// record returns an item of the peer under key.
+// record returns an item under key with the given attributes.
 func (s Subject) record(key string, attributes Item) Item {
 	item := s.keyItem(key)
 	maps.Copy(item, attributes)
@@ -119,7 +120,8 @@ func (s Subject) granted(key, holder string, lease time.Duration) Item {
 	return s.record(key, s.peer.grant(holder, lease, time.Now()))
 }
 
-// isByClock reports whether records have an expiry time.
+// isByClock reports whether records contain an expiry time, so that clocks decide when a
+// holder is dead.
 func (s Subject) isByClock() bool { return s.caps().Expiry == layout.WallClock }
 
 // hasSlots reports whether the sort key is the number of a slot.
@@ -128,6 +130,6 @@ func (s Subject) hasSlots() bool {
 	return ok && !dlm.NoSlots
 }
 
-// step returns the unit of expiry times. Expiry times are rounded to whole units, so a
-// holder may be dead up to one step later.
+// step returns the unit in which the layout stores expiry times. An expiry time is rounded
+// up, so a holder may be dead up to one step later.
 func (s Subject) step() time.Duration { return cmp.Or(s.caps().LeaseStep, time.Millisecond) }

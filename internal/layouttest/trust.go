@@ -14,9 +14,9 @@ func trustChecks() []check {
 	}
 }
 
-// trusted checks that trust in lock ends before the record allows other clients to take
-// over. lease is the lease that the holder requested. The request was sent between the
-// times before and after.
+// trusted checks that the holder stops trusting its lock before other clients may take
+// over. The holder requested lease, and sent the request between the times before and
+// after.
 func (e *env) trusted(lock *leasehold.Lock, lease time.Duration, before, after time.Time) {
 	e.Helper()
 	keep := lease/10 + e.skew

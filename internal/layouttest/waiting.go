@@ -37,8 +37,8 @@ func (e *env) waiter(c *leasehold.Client) <-chan granted {
 	return out
 }
 
-// waiting returns a client, and a channel that receives a value when the client starts to
-// wait for a held key.
+// waiting returns a client, and a channel that receives a value whenever the client begins
+// to wait for a held key.
 func (e *env) waiting() (*leasehold.Client, <-chan struct{}) {
 	seen := make(chan struct{}, 100)
 	c, _ := e.client(func(cfg *leasehold.Config) {
@@ -103,7 +103,7 @@ func waiterEnds(e *env) {
 	}
 	e.unchanged(before, "a wait")
 	e.release(lock)
-	e.release(e.acquire(b)) // the canceled wait does not keep b from acquiring the key
+	e.release(e.acquire(b)) // the canceled wait of b does not stop b from acquiring the key later
 }
 
 func renewed(e *env) {

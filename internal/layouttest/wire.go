@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// wire is the network between one client and the engine. It records the requests,
-// and can inject faults.
+// wire is the network between one client and the engine. It records the requests, and can
+// make them fail.
 type wire struct {
 	next    dynamodb.HTTPClient
 	latency time.Duration // added latency; 0 if the engine has a latency of its own
@@ -23,7 +23,7 @@ type wire struct {
 	fault func(op string) fault // nil for no faults
 }
 
-// fault says how the network treats a request.
+// fault is what the network does to a request.
 type fault int
 
 const (
@@ -87,7 +87,7 @@ func (w *wire) once(what fault) {
 	})
 }
 
-// always lets f decide the fault of every request. A nil f means no faults.
+// always sets the function that chooses the fault of every request. nil means no faults.
 func (w *wire) always(f func(op string) fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

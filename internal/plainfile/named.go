@@ -19,13 +19,13 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 	if info, found := os.Lstat(file); found == nil && info.Mode().IsRegular() && !IsStream(file) {
 		f, err = Open(file, flag, Trusted)
 	} else {
-		f, err = os.OpenFile(file, flag, 0) //nolint:gosec // the user names it
+		f, err = os.OpenFile(file, flag, 0) //nolint:gosec // the path comes from the user
 	}
 	return f, openError(path, err)
 }
 
-// openError returns an error about the named file instead of one about a directory on the
-// way to it.
+// openError changes an error about a directory on the way to the file into an error about
+// the file itself.
 func openError(path string, err error) error {
 	if in := (*fs.PathError)(nil); errors.As(err, &in) {
 		return &fs.PathError{Op: "open", Path: path, Err: in.Err}
@@ -33,7 +33,8 @@ func openError(path string, err error) error {
 	return err
 }
 
-// ReadNamed reads a file that the user names: see OpenNamed.
+// ReadNamed reads the content of a file that the user names. It opens the file by
+// OpenNamed.
 func ReadNamed(path string) ([]byte, error) {
 	f, err := OpenNamed(path, os.O_RDONLY)
 	if err != nil {

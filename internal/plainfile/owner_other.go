@@ -9,11 +9,12 @@ import (
 
 const noFollow = 0
 
-// Another returns "": on this system users do not share directories as they do on Unix.
+// Another always returns "": on this system users do not share directories as they do on
+// Unix.
 func Another(string) string { return "" }
 
-// flock does not lock: if two processes replace a file at the same moment, both may believe
-// that they succeeded.
+// flock does nothing. So if two processes replace a file at the same moment, both may
+// believe that they succeeded.
 func flock(*os.File) error { return nil }
 
 func ownerName(fs.FileInfo) string          { return "another user" }

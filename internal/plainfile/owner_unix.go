@@ -41,10 +41,10 @@ func Another(dir string) string {
 	}
 }
 
-// names returns how many names a file has.
+// names returns the number of names (hard links) of a file.
 func names(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Nlink) //nolint:unconvert // it is narrower on other systems
+		return uint64(st.Nlink) //nolint:unconvert // Nlink is a smaller type on other systems
 	}
 	return 1
 }
@@ -54,21 +54,23 @@ func closed(dir fs.FileInfo) bool {
 	return slices.Contains([]int{0, os.Geteuid()}, ownerOf(dir)) && dir.Mode().Perm()&0o022 == 0
 }
 
-// mayLead reports whether a link in dir is followed. The link must have one name, since
-// another user can give a second name to a link that belongs to root.
+// mayLead reports whether a symbolic link in dir may be followed. Outside closed
+// directories the link must have one name, since another user can give a second name to a
+// link of root.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }
 
-// mayOwn reports whether a file in dir may be used.
+// mayOwn reports whether the owner of a file in dir is one whose files may be used there.
 func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 	mode := dir.Mode().Perm()
 	return closed(dir) || owner == Anybody || owner == Members && mode&0o022 == 0o020 ||
 		slices.Contains([]int{0, os.Geteuid(), ownerOf(dir)}, ownerOf(file))
 }
 
-// mayPass reports whether a path may lead through the directory next, which is in dir. Only
-// root is restricted: other users may share a directory that one of them has made in /tmp.
+// mayPass reports whether a path may continue through the directory next, which is in dir.
+// Only root is restricted: other users may share a directory that one of them has made in
+// /tmp.
 func mayPass(next, dir fs.FileInfo) bool {
 	return os.Geteuid() != 0 || mayOwn(next, dir, Members)
 }

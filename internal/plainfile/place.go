@@ -2,7 +2,7 @@ package plainfile
 
 import "os"
 
-// Place renames the temporary file to path. It fails if path exists.
+// Place renames the file at temporary to path. It fails if path exists.
 func Place(temporary, path string) error {
 	if done, err := renameNew(temporary, path); done {
 		return err

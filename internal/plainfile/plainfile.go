@@ -1,25 +1,25 @@
 // Package plainfile opens files in directories that other users of the machine may write to.
-// It opens the file that the path names, never one that another user has planted there.
+// It refuses a file or a symbolic link that another user may have planted there.
 //
-// This is the rule for the file and for everything on the way to it. A directory is closed if
-// it belongs to root or the caller and no other user may write to it. The contents of a closed
-// directory are trusted. In any other directory
+// The following rule applies to the file and to each directory and link on its path. A
+// directory is closed if it belongs to root or the caller and no other user may write to it.
+// Everything in a closed directory is trusted. In any other directory
 //
 //   - a link is followed if it belongs to root or the caller;
-//   - a file is used if it belongs to root, the caller or the owner of the directory (or to
-//     a user that Owner adds) and has no second name, which may be in a directory of another
-//     user;
+//   - a file is used if it belongs to root, the caller or the owner of the directory, or to
+//     a user that Owner adds. It must not have a second name, which could be in a directory
+//     of another user;
 //   - root goes through a directory only if that directory satisfies the condition for
-//     files, where members of a group that alone may write there count as owners. Other
-//     users name paths that they trust.
+//     files, where members of a group that alone may write there count as owners. For other
+//     users there is no such condition, because they choose paths that they trust.
 //
-// So root may be asked to write to a home directory, as with sudo, and to a directory of a
-// group, but in /tmp only to root's own files. The owner of a directory controls the files in
-// it: the rule protects from all other users and does not keep names from changing. An os.Root
-// would keep them, but it opens each directory for reading, and the caller may only be allowed
-// to search a directory on the way.
+// So root may write to a home directory, as with sudo, and to a directory of a group, but in
+// /tmp only to root's own files. The owner of a directory can always replace the files in it:
+// the rule protects from all other users. A path may also change while it is resolved. An
+// os.Root would prevent that, but it opens each directory for reading, and the caller may
+// only be allowed to search a directory on the way.
 //
-// The package does not rely on the kernel's own protection (protected_symlinks and the others
+// The package does not rely on the kernel's own protection (protected_symlinks and others
 // in proc_sys_fs(5)), which may be off. On Windows, users do not share directories in this
 // way. There the package only refuses links at the end of a path.
 package plainfile
@@ -35,8 +35,8 @@ import (
 	"time"
 )
 
-// Owner lists the users who may own a file in a directory that users other than root and
-// the caller may write to. In any other directory, no other user can have planted the file.
+// Owner lists the users who may own a file in a directory that other users may write to. In
+// a closed directory any owner is allowed, because no other user can have planted the file.
 type Owner int
 
 const (
@@ -48,16 +48,16 @@ const (
 	Anybody
 )
 
-// Error is the refusal of a file.
+// Error is returned for a file that the package refuses to open.
 type Error struct {
 	Path, Why string
-	passes    bool // a new attempt may succeed, as another process may be replacing the file now
+	passes    bool // another process may be replacing the file, so that a new attempt may succeed
 }
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
-// Another process may replace a file while a path is resolved. If the path changes in this
-// way, it is resolved again, up to tries times.
+// If another process replaces a file while its path is resolved, the path is resolved
+// again: up to tries times, with a pause before each.
 const (
 	tries = 50
 	pause = time.Millisecond
@@ -98,7 +98,7 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	if err := kind(path, found); err != nil { // checked before the file is opened: opening a FIFO or a device could block or have effects
 		return nil, err
 	}
-	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec // the user names it; check looks at what was opened
+	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec // the path comes from the user; check examines the opened file
 	if err != nil {
 		if _, gone := os.Lstat(at); gone != nil {
 			return nil, changed(path)
@@ -112,7 +112,8 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	return f, nil
 }
 
-// check refuses an opened file unless path still names it and it may be used.
+// check returns an error unless path still leads to the opened file f and the file may be
+// used.
 func check(f *os.File, path, dir, base string, owner Owner) error {
 	opened, err := f.Stat()
 	if err != nil {
@@ -149,8 +150,8 @@ func kind(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Dir returns the directory of a file, without links. The package's rule lists the links that
-// are followed.
+// Dir returns the directory of a file, with all symbolic links resolved. It follows only the
+// links that the package's rule allows.
 func Dir(path string) (string, error) {
 	dir, _, err := followed(path)
 	return dir, err
@@ -158,9 +159,9 @@ func Dir(path string) (string, error) {
 
 func followed(path string) (dir, base string, err error) { return walk(path, false) }
 
-// Named returns the name, without links, of the file that a path names, even if the path ends
-// in a link. The file need not exist; an existing file is refused unless it may be used. The
-// path of an open file of the process (IsStream) is returned unchanged.
+// Named returns the path of a file with all symbolic links resolved, also at the end of path.
+// The file need not exist. If it exists, Named refuses it unless it may be used. The path of
+// an open file of the process (IsStream) is returned unchanged.
 func Named(path string) (string, error) {
 	return again(func() (string, error) { return named(path) })
 }
@@ -218,8 +219,9 @@ func IsStream(path string) bool {
 
 const mostLinks = 40 // the limit of Linux for links in one path
 
-// walk returns the directory of a path, without links, and the name in it. With toTheEnd it
-// also follows a link at the end of the path, and the file need not exist.
+// walk resolves the symbolic links in a path. It returns the directory and the name in it.
+// With toTheEnd it also follows a link at the end of the path; then the file need not
+// exist.
 func walk(path string, toTheEnd bool) (dir, base string, err error) {
 	dir, rest := split(path)
 	for links := 0; len(rest) > 0; {
@@ -228,7 +230,7 @@ func walk(path string, toTheEnd bool) (dir, base string, err error) {
 			return filepath.Join(dir, "."), name, nil
 		}
 		rest = rest[1:]
-		next := filepath.Join(dir, name) // dir has no links, so .. leads to the parent that the path shows
+		next := filepath.Join(dir, name) // dir contains no links, so .. leads to the parent directory in the path
 		if name == "" || name == "." || name == ".." {
 			dir = next
 			continue
@@ -258,7 +260,7 @@ func walk(path string, toTheEnd bool) (dir, base string, err error) {
 	return filepath.Join(dir, "."), "", nil
 }
 
-// split returns the root of a path and the names below it.
+// split returns the root of a path, and the names below the root.
 func split(path string) (begin string, parts []string) {
 	begin = filepath.VolumeName(path)
 	parts = strings.Split(filepath.ToSlash(path[len(begin):]), "/")
@@ -268,15 +270,15 @@ func split(path string) (begin string, parts []string) {
 	return begin, parts
 }
 
-// step checks one entry of a directory on the way. It returns the target if the entry is a
-// link, and "" otherwise.
+// step checks an entry of a directory on the way. It returns the target of a symbolic link,
+// and "" for any other entry.
 func step(dir, next string) (to string, err error) {
 	info, err := os.Lstat(next)
 	if err != nil {
 		return "", err
 	}
 	link := info.Mode()&fs.ModeSymlink != 0
-	if link && strings.HasPrefix(next, "/proc/") { // the kernel's links (proc_pid_root(5)) cannot be planted, and their text is not the path of their target
+	if link && strings.HasPrefix(next, "/proc/") { // links of the kernel (proc_pid_root(5)) cannot be planted, and their text is not the path of their target
 		return "", nil
 	}
 	in, err := os.Stat(filepath.Join(dir, ".")) // below /proc, dir itself may be a link
@@ -287,7 +289,7 @@ func step(dir, next string) (to string, err error) {
 		return "", &Error{Path: next, Why: "is a directory of " + ownerName(info) + ", in one that others may write to: name a file in a directory of your own"}
 	case !link:
 		return "", nil
-	case names(info) == 0: // the link has no name left, as another file has just replaced it
+	case names(info) == 0: // another file has just replaced the link, so the link has no name left
 		return "", changed(next)
 	case !mayLead(info, in):
 		return "", &Error{Path: next, Why: "is a symbolic link of " + ownerName(info) + ", in a directory that others may write to: name what it points to, if that is meant"}

@@ -9,14 +9,14 @@ import (
 	"path/filepath"
 )
 
-// Replace replaces a file entirely or not at all, even if power fails. The new file has the
-// given mode.
+// Replace replaces a file atomically, even if power fails: the file has its old or its new
+// content. The new file has the given mode.
 func Replace(path string, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // after the rename this removal fails, as it should
+	defer os.Remove(temporary) // fails after the rename, because the temporary file is then gone
 	return os.Rename(temporary, path)
 }
 
@@ -28,17 +28,17 @@ var (
 	ErrLocked = errors.New("another process keeps it locked")
 )
 
-// Swap replaces a file if its content equals before. If before is nil, the file must not
-// exist. If several processes swap the same content, one succeeds and the others get
-// ErrChanged.
+// Swap replaces a file, but only if its content equals before. If before is nil, the file
+// must not exist. If several processes swap the same content, one succeeds and the others
+// get ErrChanged.
 func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // after the rename this removal fails, as it should
+	defer os.Remove(temporary) // fails after the rename, because the temporary file is then gone
 	if before == nil {
-		empty, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the user names it
+		empty, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the path comes from the user
 		if errors.Is(err, fs.ErrExist) {
 			return ErrChanged
 		}
@@ -88,16 +88,17 @@ func Alone(path string, fn func(content []byte) error) error {
 	return err
 }
 
-// syncDir makes the names in a directory survive a power failure, if the file system can.
+// syncDir writes the names in a directory to disk, so that they survive a power failure. It
+// ignores errors, as some file systems do not support this.
 func syncDir(dir string) {
-	if d, err := os.Open(dir); err == nil { //nolint:gosec // of a file that the user names
+	if d, err := os.Open(dir); err == nil { //nolint:gosec // the path comes from the user
 		_ = d.Sync()
 		_ = d.Close()
 	}
 }
 
-// Temporary writes a file in the directory of path and returns its name. The caller renames
-// it to path.
+// Temporary writes content to a new file beside path and returns its name. The caller
+// renames it to path.
 func Temporary(path string, content []byte, mode fs.FileMode) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -1,96 +1,100 @@
-// Package simulation runs clients in worlds that misbehave, and checks that the
-// promises hold. It contains only tests.
+// Package simulation runs clients in worlds with faults of the network, of clocks and of
+// processes. It checks that every promise of the library holds. It contains only tests.
 //
 //	go test -run '^TestSimulation' ./internal/simulation                         200 seeds of the first world, fewer of others
 //	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulation$' ./internal/simulation   more seeds
 //	LEASEHOLD_SEED=4711 go test -run '^TestSimulation$' ./internal/simulation      one seed again, with its whole history if it fails
 //
-// With LEASEHOLD_SHRINK=1 a seed that fails is run again and again without some of its
-// faults, until it fails for as few as it can. They are printed with their history, and
-// LEASEHOLD_PLAN names them to have those faults alone.
+// With LEASEHOLD_SHRINK=1 a failing seed is run again with fewer and fewer faults, until it
+// fails only because of the faults that are left. These are printed with their history. To
+// run the seed with only these faults, list them in LEASEHOLD_PLAN.
 //
-// All worlds in rounds, in this directory, where go test shows the totals:
+// The following commands run all worlds, in rounds. Run them in this directory, because only
+// there does go test show the totals:
 //
 //	LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=200000 go test -timeout 0 -run '^TestSimulationAtScale$'   from seed 1, until so many operations have met a fault
 //	LEASEHOLD_FOR=8h go test -timeout 0 -run '^TestSimulationAtScale$'                             new seeds, for so long or until Ctrl-C
 //
-// An operation is a call of a client, or what a client does by itself, a renewal with
-// its repetitions; it is faulted if one of its requests met a fault.
+// An operation is a call of a client, or something that a client does by itself, such as a
+// renewal with its retries. It is faulted if one of its requests met a fault.
 //
 // # A run
 //
-// Two or three clients, each as if in a process of its own, use the real SDK and the
-// embedded engine in a bubble of virtual time:
+// Two or three clients behave like separate processes. They use the real SDK and the
+// embedded engine, in a bubble of virtual time:
 //
-//	 0 s   goroutines of each process go through their workload
-//	10 s   faults stop; the goroutines come to an end
-//	16 s   what was delayed has arrived; a new client acquires every key (liveness)
-//	36 s   late copies have arrived; beliefs are compared with each other
+//	 0 s   the goroutines of each process begin their workload
+//	10 s   faults stop; the goroutines end
+//	16 s   all delayed requests have arrived; a new client acquires every key (liveness)
+//	36 s   all late copies of requests have arrived; what the clients believe is compared
 //
-// A checker records everything that is sent, applied and believed, and reports what breaks
-// an invariant of docs/guarantees.md, by the number of the invariant.
+// A checker records every request that is sent, every write that is applied, and what each
+// client believes about its locks. It reports each violation of an invariant of
+// docs/guarantees.md with the number of that invariant.
 //
 // # The parts
 //
-//	seeds      how many, and which; TestSimulation and the others run them
-//	scale      all worlds, until enough operations have met a fault
-//	tally      the operations, and how many met a fault
-//	faults     their names, and the ones that happen
-//	shrink     the fewest faults that make a seed fail
+//	seeds      which seeds TestSimulation and the other tests run, and how many
+//	scale      runs all worlds until enough operations have met a fault
+//	tally      counts the operations, and those that met a fault
+//	faults     the names of the faults, and which of them happen in a run
+//	shrink     finds the fewest faults that make a seed fail
 //	request    one request of a process, decoded
 //	world      how a run differs from the usual one (type world), the run, its report
-//	process    one client: its machine, and the life of its goroutines
+//	process    one client: its machine, and what its goroutines do
 //	clocks     the clocks of a process: their rates, their jumps, and suspends
 //	chance     random numbers, which all depend on the seed
 //	network    lost, delayed, repeated and refused requests
 //	workloads  locks, once, groups, detach, hands (of an operator), odd, wallclock,
 //	           boundedclocks, semaphores, elections, philosophers, load, everything
-//	checker    what was sent, applied and believed; checkgrants, checksessions,
-//	           checkcommits
-//	liveness   free keys are granted in time once faults have stopped
-//	replay     what happened, as text, so that two runs of a seed can be compared
-//	writes     the writes of each key and their effects, for the models of proof/spec;
-//	           written passes them on, and also those of variants that models refuse
-//	broken     variants that are broken on purpose, by tamper or by workload
+//	checker    records requests, writes and beliefs; checkgrants, checksessions and
+//	           checkcommits check them
+//	liveness   checks that free keys are granted in time once faults have stopped
+//	replay     the history of a run as text, so that two runs of a seed can be compared
+//	writes     the writes to each key and their effects, for the models of proof/spec;
+//	           written gives them to the models, and also writes that the models must refuse
+//	broken     variants of the library or of a workload that are broken on purpose (tamper)
 //
 // # Why a seed can be replayed
 //
-// No random number depends on an order that Go's scheduler could change, and each seed has
-// a thread to itself. The fate of a request depends on the seed, the goroutine that
-// sent it, its operation and keys, and how many such requests came before. Two processes
-// never reach the table at one instant, and no two requests are given up at one. The call
-// of a worker never begins at the instant at which its last call returned.
-// TestSameSeedGivesSameHistory checks all this, with goroutines that yield at random where
-// they read the clock, take a random number, send and receive.
+// The order in which Go's scheduler runs goroutines does not affect any random number, and
+// each seed runs on a thread of its own. What happens to a request depends only on the seed,
+// the goroutine that sent it, its operation and keys, and the number of such requests before
+// it. No two processes reach the table at the same instant, and no two requests are given up
+// at the same instant. No call of a worker begins at the instant at which the worker's last
+// call returned. TestSameSeedGivesSameHistory checks this: its goroutines yield at random
+// where they read the clock, take a random number, send and receive.
 //
-// One event may wake several goroutines of a client, for example when the turns of a
-// group's keys are passed. The first of them to run would get what there is. So each
-// continues at an instant that depends on the seed and on its worker: it sleeps where the
-// client asks for a random number, which every call does before it looks for its turns
-// (process.oneAfterTheOther). The only place where a client asks for one under a mutex is
-// its queue of renewals: there no goroutine sleeps.
+// One event may wake several goroutines of a client, for example when a group releases
+// several keys for which goroutines wait in local queues. The scheduler would then decide
+// which goroutine acquires what is free. So each goroutine first sleeps for a time that depends on the seed and on its worker. It sleeps
+// where the client draws a random number, which every call does before it checks the local
+// queue (process.oneAfterTheOther). There is one exception: the scheduler of renewals draws
+// random numbers while it holds a mutex, so goroutines do not sleep there.
 //
 // # Adding a fault
 //
-// A fault of every network is a case in process.faultOf and in process.meets (network). A
-// fault of some networks is a field of troubles, decided by fate.odd, so that the seeds of
-// other worlds do not change. If a fault gives up a promise, its world says so, and the
-// checker still checks all others. Each fault has a name (faults), and happens only if
-// process.happens allows it, so that shrink can leave it out.
+// A fault that can happen in every world is a case in process.faultOf and in process.meets
+// (network). A fault of some worlds is a field of troubles. fate.odd decides whether it
+// happens, so that the seeds of other worlds do not change. If a promise does not hold under a
+// fault, the fault's world excludes that promise, and the checker still checks all others.
+// Each fault has a name (faults). It happens only if process.happens allows it, so that shrink
+// can leave it out.
 //
 // # Adding a workload
 //
-// Write a section: what a goroutine does from acquiring something to its end. Tell the
-// checker what is believed (believes), and what was released for good (releasedForGood).
-// Call the client with operation or asks, which count the call. Write a function that
-// returns the world of a seed and a test that runs it, forSeeds(t, worldSeeds,
-// likewise(yourWorld)), and add it to worlds. Then break what the workload is about, and
-// list that variant here.
+// Write a section: a function that acquires a lock, works under it and releases it. The
+// section tells the checker what the client believes (believes), and which release was
+// successful (releasedForGood). It calls the client through operation or asks, which count
+// the calls. Write a function that returns the world of a seed, and add it to worlds. Write a
+// test that runs it: forSeeds(t, worldSeeds, likewise(yourWorld)). Then break the property
+// that the workload tests, in a variant, and list the variant here.
 //
-// # What it is known to find
+// # Which defects it finds
 //
-// Each variant is run until a seed shows the violation; a variant that is not
-// found, or not listed here, fails its test.
+// Each variant below is broken on purpose. Its test runs seeds until one shows a violation.
+// The second column is the number of the violated invariant. The test of a variant fails if
+// no seed shows a violation, or if the variant is not listed here.
 //
 //	broken                                                     found as
 //	a guard on the owner alone                                 4

@@ -16,19 +16,21 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// guard lets in requests that have the token and come from this server's own pages. Open
-// routes are the same for every client and reveal nothing about the table.
+// guard admits requests that have the token and come from this server's own pages. Open
+// routes need no token: they answer every client alike and reveal nothing about the table.
 //
-// The token is first in the fragment of the URL, which browsers do not send. After that it
-// is in the storage of the page's origin, which includes the port. The page sends it in a
-// header. A cookie would be sent to every port of the host, and so to other users' servers.
+// The page first receives the token in the fragment of the URL, which browsers do not send.
+// It stores the token in the storage of its origin, which includes the port, and sends it
+// in a header. A cookie would be sent to every port of the host, and so to other users'
+// servers.
 //
 // If an attacker's DNS name points at this machine, the browser treats the attacker's page
-// as a page of this server. So Host must be a name that no DNS server can give out.
+// as a page of this server. So guard refuses a Host header with a name that a DNS server
+// can resolve.
 type guard struct {
 	token  string
-	hosts  map[string]bool // names that Host may have besides addresses and localhost
-	remote bool            // any address is allowed, not only a loopback address
+	hosts  map[string]bool // names that are accepted as Host, besides addresses and localhost
+	remote bool            // Host may be any IP address, not only a loopback address
 	open   http.Handler    // routes that need no token
 	next   http.Handler
 }
@@ -56,7 +58,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows reports whether Host is a name of this server that no DNS server can give out.
+// knows reports whether the value of a Host header is one by which this server may be
+// called: an address, a localhost name, or a name in g.hosts.
 func (g *guard) knows(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
@@ -66,14 +69,14 @@ func (g *guard) knows(hostPort string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return g.remote || ip.IsLoopback()
 	}
-	// Browsers do not look up the localhost names in DNS. Any of these names is allowed,
-	// because a page may still use the name of the previous server.
+	// Browsers resolve localhost names without DNS. All such names are accepted, because a
+	// page may still use the name of the previous server.
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 
 // isFromHere reports whether a request comes from a page of this server or from a typed
-// URL. A request that changes something must be JSON and come from such a page. No form can
-// send JSON.
+// URL. A request that changes something must come from such a page and have a JSON body,
+// which no HTML form can send.
 func (g *guard) isFromHere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		// A link on another site may open the page, but not read anything.
@@ -95,8 +98,8 @@ func (g *guard) hasToken(r *http.Request) bool {
 	return ok && g.isToken(token)
 }
 
-// isOpen reports whether a request is for a file of the page or for the server's proof.
-// These need no token.
+// isOpen reports whether a request needs no token. It is for a file of the page, or for the
+// proof that the server has its secret (whoPath).
 func isOpen(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -108,8 +111,7 @@ func isOpen(r *http.Request) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isToken reports whether s is the token. The comparison takes as long for a wrong token as
-// for the right one.
+// isToken reports whether s is the token. It compares in constant time.
 func (g *guard) isToken(s string) bool {
 	a, b := sha256.Sum256([]byte(s)), sha256.Sum256([]byte(g.token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

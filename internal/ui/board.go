@@ -9,15 +9,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// mostGone is the maximum number of keys without a record that the board remembers with
-// their history.
+// mostGone is the maximum number of deleted keys whose history the board keeps.
 const mostGone = 10_000
 
-// mostBroken is the maximum number of breaks through this page that the board remembers
-// until a read shows their outcome.
+// mostBroken is the maximum number of breaks, made through this server, whose reasons the
+// board keeps until a read shows the break.
 const mostBroken = 1000
 
-// board contains everything known about the keys. It is not safe for concurrent use.
+// board contains, for each key of the table, what reads have shown so far. It is not safe
+// for concurrent use.
 type board struct {
 	proto protocol.Protocol
 	rule  liveness.Rule
@@ -25,27 +25,27 @@ type board struct {
 	entries   map[protocol.Key]*entry
 	lastID    int
 	whole     bool                       // the table has been read to its end at least once
-	under     map[string]map[*entry]bool // locks under a session, by the session's id
-	missing   map[string]liveness.Beat   // sessions without a row, by id
+	under     map[string]map[*entry]bool // locks that belong to a session, by the session's id
+	missing   map[string]liveness.Beat   // renewals of sessions that have locks but no row, by id
 	changed   map[*entry]bool            // entries whose changes have not been sent to the pages yet
 	gone      []*entry                   // entries without a record, oldest first
 	forgotten time.Time                  // time when the last key was removed from gone
-	broken    map[brokenGrant]string     // why this page broke each grant; kept until a read shows it
+	broken    map[brokenGrant]string     // reason of each break made through this server; kept until a read shows the break
 	order     []brokenGrant              // the keys of broken, oldest first
 }
 
-// brokenGrant names a grant that is being broken, or was broken, through this page.
+// brokenGrant is a grant that a page of this server has broken or is breaking.
 type brokenGrant struct {
 	key   protocol.Key
 	grant string
 }
 
-// entry is everything known about one key.
+// entry contains what reads have shown about one key.
 type entry struct {
 	id      int
 	lock    Lock
 	history History
-	told    rowView // the row as sent to the pages
+	told    rowView // the row that was last sent to the pages
 	toldOf  bool
 }
 
@@ -56,7 +56,7 @@ func newBoard(proto protocol.Protocol, by liveness.Rule) *board {
 	}
 }
 
-// see records the item that a read has returned.
+// see records an item that a read has returned.
 func (b *board) see(item protocol.Item, look liveness.Reading) {
 	found := holders.Read(b.proto, item)
 	e := b.entries[found.Key]
@@ -67,7 +67,7 @@ func (b *board) see(item protocol.Item, look liveness.Reading) {
 		b.entries[found.Key] = e
 	} else {
 		if look.Answered.Before(e.lock.Look.Asked) {
-			return // the result of a later read has already been recorded
+			return // a read that was sent later has already been recorded
 		}
 		before = &e.lock
 	}
@@ -93,7 +93,7 @@ func (l Lock) session() string {
 	return l.Holder.Record.Session
 }
 
-// seeNone records that a read has found no item.
+// seeNone records that a read has found no item under key.
 func (b *board) seeNone(key protocol.Key, look liveness.Reading) {
 	e := b.entries[key]
 	if e == nil || e.lock.Gone || look.Answered.Before(e.lock.Look.Asked) {
@@ -125,15 +125,15 @@ func (b *board) enter(e *entry, now Lock, events []Event) {
 	}
 }
 
-// touch records that the number of locks under a session has changed, so the session's row
-// is sent again. A dead session is shown only while it has locks.
+// touch makes the board send a session's row to the pages again, because the number of the
+// session's locks has changed. A dead session is shown only while it has locks.
 func (b *board) touch(id string) {
 	if row := b.sessionRow(id); row != nil {
 		b.changed[row] = true
 	}
 }
 
-// sessionRow returns the row of a session, or nil if no row has been seen.
+// sessionRow returns the entry of a session's row, or nil if no read has shown the row.
 func (b *board) sessionRow(id string) *entry {
 	sharing, ok := b.proto.(protocol.Native)
 	if !ok || id == "" {
@@ -142,14 +142,14 @@ func (b *board) sessionRow(id string) *entry {
 	return b.entries[sharing.SessionKey(id)]
 }
 
-// over reports whether a session is dead and has no locks. Neither an operator nor a waiter
-// needs to know about such a session.
+// over reports whether e is a session that is dead and has no locks. Such a session is not
+// shown, because it concerns neither operators nor waiters.
 func (b *board) over(e *entry) bool {
 	return e.lock.Kind == holders.KindSession && len(b.under[sessionOf(e.lock.Key)]) == 0 &&
 		(e.lock.Holder == nil || e.lock.Holder.Beat.Dead)
 }
 
-// forget removes an entry from the locks of its session.
+// forget removes e from the list of its session's locks.
 func (b *board) forget(e *entry) {
 	id := e.lock.session()
 	if b.under[id][e] {
@@ -161,8 +161,8 @@ func (b *board) forget(e *entry) {
 	}
 }
 
-// finish records that the table has been read to its end. A record that has not been read
-// since the pass began is gone.
+// finish records that a pass has read the table to its end. Every record that no read has
+// shown since the pass began has been deleted.
 func (b *board) finish(pass liveness.Reading) {
 	b.whole = true
 	for key, e := range b.entries {
@@ -175,7 +175,8 @@ func (b *board) finish(pass liveness.Reading) {
 	}
 }
 
-// judge marks the locks under a session as live or dead.
+// judge marks the holders of a session's locks as live or dead, according to the session's
+// row.
 func (b *board) judge(id string, look liveness.Reading) {
 	if _, ok := b.proto.(protocol.Native); !ok {
 		return
@@ -188,7 +189,7 @@ func (b *board) judge(id string, look liveness.Reading) {
 		}
 		delete(b.missing, id)
 	} else if !b.whole {
-		return // its row may be on a page that has not been read
+		return // the session's row may be in a part of the table that has not been read yet
 	} else {
 		session = b.rule.Next(b.missing[id], protocol.NoRow(protocol.DefaultLease), look)
 		b.missing[id] = session
@@ -211,8 +212,8 @@ func (b *board) judge(id string, look liveness.Reading) {
 	}
 }
 
-// due returns a key whose holder's lease, as last observed, ended before now. Such a key is
-// worth a read of its own.
+// due returns a key whose holder may have died: its lease has expired since the last read.
+// That key should be read now, without waiting for the next pass.
 func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	for key, e := range b.entries {
 		h := e.lock.Holder
@@ -223,7 +224,7 @@ func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	return protocol.Key{}, false
 }
 
-// willBreak remembers the reason for a break that is about to happen.
+// willBreak stores the reason of a break that is about to be attempted.
 func (b *board) willBreak(g brokenGrant, reason string) {
 	if _, known := b.broken[g]; !known {
 		b.order = append(b.order, g)
@@ -234,14 +235,14 @@ func (b *board) willBreak(g brokenGrant, reason string) {
 	}
 }
 
-// wontBreak forgets a break that did not happen or that a read has shown.
+// wontBreak forgets the reason of a break that failed or that a read has shown.
 func (b *board) wontBreak(g brokenGrant) {
 	delete(b.broken, g)
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })
 }
 
-// wasBroken returns a function that reports whether a grant of key was broken through this
-// page, and why. The function forgets each break that it has reported.
+// wasBroken returns a function that reports whether a page of this server broke a grant of
+// key, and the reason. The function forgets each break that it has reported.
 func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	return func(grant string) (string, bool) {
 		g := brokenGrant{key, grant}
@@ -253,7 +254,7 @@ func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	}
 }
 
-// sessionOf returns the session id in the key of a session's row.
+// sessionOf returns the id of a session from the key of the session's row.
 func sessionOf(key protocol.Key) string {
 	for i := len(key.Partition) - 1; i >= 0; i-- {
 		if key.Partition[i] == '/' {

@@ -13,19 +13,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// shownGrant is a grant as the break dialog shows it and sends it back.
+// shownGrant identifies a grant in the break dialog: the page receives it and sends it
+// back.
 type shownGrant struct {
 	Key     string `json:"key"`
 	Sort    string `json:"sort,omitempty"`
 	Grant   string `json:"grant"`
 	Version string `json:"version"`
-	Dead    bool   `json:"dead,omitempty"` // shown as dead: the break is refused if the holder renews meanwhile
+	Dead    bool   `json:"dead,omitempty"` // the dialog shows the holder as dead, so the break is refused if the holder has renewed
 }
 
 // breakRequest is the request that the break dialog sends.
 type breakRequest struct {
 	shownGrant
-	Typed  string `json:"typed"` // the key, repeated
+	Typed  string `json:"typed"` // the key, typed by the user as a confirmation
 	Reason string `json:"reason"`
 }
 
@@ -33,10 +34,10 @@ type breakRequest struct {
 type outcome struct {
 	Outcome string          `json:"outcome"` // broken, changed, unknown, refused, failed
 	Message string          `json:"message,omitempty"`
-	Now     json.RawMessage `json:"now,omitempty"` // the key's current grant if it is not the requested one
+	Now     json.RawMessage `json:"now,omitempty"` // the key's current grant if it is not the one to break
 }
 
-// check returns a description of the problem with a request, or "" if the request is valid.
+// check returns what is wrong with a request, or "" if the request is valid.
 func (b breakRequest) check() string {
 	switch {
 	case b.Key == "" || b.Grant == "" || b.Version == "":
@@ -51,13 +52,13 @@ func (b breakRequest) check() string {
 	return ""
 }
 
-// isIn reports whether a record contains the grant that was shown. If the holder was shown
-// as dead, isIn returns true only if the grant has not been renewed since.
+// isIn reports whether r still contains the grant that the dialog showed. If the dialog
+// showed the holder as dead, isIn also requires that the grant has not been renewed.
 func (g shownGrant) isIn(r leasehold.Record) bool {
 	return !r.Released && holders.GrantOf(r) == g.Grant && (!g.Dead || r.Version == g.Version)
 }
 
-// breakGrant serves the route by which a page breaks a grant.
+// breakGrant serves the route that breaks a grant.
 func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 	var asked breakRequest
 	if !decode(w, r, &asked) {
@@ -71,8 +72,7 @@ func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, outcome{Outcome: "refused", Message: problem})
 		return
 	}
-	// The break must continue if the user closes the page, but the request's context ends
-	// then.
+	// If the user closes the page, the request's context ends. The break continues.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakLimit)
 	defer cancel()
 	status, out := s.tryBreak(ctx, asked)
@@ -103,13 +103,13 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 		s.scan.board.wontBreak(brokenGrant{key, asked.Grant})
 		s.scan.mu.Unlock()
 	}
-	// Read the key so that every page shows the break at once.
+	// Read the key now, so that every page shows the break without delay.
 	_ = s.scan.lookAt(ctx, key)
 	return s.broke(asked, r, err)
 }
 
-// broke returns the result of a break for the page, and reports it to the operator who
-// started the server.
+// broke returns the answer to the page for the result of a break. It also reports the break
+// to the operator who started the server.
 func (s *Server) broke(asked breakRequest, r leasehold.Record, err error) (int, outcome) {
 	var changed *leasehold.ChangedError
 	switch {

@@ -1,41 +1,42 @@
-// Package ui serves a page that shows a lock table in the browser.
+// Package ui serves a web page that shows the locks of a table.
 //
-//	observe.go   what a change of a record means: grant, renewal, takeover...
+//	observe.go   which event a change of a record shows: grant, renewal, takeover...
 //	state.go     the state of a key
-//	history.go   the remembered grants and events of a key
+//	history.go   the past grants and events of a key
 //	view.go      the messages to the page about keys
-//	pace.go      the limit of read units per second
-//	scan.go      reads the table repeatedly, once for all pages
+//	pace.go      the limit on read units per second
+//	scan.go      reads the table in passes, once for all pages
 //	source.go    the requests to DynamoDB
 //	stream.go    sends changes to the pages
-//	breaking.go  breaks the grant that was shown, and no other
+//	breaking.go  breaks the grant that a page showed, and no other
 //	access.go    access control
-//	proof.go     how a page and a server prove themselves to each other
+//	proof.go     how a page and a server prove their identity to each other
 //	server.go    the routes
-//	page/        the files that are served: plain HTML, CSS and modules
+//	page/        the files of the page: plain HTML, CSS and JavaScript modules
 //
-// Decisions are pure functions over records and the times when they were read. Requests and
-// clocks are in scan.go and source.go.
+// Decisions are pure functions of records and of the times when they were read. Only scan.go
+// and source.go send requests and read clocks.
 //
 // # How a page and a server trust each other
 //
-// Other users of the machine may listen on the port before a server and after it, and on
-// every other port while it runs. So each server has a random name of its own that ends in
-// .localhost. To the browser that name is an origin that no other server has used or will
-// use, so no service worker was left in it. The browser resolves the name to both loopback
-// addresses, and the command listens on both.
+// Other users of the machine may listen on the server's port before it starts and after it
+// ends, and on every other port while it runs. So each server has a random name that ends in
+// .localhost. For the browser that name is an origin of its own. No other server has used the
+// name, so none can have left a service worker in that origin. The browser resolves the name
+// to both loopback addresses, and the command listens on both.
 //
-// A server has a secret. It sends the secret only to pages that it lets in. A page keeps it
-// in memory, where another page of the origin cannot find it. Two values are made from it:
+// A server has a secret, and sends it only to pages that have the token. A page keeps the
+// secret in memory, where another page of the origin cannot find it. Two values are derived
+// from the secret:
 //
-//   - the token, HMAC(secret, "page" and the server's name and port). It is in the URL, and
-//     in each request. It gives the page access to this server only: the next server has
+//   - the token, HMAC(secret, "page" and the server's name and port). It is in the URL and
+//     in each request. It gives access to this server only, because the next server has
 //     another name.
-//   - the proof, HMAC(secret, "server" and a nonce of the page and the server's name and
-//     port). The page asks for it each time before it connects again, and sends nothing to
-//     a server without it.
+//   - the proof, HMAC(secret, "server", a nonce of the page, and the server's name and
+//     port). The page requests it before each new connection. It sends nothing else to a
+//     server that cannot give the proof.
 //
-// A server that was restarted with the same secret and port proves itself under its new
-// name. The page makes the token for that name and goes there. The secret was never sent to
-// a program that used the port meanwhile, and the old token opens nothing.
+// If a server restarts with the same secret and port, it proves itself under its new name.
+// The page then derives the token for that name and continues there. Another program that
+// used the port in between never received the secret, and the old token is of no use to it.
 package ui

@@ -11,29 +11,29 @@ const (
 	mostBeats  = 120 // maximum number of renewals that are kept for one grant
 )
 
-// Span is one grant of a key, from the first read that showed it to its end.
+// Span is one grant of a key, from the first read that showed it until its end.
 type Span struct {
 	Grant    string
 	Owner    string
 	Token    int64
-	Value    string    // data of the grant as text; a leader sets it
-	From, To time.Time // beginning and end; To is zero while the grant lasts
+	Value    string    // data of the record as text, for example a leader's address
+	From, To time.Time // beginning and end; To is zero while the grant is current
 	Began    EventKind
 	Ended    EventKind
 	Before   string    // previous grant, if it was taken over or handed over
-	DiedAt   time.Time // time at which its lease ended; zero unless the holder died
+	DiedAt   time.Time // time at which the lease expired, if the holder died; otherwise zero
 	Renewals int
-	Beats    []time.Time // the newest renewals
+	Beats    []time.Time // times of the newest renewals
 }
 
-// History is the remembered history of a key since this server started.
+// History contains the grants and events of a key since this server started.
 type History struct {
-	Since  time.Time // time before which grants and events have been forgotten; zero if none have been
+	Since  time.Time // time before which grants and events were dropped; zero if none were
 	Spans  []Span
 	Events []Event
 }
 
-// add records the result of a read.
+// add adds the result of a read to the history.
 func (h *History) add(now Lock, events []Event) {
 	for _, e := range events {
 		h.Events = append(h.Events, e)
@@ -99,7 +99,7 @@ func (h *History) end(grant string, how EventKind, at time.Time) {
 	}
 }
 
-// span returns the grant's current span, or nil if there is none.
+// span returns the span of a current grant, or nil if it has none.
 func (h *History) span(grant string) *Span {
 	for i := len(h.Spans) - 1; i >= 0; i-- {
 		if s := &h.Spans[i]; s.Grant == grant && s.To.IsZero() {
@@ -109,8 +109,8 @@ func (h *History) span(grant string) *Span {
 	return nil
 }
 
-// newest returns the last n elements. If there are more, newest copies the last n, so that
-// the memory of the others is freed.
+// newest returns the last n elements. If it drops any, it copies the others, so that the
+// memory of the dropped elements is freed.
 func newest[T any](all []T, n int) []T {
 	if len(all) <= n {
 		return all

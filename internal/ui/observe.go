@@ -9,18 +9,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Holder is the holder of a lock as observed.
+// Holder is the holder of a lock, with what reads have shown about it.
 type Holder struct {
 	Record protocol.Record // the record at the last read
-	Grant  string          // identifier of the grant
-	Seen   time.Time       // time at which the grant was first seen
+	Grant  string          // identifies the grant (liveness.GrantOf)
+	Seen   time.Time       // time of the first read that showed the grant
 	Beat   liveness.Beat
 }
 
-// Lock is a key as it was at the last read.
+// Lock is the state of a key at the last read.
 type Lock struct {
 	holders.Found
-	Holder *Holder // observed holder; nil if the key is free
+	Holder *Holder // holder at the last read; nil if the key is free
 	Look   liveness.Reading
 	Gone   bool // true if there is no record
 }
@@ -30,39 +30,40 @@ type EventKind string
 
 // Values of EventKind.
 const (
-	EventSeen     EventKind = "seen"     // the key was held when it was first read
-	EventGrant    EventKind = "grant"    // a grant on a key that was free, or whose previous holder was not seen
-	EventHandOver EventKind = "handover" // the holder passed the grant to another goroutine or command of the same owner
-	EventTakeover EventKind = "takeover" // a grant that replaced a holder whose lease had expired
+	EventSeen     EventKind = "seen"     // the first read of the key found it held
+	EventGrant    EventKind = "grant"    // a grant on a free key, or on a key whose previous holder no read has shown
+	EventHandOver EventKind = "handover" // the holder handed the key over to another goroutine or command of the same owner
+	EventTakeover EventKind = "takeover" // a new holder replaced a holder whose lease had expired
 	EventDeath    EventKind = "death"    // the lease of the observed holder has expired
 	EventBack     EventKind = "back"     // the holder appeared dead but has renewed
 	EventRelease  EventKind = "release"
-	EventGone     EventKind = "gone"  // the grant ended between two reads that were far apart, so it is not known how
-	EventFreed    EventKind = "freed" // a dead holder's record was freed by an unknown client
+	EventGone     EventKind = "gone"  // the grant ended in an unknown way, because the two reads around its end were far apart
+	EventFreed    EventKind = "freed" // an unknown client freed the record of a dead holder
 	EventBreak    EventKind = "break"
 	EventDeletion EventKind = "deletion"
 	EventDamage   EventKind = "damage"
 	EventRepair   EventKind = "repair"
 )
 
-// Event is something that has happened to a key. A change that is undone between two reads
-// is not seen.
+// Event is something that happened to a key. Reads do not show a change that was undone
+// before the next read.
 type Event struct {
 	At     time.Time
 	Kind   EventKind
 	Grant  string
 	Owner  string
 	Token  int64
-	From   *Holder   // the previous holder of a takeover or hand-over
-	Died   time.Time // time at which the lease of the dead holder ended; set for a death or a takeover
+	From   *Holder   // the previous holder, for a takeover or hand-over
+	Died   time.Time // time at which the dead holder's lease expired, for a death or a takeover
 	By     string    // operator who broke the grant, if known
 	Reason string    // the reason for a break, or the problem of a damaged record
 }
 
-// observe returns the lock as a read shows it, and the events since the previous read.
-// before is nil at the first read. first means that the table has not yet been read to its
-// end, so a record may be older than it seems. broken returns the reason for a break through
-// this page. Most layouts store the reasons of other breaks in the record.
+// observe returns the state of a lock after a read, and the events since the previous read.
+// before is the state after the previous read, or nil. first means that no pass has read the
+// whole table yet, so the record may be older than this server's first sight of it. broken
+// returns the reason of a break made through this server. Most layouts store the reasons of
+// other breaks in the record.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
@@ -76,11 +77,11 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 		h.Record = found.Record
 		h.Beat = by.Next(h.Beat, h.Record, look)
 		if found.Kind == holders.KindLock && h.Record.Session != "" {
-			h.Beat.Dead = wasDead // only the session shows whether the holder is dead; the record does not
+			h.Beat.Dead = wasDead // the record does not show whether the holder is dead; only the session's row does
 		}
 		now.Holder = &h
 		switch {
-		case !stayed: // succession adds the event
+		case !stayed: // a new grant: succession adds its event
 		case h.Beat.Dead && !wasDead:
 			c.add(EventDeath, h)
 		case wasDead && !h.Beat.Dead:
@@ -92,8 +93,7 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 	return now, c.events
 }
 
-// problemOf returns a description of the problem of a damaged item, or "" for any other
-// item.
+// problemOf returns what is wrong with a damaged item, or "" for any other item.
 func problemOf(l Lock) string {
 	if l.Damage == nil {
 		return ""
@@ -101,7 +101,8 @@ func problemOf(l Lock) string {
 	return "attribute " + l.Damage.Error()
 }
 
-// vanished returns the lock and the events of a key whose record is gone.
+// vanished returns the state and the events of a key whose record has been deleted since
+// the read before.
 func vanished(before Lock, look liveness.Reading, broken func(string) (string, bool)) (Lock, []Event) {
 	now := Lock{Found: holders.Found{Key: before.Key, Kind: before.Kind}, Look: look, Gone: true}
 	c := &change{at: look.Answered, broken: broken}
@@ -114,7 +115,7 @@ func vanished(before Lock, look liveness.Reading, broken func(string) (string, b
 	return now, c.events
 }
 
-// change collects the events of a key between two reads.
+// change collects the events of a key between two successive reads.
 type change struct {
 	at     time.Time
 	broken func(grant string) (reason string, ok bool)
@@ -133,9 +134,9 @@ func (c *change) add(kind EventKind, h Holder) *Event {
 	return e
 }
 
-// died returns the time at which the lease of a dead holder ended, as observed.
+// died returns when the lease of a dead holder expired, according to the reads.
 func (c *change) died(h Holder) time.Time {
-	if h.Beat.Until.After(c.at) { // the lease ended early, for example because its session was marked dead
+	if h.Beat.Until.After(c.at) { // the lease ended early, for example because a client marked its session dead
 		return c.at
 	}
 	return h.Beat.Until
@@ -154,10 +155,10 @@ func (c *change) byBreak(h Holder) bool {
 	return ok
 }
 
-// succession records how one grant ended and the next began. If both happened between the
-// same two reads, they may be one event: the key of an expired lease was taken over, or a
-// grant was handed over within one owner. Otherwise the key was free between them, but no
-// read showed that.
+// succession adds the events of the end of the previous grant and of the beginning of the
+// next. If both happened between the same two reads, they may be one event: a takeover of
+// an expired lease, or a hand-over within one owner. Otherwise the key was free between
+// them, although no read showed that.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -194,15 +195,17 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor returns the time after a read within which a holder that renews normally
-// cannot have died and been taken over. A holder normally renews four times a lease.
+// healthyFor returns how long after a read the holder cannot have died and been replaced. A
+// holder normally renews four times a lease, so a read finds that at least three quarters
+// are left.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when next was granted, as far as reads
-// show. A version may contain its time, by its holder's clock. If both versions do, these
-// two times decide, because the next holder saw the last renewal before this page did.
-// Otherwise the observed end of the lease decides. After a long pause between two reads
-// lapsed returns false, because h may have renewed and released unseen.
+// show. A version may contain the time of its write, by its holder's clock. If both
+// holders' versions do, these two times decide: the next holder read the last renewal
+// before this server did. Otherwise the observed end of the lease decides. After a long
+// pause between the two reads, lapsed returns false, because h may have renewed and
+// released in the meantime.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true
@@ -217,7 +220,7 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	return granted.Sub(renewed) >= durations.Scale(h.Beat.Lease, 0.9) // allows for a small difference between the clocks
 }
 
-// conditions records events of the key that are not about its holder.
+// conditions adds the events of damage to the record and of its repair.
 func (c *change) conditions(before *Lock, now Lock) {
 	was := before != nil && before.Kind == holders.KindDamaged
 	switch {

@@ -2,9 +2,9 @@ package ui
 
 import "time"
 
-// pace limits how many read units per second are spent on the table.
+// pace limits the number of read units per second that the scanner consumes.
 type pace struct {
-	rate  float64 // read units a second; zero stops all reads
+	rate  float64 // maximum number of read units per second; zero stops all reads
 	next  time.Time
 	spent []spending
 }
@@ -41,7 +41,8 @@ func (p *pace) forget(now time.Time) {
 	}
 }
 
-// perSecond returns the average number of units per second over the measuring period.
+// perSecond returns the average number of read units per second during the last meterFor,
+// or since the start if that is more recent.
 func (p *pace) perSecond(now, since time.Time) float64 {
 	p.forget(now)
 	var sum float64

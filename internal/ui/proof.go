@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// nonceLength is the length of a page's nonce in bytes.
+// nonceLength is the length in bytes of the nonce with which a page asks for a proof.
 const nonceLength = 32
 
-// whoPath is the route by which a server proves itself.
+// whoPath is the route on which a server proves to a page that it has the secret.
 const whoPath = "/who"
 
 // NewSecret returns a random secret of 52 letters and digits.
@@ -24,19 +24,19 @@ func NewName() string { return strings.ToLower(rand.Text()) + ".localhost" }
 // tokenFor returns the token that gives a page access to the server at host only.
 func tokenFor(secret, host string) string { return sign(secret, "page", host) }
 
-// proofFor returns the proof that the server at host has the secret. The nonce shows that
-// the proof is new.
+// proofFor returns the proof that the server at host has the secret. The page chooses the
+// nonce, so no old proof fits.
 func proofFor(secret, nonce, host string) string { return sign(secret, "server", nonce, host) }
 
-// sign returns the HMAC of words. The words must not contain a newline.
+// sign returns the HMAC of words, one per line. The words must not contain a newline.
 func sign(secret string, words ...string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(strings.Join(words, "\n")))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// who serves the open route by which a page learns that this server has its secret, and
-// learns the server's name.
+// who serves the open route on which the server proves that it has the secret, and tells
+// the page its name.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) {
 	nonce := r.URL.Query().Get("nonce")
 	if b, err := hex.DecodeString(nonce); err != nil || len(b) != nonceLength {

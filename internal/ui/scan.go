@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	mostSingles  = 25               // maximum number of reads of single keys between two pages
+	mostSingles  = 25               // maximum number of reads of single keys between two pages of a pass
 	longestRetry = 10 * time.Second // longest pause after a request that failed
 	tick         = time.Second      // pause between two status messages
-	silence      = 3 * time.Second  // time without an answer that counts as trouble
+	silence      = 3 * time.Second  // time without an answer after which the pages report that the table does not answer
 )
 
-// unanswered is the text that describes the trouble while a request gets no answer. The
-// text is constant, because a page announces each change of it.
+// unanswered is the error that the pages show while a request gets no answer. The text is
+// constant, because a page announces each change of it.
 const unanswered = "it does not answer"
 
-// scanner reads the table repeatedly, once for all pages, and sends the changes to them.
+// scanner reads the table in passes, for all pages together, and sends them the changes.
 // Its methods are safe for concurrent use.
 type scanner struct {
 	src     Source
@@ -37,33 +37,33 @@ type scanner struct {
 	pages   map[*listener]bool
 	began   time.Time // start of the last pass
 	read    int       // items read in the current pass
-	under   bool      // true while a pass is in progress
+	under   bool      // a pass is in progress
 	last    passView  // the last complete pass
 	asked   time.Time // time at which the request in flight was sent; zero if there is none
 	heard   time.Time // time when the last answer came
 	trouble string    // error of the last request; empty if the request succeeded
 
-	wake chan struct{} // holds one signal: the rate has changed, or a page shows another lock
+	wake chan struct{} // buffers one signal that ends a pause: the rate has changed, or a page shows another lock
 }
 
-// passView describes a pass over the table for the pages.
+// passView describes the last complete pass over the table, in the pages' format.
 type passView struct {
 	At     int64 `json:"at,omitempty"`
 	TookMs int64 `json:"tookMs"`
 	Items  int   `json:"items"`
 }
 
-// status is the state of the reading as the page displays it.
+// status describes the progress of the scanner, in the pages' format.
 type status struct {
 	Now      int64    `json:"now"`
-	Rate     float64  `json:"rate"`    // read units a second at most
-	Most     float64  `json:"most"`    // limit of Rate
-	Reading  float64  `json:"reading"` // recent read units a second
+	Rate     float64  `json:"rate"`    // maximum number of read units per second, set by a page
+	Most     float64  `json:"most"`    // maximum that a page may set as Rate
+	Reading  float64  `json:"reading"` // recent number of read units per second
 	Pass     passView `json:"pass"`
-	Whole    bool     `json:"whole"` // the table has been read to its end once
-	Read     int      `json:"read"`  // items so far in the current pass
+	Whole    bool     `json:"whole"` // a pass has read the whole table
+	Read     int      `json:"read"`  // number of items read so far in the current pass
 	Trouble  string   `json:"trouble,omitempty"`
-	Answered int64    `json:"answered"` // when the last answer came or, before the first, the start
+	Answered int64    `json:"answered"` // time of the last answer; before the first answer, time of the start
 }
 
 func newScanner(cfg Config, proto protocol.Protocol, by liveness.Rule, now time.Time) *scanner {
@@ -79,7 +79,7 @@ func (s *scanner) run(ctx context.Context) {
 	go s.tell(ctx)
 	var at attempts.Walk // position of the current pass
 	due := start         // start of the next pass
-	singles := 0         // number of reads of single keys since the last page
+	singles := 0         // number of reads of single keys since the last page of a pass
 	var retry time.Duration
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -113,12 +113,12 @@ func (s *scanner) run(ctx context.Context) {
 	}
 }
 
-// blocked returns for how long the pace forbids reads.
+// blocked returns how long the limit on read units forbids the next read.
 func (s *scanner) blocked(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pace.rate <= 0 {
-		return time.Minute // reads are off; a page that sets a rate ends this wait early
+		return time.Minute // no reads are allowed until a page sets a rate, which ends this wait early
 	}
 	return max(s.pace.next.Sub(now), 0)
 }
@@ -140,8 +140,8 @@ func (s *scanner) rouse() {
 	}
 }
 
-// single returns a key that is worth a read of its own. This is a key that a page shows or,
-// if there is none, a key whose holder's lease seems to have ended.
+// single returns a key to read outside of the passes: the key that a page shows or, if
+// there is none, a key whose holder's lease seems to have expired.
 func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 	return s.board.due(now)
 }
 
-// lookAt reads one key.
+// lookAt reads one key and records the result.
 func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 	look := liveness.Reading{Asked: time.Now()}
 	item, units, err := s.src.Item(ctx, key)
@@ -176,8 +176,8 @@ func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 	return nil
 }
 
-// revived reports whether a holder that was shown as dead has renewed its session since.
-// The holder's record does not show that.
+// revived reports whether a holder that the pages show as dead has renewed its session
+// since. A renewal of a session does not change the records of its locks.
 func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (bool, error) {
 	sharing, ok := s.board.proto.(protocol.Native) // the protocol never changes, so no mutex is needed
 	if !ok {
@@ -196,8 +196,8 @@ func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (
 	return !s.holder(key, grant).Beat.Dead, nil
 }
 
-// holder returns the last observed holder of key if it has the grant. Otherwise it returns
-// the zero Holder.
+// holder returns the last observed holder of key if it has the given grant. Otherwise it
+// returns the zero Holder.
 func (s *scanner) holder(key protocol.Key, grant string) Holder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func (s *scanner) begin(now time.Time) {
 	s.began, s.read, s.under = now, 0, true
 }
 
-// page reads the next page of the current pass.
+// page reads the next page of items of the current pass, and records them.
 func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	look := liveness.Reading{Asked: time.Now()}
 	p, err := s.src.Page(ctx, at)
@@ -237,8 +237,8 @@ func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	return nil
 }
 
-// ask makes a request. It notifies the pages when the request gets no answer or fails, and
-// when requests are answered again.
+// ask sends a request to the table. It notifies the web pages if the request fails or gets
+// no answer, and when a later request succeeds.
 func (s *scanner) ask(request func() error) error {
 	s.mu.Lock()
 	s.asked = time.Now()
@@ -266,8 +266,8 @@ func (s *scanner) ask(request func() error) error {
 	return err
 }
 
-// troubleAt returns why the table's current state is not known. It returns "" if the state
-// is known. The caller must hold s.mu.
+// troubleAt returns why the state of the table is unknown at the time now, or "" if it is
+// known. The caller must hold s.mu.
 func (s *scanner) troubleAt(now time.Time) string {
 	if s.trouble == "" && !s.asked.IsZero() && now.Sub(s.asked) >= silence {
 		return unanswered
@@ -275,7 +275,7 @@ func (s *scanner) troubleAt(now time.Time) string {
 	return s.trouble
 }
 
-// setRate changes the limit of read units a second; zero stops all reads.
+// setRate sets the maximum number of read units per second; zero stops all reads.
 func (s *scanner) setRate(rate float64) {
 	s.mu.Lock()
 	s.pace.set(min(max(rate, 0), s.most), time.Now())
@@ -284,8 +284,8 @@ func (s *scanner) setRate(rate float64) {
 	s.rouse()
 }
 
-// tell sends the status regularly. A page that receives it knows that the page's own
-// content is not stale.
+// tell sends the status to the pages once a second. A page that receives no status shows
+// that its content may be out of date.
 func (s *scanner) tell(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -301,7 +301,7 @@ func (s *scanner) tell(ctx context.Context) {
 	}
 }
 
-// status returns the status as of now. The caller must hold s.mu.
+// status returns the status at the time now. The caller must hold s.mu.
 func (s *scanner) status(now time.Time) status {
 	return status{
 		Now: s.clock.ms(now), Rate: s.pace.rate, Most: s.most, Reading: s.pace.perSecond(now, s.clock.base),

@@ -31,31 +31,31 @@ var files embed.FS
 type Config struct {
 	Source     Source
 	Layout     layout.Layout
-	Table      string        // the table's name as displayed
-	Location   string        // the table's Region, URL or file, as displayed
-	Secret     string        // secret from which the token and the proofs are made: see Token
+	Table      string        // name of the table, for display
+	Location   string        // Region, URL or file of the table, for display
+	Secret     string        // secret from which the token and the proofs are derived; see Token
 	Name       string        // "host:port" of the page's URL; the host is NewName's, new for each server
-	Rate       float64       // highest number of read units a second
+	Rate       float64       // maximum number of read units per second
 	Every      time.Duration // time between the starts of two passes over the table
-	AllowBreak bool          // the pages may break grants
-	Remote     bool          // requests may name any address, not only loopback
-	Hosts      []string      // names that requests may use, besides addresses and localhost
+	AllowBreak bool          // whether pages may break grants
+	Remote     bool          // whether the Host header may contain any IP address, not only loopback
+	Hosts      []string      // names that the Host header may contain, besides addresses and localhost
 	Explain    func(error) string
-	Broke      func(r leasehold.Record, reason string) // called after a break that has happened or may have happened
+	Broke      func(r leasehold.Record, reason string) // called after a break that succeeded or may have succeeded
 }
 
-// hello is the first message to a page.
+// hello is the first message that the server sends to a page.
 type hello struct {
-	Page       string `json:"page"`   // names the page in its requests
-	Secret     string `json:"secret"` // proves this server, and the next one, to the page
-	Host       string `json:"host"`   // Config.Name
+	Page       string `json:"page"`   // id of the page, which the page repeats in its requests
+	Secret     string `json:"secret"` // lets the page verify this server, and a later one with the same secret
+	Host       string `json:"host"`   // name of the server (Config.Name)
 	Table      string `json:"table"`
 	Location   string `json:"location"`
 	Layout     string `json:"layout"`
-	SortKey    string `json:"sortKey,omitempty"` // the name of the table's sort key
-	Clocked    bool   `json:"clocked,omitempty"` // records say when they expire
+	SortKey    string `json:"sortKey,omitempty"` // name of the table's sort key attribute
+	Clocked    bool   `json:"clocked,omitempty"` // records contain their expiry time
 	AllowBreak bool   `json:"allowBreak,omitempty"`
-	Started    int64  `json:"started"` // start of the history
+	Started    int64  `json:"started"` // start of the server, where all histories begin
 }
 
 // Server serves the page. It is safe for concurrent use.
@@ -103,8 +103,8 @@ func New(cfg Config, proto protocol.Protocol, caps layout.Capabilities) (*Server
 	return s, nil
 }
 
-// Token returns the token that gives a page access to this server, and to no other server
-// with the same secret.
+// Token returns the token that gives a page access to this server. Another server with the
+// same secret has another token.
 func (s *Server) Token() string { return tokenFor(s.cfg.Secret, s.cfg.Name) }
 
 // ServeHTTP implements http.Handler.
@@ -116,8 +116,8 @@ func (s *Server) Run(ctx context.Context) {
 	s.scan.run(ctx)
 }
 
-// decode reads the JSON of a page's request. It answers the request itself if the JSON is
-// invalid.
+// decode decodes the JSON body of a page's request into to. If the body is invalid, decode
+// answers the request and returns false.
 func decode(w http.ResponseWriter, r *http.Request, to any) bool {
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, longestBody))
 	in.DisallowUnknownFields()
@@ -134,7 +134,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// show serves the route by which a page selects the lock that it shows.
+// show serves the route on which a page selects the lock whose details it shows.
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Page, Key, Sort string }
 	if !decode(w, r, &asked) {
@@ -147,7 +147,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// rate serves the route by which a page limits how fast the table is read.
+// rate serves the route on which a page limits how fast the table is read.
 func (s *Server) rate(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Rate float64 }
 	if !decode(w, r, &asked) {
@@ -157,7 +157,7 @@ func (s *Server) rate(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// look serves the route by which a page reads the current record of a key.
+// look serves the route on which a page reads the current record of a key.
 func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Key, Sort string }
 	if !decode(w, r, &asked) {
@@ -178,18 +178,18 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, s.shownNow(now))
 }
 
-// shownRecord is a record as the break dialog shows it, in the form of a holder's card.
+// shownRecord is a record in the format that the break dialog of a page shows.
 type shownRecord struct {
 	shownGrant
 	Record   leasehold.Record `json:"record"`
 	Released bool             `json:"released,omitempty"`
 	Session  string           `json:"session,omitempty"`
-	Seen     int64            `json:"seen,omitempty"` // the first sight of the grant; zero if the table has not been read since
+	Seen     int64            `json:"seen,omitempty"` // time of the first read that showed the grant; zero if no read has shown it
 	beatView
 }
 
-// shownNow returns a record as the break dialog shows it. The scanner knows whether the
-// holder is dead and when it renewed.
+// shownNow returns a record for the break dialog. It adds what the scanner has observed:
+// whether the holder is dead and when it renewed.
 func (s *Server) shownNow(r leasehold.Record) shownRecord {
 	grant := holders.GrantOf(r)
 	h := s.scan.holder(r.Key, grant)

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Source is the part of the table's API that the page needs. Its methods are safe for
+// Source reads the table and breaks grants for a Server. Its methods are safe for
 // concurrent use.
 type Source interface {
 	// Page reads the next page of the table and advances at.
@@ -28,7 +28,7 @@ type Source interface {
 	Record(ctx context.Context, key protocol.Key) (leasehold.Record, error)
 
 	// Break frees the grant in r. If unrenewed is true, it does so only if the grant has
-	// not been renewed. The reason is stored if the layout supports that.
+	// not been renewed since r was read. The reason is stored if the layout supports that.
 	Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error
 }
 
@@ -38,8 +38,8 @@ type Page struct {
 	Units float64
 }
 
-// pageLimit limits the items of a page, so that a page consumes few read units and the pace
-// can be kept.
+// pageLimit is the maximum number of items that one request reads. It keeps the read units
+// of a request small, so that the rate can be limited precisely.
 const pageLimit = 250
 
 // Table is a Source on DynamoDB. All its reads are strongly consistent: every record shown
@@ -108,8 +108,8 @@ func (t *Table) Break(ctx context.Context, r leasehold.Record, reason string, un
 	return nil
 }
 
-// units returns the read units that a request consumed. It returns 1 if an engine does not
-// report them.
+// units returns the read units that a request consumed, or 1 if the engine does not report
+// them.
 func units(c *types.ConsumedCapacity) float64 {
 	if c == nil || c.CapacityUnits == nil {
 		return 1

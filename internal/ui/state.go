@@ -7,9 +7,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-// under returns the beat of a lock whose holder renews a session instead of the lock. b is
-// the beat of the lock, and session is the beat of the session as observed. The beat of an
-// ended session has no Since and no Lease, so the lock's own values stay.
+// under returns the observed renewals (a Beat) of a lock whose holder renews a session
+// instead of the lock. b is the Beat of the lock's record, and session is the Beat of the
+// session. The Beat of an ended session has no Since and no Lease, so those of the lock are
+// kept.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {
@@ -18,9 +19,8 @@ func under(b, session liveness.Beat) liveness.Beat {
 	return b
 }
 
-// warnAt returns the time from which a holder counts as expiring, because less than a third
-// of its lease is left. A holder that renews normally, four times a lease, never reaches
-// that time.
+// warnAt returns the time from which a held lock is shown as expiring: a third of its lease
+// before the end. A holder that renews four times a lease, as usual, never gets there.
 func warnAt(b liveness.Beat) time.Time { return b.Until.Add(-b.Lease / 3) }
 
 // State is the state of a key.
@@ -35,7 +35,7 @@ const (
 	Damaged  State = "damaged"
 )
 
-// stateAt returns the state of a lock.
+// stateAt returns the state of a lock at the time now.
 func stateAt(l Lock, now time.Time) State {
 	switch {
 	case l.Kind == holders.KindDamaged:

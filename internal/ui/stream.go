@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	backlog    = 256              // number of messages that a page may lag behind before it must start again
+	backlog    = 256              // number of unsent messages at which a page is disconnected
 	rowsAtOnce = 1000             // maximum number of rows in one message
 	writeLimit = 20 * time.Second // time limit for sending one message
 )
@@ -19,13 +19,13 @@ const (
 // listener is a page that receives changes.
 type listener struct {
 	id    string
-	out   chan []byte   // messages in the format of the stream
+	out   chan []byte   // messages in the format of server-sent events
 	done  chan struct{} // closed when the page lags too far behind
-	focus *protocol.Key // key of the lock that the page shows
+	focus *protocol.Key // key of the lock whose details the page shows; nil if none
 }
 
-// send sends a message to the page. It never blocks: a page that does not keep up is
-// disconnected and starts again.
+// send queues a message for the page. It never blocks: a page that lags too far behind is
+// disconnected, and connects again.
 func (l *listener) send(message []byte) {
 	select {
 	case l.out <- message:
@@ -38,7 +38,7 @@ func (l *listener) send(message []byte) {
 	}
 }
 
-// message returns an event in the format of the stream.
+// message returns v as a server-sent event with the given name.
 func message(event string, v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -47,7 +47,7 @@ func message(event string, v any) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, b)
 }
 
-// flush sends all changes to all pages. The caller must hold s.mu.
+// flush sends the changes since the last flush to all pages. The caller must hold s.mu.
 func (s *scanner) flush() {
 	touched := map[protocol.Key]bool{}
 	for e := range s.board.changed {
@@ -76,7 +76,7 @@ func (s *scanner) flush() {
 	}
 }
 
-// sendStatus sends the status of the reading to all pages. The caller must hold s.mu.
+// sendStatus sends the scanner's status to all pages. The caller must hold s.mu.
 func (s *scanner) sendStatus(now time.Time) {
 	if len(s.pages) == 0 {
 		return
@@ -87,7 +87,7 @@ func (s *scanner) sendStatus(now time.Time) {
 	}
 }
 
-// join registers a page and sends it everything that is known.
+// join registers a new page, and sends it the list of all keys and the status.
 func (s *scanner) join(about hello) *listener {
 	l := &listener{id: rand.Text(), out: make(chan []byte, backlog), done: make(chan struct{})}
 	s.mu.Lock()
@@ -111,8 +111,8 @@ func (s *scanner) leave(l *listener) {
 	delete(s.pages, l)
 }
 
-// show sends a page the lock that the page wants to show. From then on the page also
-// receives the lock's changes. The zero key stops these updates.
+// show makes key the lock whose details a page shows. It sends these details now, and flush
+// sends their changes. The zero key ends that. show returns false if the page is unknown.
 func (s *scanner) show(page string, key protocol.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,8 @@ func (s *scanner) show(page string, key protocol.Key) bool {
 	return false
 }
 
-// events streams to one page until the page or the server closes the connection.
+// events serves the stream of messages to one page, until the page or the server closes the
+// connection.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// rowView is a key as the list shows it. Times are milliseconds since 1970 by this server's
-// steady clock, except Granted, which is by the holder's clock.
+// rowView is a row of the list of keys. Times are in milliseconds since 1970 by this
+// server's monotonic clock, except Granted, which is by the holder's clock.
 type rowView struct {
 	ID      int          `json:"i"`
 	Key     string       `json:"key"`
@@ -22,7 +22,7 @@ type rowView struct {
 	Owner   string       `json:"owner,omitempty"`
 	Token   int64        `json:"token,omitempty"`
 	Granted int64        `json:"granted,omitempty"`
-	Seen    int64        `json:"seen,omitempty"` // the first sight of the grant
+	Seen    int64        `json:"seen,omitempty"` // time of the first read that showed the grant
 	Held    int64        `json:"held,omitempty"` // milliseconds from the grant to the end of a dead holder's lease
 	Session string       `json:"session,omitempty"`
 	Other   bool         `json:"other,omitempty"` // granted by another library
@@ -30,7 +30,7 @@ type rowView struct {
 	beatView
 }
 
-// beatView contains the fields that each renewal changes.
+// beatView contains the fields of a holder that change with each renewal.
 type beatView struct {
 	Since    int64 `json:"since,omitempty"`
 	Until    int64 `json:"until,omitempty"`
@@ -38,7 +38,8 @@ type beatView struct {
 	Renewals int   `json:"n,omitempty"`
 }
 
-// clock converts times to the page's format. Changes of the wall clock do not affect it.
+// clock converts times to the pages' format. It is not affected by changes of the wall
+// clock.
 type clock struct{ base time.Time }
 
 func (c clock) ms(t time.Time) int64 {
@@ -48,7 +49,7 @@ func (c clock) ms(t time.Time) int64 {
 	return c.base.Round(0).Add(t.Sub(c.base)).UnixMilli()
 }
 
-// row returns e as the list shows it. The row has the state of the key at the last read.
+// row returns the row of e in the list of keys. Its state is that of the last read.
 func (b *board) row(e *entry, c clock) rowView {
 	l := e.lock
 	v := rowView{
@@ -67,16 +68,16 @@ func (b *board) row(e *entry, c clock) rowView {
 	if l.Kind == holders.KindSession {
 		v.Session, v.Owner = sessionOf(l.Key), r.Owner
 	} else if _, missing := b.missing[r.Session]; r.Session != "" && !missing {
-		return v // the beat is in the session's own row
+		return v // the session's own row shows the renewals
 	}
 	v.beatView = beatOf(h.Beat, c)
 	return v
 }
 
 // heldFor returns how long a dead holder held its lock, from the grant to the end of its
-// lease. If the holder's last version has a time, both times are by the holder's clock.
-// Otherwise the lease counts as ended when this server saw it end. That is too late if the
-// server started after the end.
+// lease. If the holder's last version contains the time of its write, both ends are by the
+// holder's clock. Otherwise the lease ends when this server saw it expire. That is too late
+// if the server started after the expiry.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {
@@ -105,7 +106,8 @@ func wallMS(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// changes contains the changes of the list since it was last sent to the pages.
+// changes contains what has changed in the list of keys since the last message to the
+// pages.
 type changes struct {
 	Rows  []rowView  `json:"rows,omitempty"`
 	Beats [][5]int64 `json:"beats,omitempty"` // id, since, until, lease, renewals
@@ -114,7 +116,7 @@ type changes struct {
 
 func (c changes) empty() bool { return len(c.Rows)+len(c.Beats)+len(c.Gone) == 0 }
 
-// take returns the changes and forgets them.
+// take returns the changes and clears them.
 func (b *board) take(c clock) changes {
 	var out changes
 	for e := range b.changed {
@@ -144,7 +146,7 @@ func sameButBeat(a, b rowView) bool {
 	return a == b
 }
 
-// all returns all rows that were sent to the pages.
+// all returns the rows that have been sent to the pages.
 func (b *board) all() []rowView {
 	var rows []rowView
 	for _, e := range b.entries {
@@ -155,21 +157,21 @@ func (b *board) all() []rowView {
 	return rows
 }
 
-// lockView is one key with its history.
+// lockView contains the details of one key, with its history.
 type lockView struct {
 	Row    *rowView        `json:"row,omitempty"` // nil if there is no record
 	Key    string          `json:"key"`
 	Sort   string          `json:"sort,omitempty"`
 	Holder *holderView     `json:"holder,omitempty"`
-	Free   json.RawMessage `json:"free,omitempty"` // the record that is kept of a free key
+	Free   json.RawMessage `json:"free,omitempty"` // record of a free key, if the layout keeps it
 	Spans  []spanView      `json:"spans"`
 	Events []eventView     `json:"events"`
-	Known  int64           `json:"known"` // the history is complete since then
+	Known  int64           `json:"known"` // time since which the history is complete
 }
 
 type holderView struct {
 	Grant   string          `json:"grant"`
-	Record  json.RawMessage `json:"record"` // in the format of leasehold get
+	Record  json.RawMessage `json:"record"` // record as "leasehold get" prints it
 	Session string          `json:"session,omitempty"`
 	Seen    int64           `json:"seen,omitempty"`
 	Dead    bool            `json:"dead,omitempty"`
@@ -202,7 +204,8 @@ type eventView struct {
 	Reason    string    `json:"reason,omitempty"`
 }
 
-// lock returns a key with its history. For a key that was never seen, both are empty.
+// lock returns the details of a key, with its history. Both are empty for a key that no
+// read has shown.
 func (b *board) lock(key protocol.Key, c clock) lockView {
 	v := lockView{Key: key.Partition, Sort: key.Sort, Spans: []spanView{}, Events: []eventView{}, Known: c.ms(c.base)}
 	e := b.entries[key]
@@ -245,7 +248,7 @@ func (b *board) lock(key protocol.Key, c clock) lockView {
 	return v
 }
 
-// recordJSON returns a record in the format of leasehold get.
+// recordJSON returns a record as "leasehold get" prints it.
 func recordJSON(r protocol.Record) json.RawMessage {
 	b, err := json.Marshal(holders.RecordOf(r))
 	if err != nil {
@@ -254,7 +257,7 @@ func recordJSON(r protocol.Record) json.RawMessage {
 	return b
 }
 
-// textOf returns data as text, or "" if data is not text.
+// textOf returns data as a string, or "" if data is long or not text.
 func textOf(data []byte) string {
 	const longest = 200
 	if len(data) > longest || !utf8.Valid(data) {

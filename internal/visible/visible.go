@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// isShown reports whether r is visible as itself. This is so for the letters, marks,
-// digits, signs and symbols of every script, and for the space. Other characters act on a
-// terminal (control characters, also C1), change the direction of the text after them, end
-// a line, or are invisible. The invisible characters are characters without width, tags,
-// variation selectors, other spaces, and characters that Unicode has not assigned.
+// isShown reports whether r can be shown as it is: the letters, marks, digits, signs and
+// symbols of every script, and the space. Other characters act on a terminal (control
+// characters, also C1), reverse the direction of text, end a line, or are invisible.
+// Invisible are characters without width, tags, variation selectors, other spaces, and
+// characters that Unicode has not assigned.
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
@@ -33,8 +33,8 @@ func Name(s string) string {
 	return s
 }
 
-// Period returns the name of the period that begins at start, in UTC. The name is only the
-// date if the period begins at midnight.
+// Period names the period that begins at start, in UTC: by its date or, if it does not
+// begin at midnight, by date and time.
 func Period(start time.Time) string {
 	start = start.UTC()
 	if start.Equal(start.Truncate(24 * time.Hour)) {
@@ -43,12 +43,11 @@ func Period(start time.Time) string {
 	return start.Format("2006-01-02 15:04:05 UTC")
 }
 
-// longestRemark is the maximum length of a remark in bytes. Longer data is not shown as the
-// holder's remark.
+// longestRemark is the maximum length in bytes of data that is shown as a holder's remark.
 const longestRemark = 80
 
-// Remark returns data as a holder's note on its work. It returns "" if data is long, is not
-// text, or has invisible characters.
+// Remark returns the data of a record as a holder's note on its work. It returns "" if data
+// is long, is not text, or has invisible characters.
 func Remark(data []byte) string {
 	s := string(data)
 	if len(s) > longestRemark || strings.TrimSpace(s) == "" || Name(s) != s {
@@ -60,8 +59,8 @@ func Remark(data []byte) string {
 // Longest is the maximum number of characters shown of a text that others wrote.
 const Longest = 200
 
-// Word returns s for use in a sentence. It puts s in quotes unless s is a plain word, so
-// that no name reads as part of the sentence. If s is long, its middle is left out.
+// Word returns s for use in a sentence. It quotes s unless s is a plain word, so that no
+// name is read as part of the sentence. It omits the middle of a long s.
 func Word(s string) string {
 	short := Middle(s, Longest)
 	if short == "" || short != s || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isPlain(r) }) {
@@ -70,9 +69,8 @@ func Word(s string) string {
 	return s
 }
 
-// isPlain reports whether r may be part of a plain word. A plain word has the characters
-// that names of hosts, users, files and keys have. It has neither spaces nor signs that end
-// a sentence or a clause.
+// isPlain reports whether r may be part of a plain word: a character of the names of hosts,
+// users, files and keys. Spaces and signs that end a sentence or a clause are excluded.
 func isPlain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-_./@:#+=%~", r)
@@ -102,8 +100,9 @@ func Middle(text string, n int) string {
 func quoted(s string) string { return Text(strconv.Quote(s)) }
 
 // Text returns s with invisible characters escaped as in JSON (\u001b). A byte that is not
-// UTF-8 becomes \xff. Line ends and tabs stay. Text does not change the value of JSON,
-// because JSON has such characters only in its strings and has no bytes that are not UTF-8.
+// UTF-8 becomes \xff. Line ends and tabs stay. The result for a JSON document is an equal
+// document, because JSON contains such characters only in its strings, and all its bytes
+// are UTF-8.
 func Text(s string) string { return escaped(s, "\n\t") }
 
 // Line does what Text does, and also escapes line ends and tabs. Its result fits in one
@@ -143,12 +142,13 @@ func escaped(s, but string) string {
 	return b.String()
 }
 
-// longestMessage is the maximum number of characters shown of an error message from others.
-// AWS's refusals name the caller, the action and the table in some 300 characters.
+// longestMessage is the maximum number of characters that are shown of a server's error
+// message. An AccessDeniedException names the caller, the action and the table in about 300
+// characters.
 const longestMessage = 1000
 
-// Message returns an error message from others in one line. If the message is long, its
-// middle is left out.
+// Message returns a server's error message in one line. It omits the middle of a long
+// message.
 func Message(text string) string { return OneLine(Middle(text, longestMessage)) }
 
 // OneLine joins the lines of text, for example from errors.Join, into one line without
@@ -157,7 +157,8 @@ func OneLine(text string) string {
 	return Line(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
-// Error returns err with its text as Message shows it, or nil if err is nil.
+// Error returns an error with the text of err as Message returns it. It returns nil if err
+// is nil.
 func Error(err error) error {
 	if err == nil {
 		return nil

@@ -21,13 +21,13 @@ func WithAccessKey(id, secret string) Option {
 	return func(e *Engine) { e.key = &accessKey{id, secret} }
 }
 
-// accessKey is the key that requests must be signed with.
+// accessKey is the access key with which clients must sign their requests.
 type accessKey struct{ id, secret string }
 
 const algorithm = "AWS4-HMAC-SHA256"
 
-// which is the end of the message for a refused request. It names the key that the client
-// must sign with.
+// which is the end of the error messages for refused requests. It tells the operator which
+// access key the client must sign with.
 const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
 // signature is the content of a request's Authorization header.
@@ -37,8 +37,8 @@ type signature struct {
 	mac     string
 }
 
-// claimed returns the signature of a request that claims to be signed with the key. It does
-// not read the body, so a client without the key cannot make the server read a body.
+// claimed parses the signature of a request, and refuses a signature by another key. It
+// does not read the body, so a client without the key cannot make the server read one.
 func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	given := r.Header.Get("Authorization")
 	if given == "" {
@@ -79,8 +79,8 @@ func (s *signature) isOf(r *http.Request, body string, k *accessKey) bool {
 	return hmac.Equal([]byte(hex.EncodeToString(key)), []byte(s.mac))
 }
 
-// signedValue returns the value of a header as it is signed. Go's server keeps the values
-// of two headers outside the request's Header.
+// signedValue returns the value of a header for the signature. The values of Host and
+// Content-Length are not in r.Header, because Go's server stores them in fields of r.
 func signedValue(r *http.Request, name string) string {
 	values := slices.Clone(r.Header.Values(name))
 	switch name {

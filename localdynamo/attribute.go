@@ -27,7 +27,7 @@ func (r *reader) item(depth int) item {
 		if len(name) > maxName {
 			r.refuse(invalidf("1 validation error detected: a name of %d bytes in a map failed to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to %d, Member must have length greater than or equal to 0]", len(name), maxName))
 		}
-		if v := r.value(depth); v.kind != kindNone { // kindNone means that the value was refused
+		if v := r.value(depth); v.kind != kindNone { // a value of kindNone was refused
 			it = append(it, attribute{name, v})
 		}
 	})
@@ -86,7 +86,7 @@ func (r *reader) typed(name string, depth int) value {
 	case "L":
 		v := value{kind: kindL}
 		r.array(func() {
-			if element := r.value(depth + 1); element.kind != kindNone { // kindNone means that the element was refused
+			if element := r.value(depth + 1); element.kind != kindNone { // an element of kindNone was refused
 				v.list = append(v.list, element)
 			}
 		})
@@ -98,7 +98,7 @@ func (r *reader) typed(name string, depth int) value {
 	return value{}
 }
 
-// scalar reads a string as an S, N or B.
+// scalar reads a JSON string as a value of the type name: S, N or B.
 func (r *reader) scalar(name string) value {
 	s := r.string()
 	switch name {
@@ -106,7 +106,7 @@ func (r *reader) scalar(name string) value {
 		number, err := parseNumber(s)
 		if err != nil {
 			r.refuse(err)
-			number = "0" // replaces the refused number, because a set that contains the number still compares its elements
+			number = "0" // stands for the refused number, so that the elements of a set can still be compared
 		}
 		return value{kind: kindN, text: number}
 	case "B":

@@ -60,7 +60,7 @@ func checkBatchGet(tables []tableRequest) error {
 	return nil
 }
 
-// newReads makes one read for each key of a table.
+// newReads returns one read for each key that the request gives for a table.
 func (e *Engine) newReads(part *tableRequest) ([]*read, error) {
 	part.request.table = part.table
 	reads := make([]*read, len(part.request.keys))
@@ -75,8 +75,8 @@ func (e *Engine) newReads(part *tableRequest) ([]*read, error) {
 	return reads, nil
 }
 
-// batchRead is the result of a BatchGetItem, by table. It also has the keys that were left
-// unread, because the reply would have become too long.
+// batchRead is the result of a BatchGetItem. For each table it has the items found, and the
+// keys left unread because the reply would have become too long.
 type batchRead struct {
 	found [][]item
 	left  [][]item
@@ -152,8 +152,8 @@ func (b *batchRead) reply(req *request) []byte {
 	return r.end()
 }
 
-// batchWriteItem implements BatchWriteItem. Here the whole batch is atomic. In DynamoDB
-// only each single write is atomic.
+// batchWriteItem implements BatchWriteItem. It executes the whole batch atomically; in
+// DynamoDB only each single write is atomic.
 func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, error) {
 	writes, err := e.newWrites(req)
 	if err != nil {
@@ -184,7 +184,7 @@ func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, erro
 	return r.end(), nil
 }
 
-// newWrites makes the writes of a batch, in the order of the batch.
+// newWrites returns the writes of a batch, in the order of the request.
 func (e *Engine) newWrites(req *request) ([]*write, error) {
 	if err := checkBatchWrite(req.tables); err != nil {
 		return nil, err

@@ -11,31 +11,32 @@ import (
 )
 
 const (
-	smallBody     = 64 << 10         // maximum bytes of a body that never waits for other bodies; a lock's body has hundreds of bytes
-	maxLarge      = 64 << 20         // maximum bytes of larger bodies in flight at once
-	largePatience = 30 * time.Second // longest wait of a large body until there is room for it
-	maxDrained    = 4 * maxBody      // maximum bytes of a body that are read after its request was refused
+	smallBody     = 64 << 10         // maximum bytes of a body that never waits for other bodies; the requests of a lock have hundreds of bytes
+	maxLarge      = 64 << 20         // maximum bytes of all larger bodies in memory at once
+	largePatience = 30 * time.Second // longest wait of a large body for room in memory
+	maxDrained    = 4 * maxBody      // maximum bytes that are read of the body of a refused request
 	drainPatience = 5 * time.Second  // longest time for reading the body of a refused request
 )
 
-// bodies reads the bodies of requests from the network, and bounds how much of them is in
-// memory. While a client sends a large body, the body occupies room of the size that the
-// client has announced. So large bodies wait for each other. Small bodies do not wait: a
-// client that sends a large body slowly must not keep other clients from their locks.
+// bodies reads the bodies of requests from the network, and limits how much memory they
+// take. A large body takes up the number of bytes that its client has announced, until the
+// request is answered. So large bodies wait for each other. Small bodies do not wait,
+// because a client that sends a large body slowly must not keep other clients from their
+// locks.
 //
-// Decoding takes several times as much memory as the body, so large bodies are answered one
-// at a time. A request that has its turn to answer never waits for room, so the two waits
-// cannot deadlock.
+// A decoded request takes several times as much memory as its body, so requests with large
+// bodies are executed one at a time. A request waits first for room and then for that turn,
+// never in the other order. So the two waits cannot deadlock.
 type bodies struct {
-	room *semaphore.Weighted // room for large bodies, in bytes
-	turn *semaphore.Weighted // turn to answer a large body
+	room *semaphore.Weighted // bytes available for large bodies
+	turn *semaphore.Weighted // held while a request with a large body is executed
 }
 
 func newBodies(most int64) *bodies {
 	return &bodies{room: semaphore.NewWeighted(most), turn: semaphore.NewWeighted(1)}
 }
 
-// read reads the body of r. The caller must call done when it has answered the request.
+// read returns the body of r. The caller must call done after it has answered the request.
 func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 	done = func() {}
 	if r.ContentLength > maxBody {
@@ -46,13 +47,13 @@ func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 		return body, done, err
 	}
 	start, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
-	if err != nil || len(start) <= smallBody { // the body is small: it was sent in chunks or cut off
+	if err != nil || len(start) <= smallBody { // a small body without a Content-Length, or a body that was cut off
 		return string(start), done, err
 	}
 	return b.readLarge(r, start)
 }
 
-// readLarge reads the rest of a body that begins with start.
+// readLarge reads the rest of a body that begins with start, and returns the whole body.
 func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error) {
 	size := r.ContentLength
 	if size < 0 {
@@ -84,11 +85,11 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 	return whole.String(), func() { b.turn.Release(1); leave() }, nil
 }
 
-// drain prepares the refusal of a body that is too large. Some clients send the whole body
-// before they read the answer. If the connection were closed with bytes unread, it would be
-// reset. Such a client would then not see why its request was refused. So the caller must
-// call read after it has written the refusal: read reads and discards the rest of the body.
-// It reads nothing if no deadline can be set.
+// drain prepares the refusal of a body that is too large. The caller writes the refusal and
+// then calls read, which reads and discards the rest of the body. Some clients send the
+// whole body before they read the answer. If the server closed the connection earlier, TCP
+// would reset it, and such a client would lose the answer. read does nothing if no deadline
+// can be set.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
 	_ = control.EnableFullDuplex() // if this fails, setting the deadline fails too

@@ -8,8 +8,8 @@ import (
 // maxCached is the maximum number of results that a cache keeps.
 const maxCached = 1000
 
-// cache keeps the results of parse. So an expression that a program sends in a loop is
-// parsed only once. Errors are not kept. A cache is safe for concurrent use.
+// cache keeps the results of parse, so that an expression that a program sends in a loop is
+// parsed only once. It does not keep errors. A cache is safe for concurrent use.
 type cache[T any] struct {
 	parse func(string) (T, error)
 
@@ -28,7 +28,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	if ok {
 		return result, nil
 	}
-	// Without the clone, the cache would keep the whole body of the request.
+	// source is a substring of the request's body. The clone does not keep the body in
+	// memory.
 	source = strings.Clone(source)
 	result, err := c.parse(source)
 	if err != nil {
@@ -37,8 +38,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// This is rare: only a program that writes values into its expressions gets here.
-		// For such a program no other strategy would be better.
+		// This is rare: only a program that puts values into the text of its expressions
+		// has so many. It gains nothing from a cache, whatever is dropped.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

@@ -2,7 +2,7 @@ package localdynamo
 
 import "strconv"
 
-// capacity is the consumption of a call on one table, in capacity units; see
+// capacity contains the capacity units that a call consumed on one table; see
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 type capacity struct {
 	table string
@@ -10,9 +10,8 @@ type capacity struct {
 	write float64
 }
 
-// readUnits returns the units of a read of size bytes: one for each 4 KB, rounded up. An
-// eventually consistent read costs half as much. A read that finds nothing costs as much as
-// 4 KB.
+// readUnits returns the units of a strongly consistent read of size bytes: one for each 4
+// KB, rounded up, and at least one. An eventually consistent read costs half as much.
 func readUnits(size int, consistent bool) float64 {
 	units := float64(max(1, (size+4095)/4096))
 	if !consistent {
@@ -21,8 +20,8 @@ func readUnits(size int, consistent bool) float64 {
 	return units
 }
 
-// writeUnits returns the units of a write: one for each 1 KB of the item, rounded up. The
-// larger size of the item before and after the write counts.
+// writeUnits returns the units of a write: one for each 1 KB of the item before or after
+// the write, whichever is larger, rounded up.
 func writeUnits(before, after item) float64 {
 	return float64(max(1, (max(before.size(), after.size())+1023)/1024))
 }
@@ -70,7 +69,7 @@ func (r *reply) float(name string, n float64) {
 	r.body = strconv.AppendFloat(r.member(name).body, n, 'f', 1, 64)
 }
 
-// tally adds up capacity by table, in the order in which tables first appear.
+// tally is the sum of capacities for each table, in the order in which tables first appear.
 type tally []capacity
 
 func (t *tally) add(table string, read, write float64) {

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// condition is a condition or filter expression with its placeholders.
+// condition is a parsed condition or filter expression, with the values of its
+// placeholders.
 type condition struct {
 	tree  expr.Condition
 	scope *scope
@@ -58,8 +59,8 @@ func holds(tree expr.Condition, s *scope, it item) bool {
 	panic("localdynamo: an unknown condition")
 }
 
-// compares compares two values. A missing value equals no value, not even another missing
-// value. It differs from every value.
+// compares returns the result of a op b. A missing value equals no value, not even another
+// missing value; it differs from every value.
 func compares(op string, a, b value) bool {
 	switch op {
 	case "=":
@@ -142,8 +143,8 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition returns the first error that does not depend on the item: a placeholder
-// without a value or name, or an operand of a type that cannot fit.
+// checkCondition returns the first error that any item would cause: a placeholder without a
+// value or name, or an operand of a type that the operator or function does not accept.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:
@@ -183,8 +184,8 @@ func checkConditions(s *scope, parts ...expr.Condition) error {
 	return nil
 }
 
-// operandKinds checks operands and returns their kinds. An operand whose kind depends on
-// the item has kindNone.
+// operandKinds checks operands and returns their kinds. The kind of an operand is kindNone
+// if it depends on the item.
 func operandKinds(s *scope, operands ...expr.Operand) ([]kind, error) {
 	kinds := make([]kind, len(operands))
 	for i, operand := range operands {

@@ -128,7 +128,7 @@ func definedNames(definitions []attributeDefinition) string {
 	return names + "]"
 }
 
-// setBilling sets the billing mode, and the provisioned capacity if it needs one.
+// setBilling sets the billing mode and, for mode PROVISIONED, the capacity.
 func (t *table) setBilling(mode string, provisioned *throughput) error {
 	switch mode {
 	case "PAY_PER_REQUEST":

@@ -1,6 +1,6 @@
-// Package localdynamo is an embedded DynamoDB: the part that leasehold and its
-// users' tests need, in this process. It is for tests, and for locks on one
-// machine.
+// Package localdynamo is an embedded DynamoDB for tests, and for locks on one
+// machine. It runs in this process, and implements the operations that leasehold
+// and the tests of its users need.
 //
 //	engine := localdynamo.New()
 //	defer engine.Close()
@@ -36,20 +36,21 @@
 //
 // # How it differs from DynamoDB
 //
-//   - Everything is serialised. Every read is strongly consistent, even if it did
-//     not ask for that. A BatchWriteItem is atomic. Transactions never conflict.
+//   - All requests are serialised. Every read is strongly consistent, even without
+//     ConsistentRead. A BatchWriteItem is atomic. Transactions never conflict.
 //     To test code against TransactionConflict, throttling or stale reads, inject
 //     these faults in front of the engine.
 //   - A table is ACTIVE at once, TTL is ENABLED at once, and ItemCount is exact.
-//   - TTL deletes an item one hour after its time; the service takes up to a few
-//     days. Until then the item is returned, as in the service. An item whose TTL
+//   - TTL deletes an item one hour after its expiry time; the service takes up to a
+//     few days. Until then reads return the item, as in the service. An item whose TTL
 //     attribute is missing or not a number is never deleted.
-//   - A Scan returns items in an arbitrary order, but a different one from the
-//     service's.
-//   - An idempotency token is kept for exactly ten minutes of the wall clock. If that
-//     is set forward by more, between two sends of a transaction, both are executed.
-//   - A request with more than 500,000 values, members and list elements counted, is
-//     refused with a ValidationException. One item cannot have so many.
+//   - A Scan returns items in an arbitrary order, which differs from the service's
+//     arbitrary order.
+//   - An idempotency token is kept for exactly ten minutes of the wall clock. If a
+//     transaction is sent twice, and the clock is set forward by more in between, it
+//     is executed twice.
+//   - A request with more than 500,000 members and list elements is refused with a
+//     ValidationException. A single item cannot have so many.
 //   - The size of a string is in UTF-16 units, as in DynamoDB Local. AWS does not
 //     document the unit.
 //   - For a nested path, UPDATED_OLD and UPDATED_NEW return only the value at that
@@ -59,12 +60,11 @@
 //
 // # Reading the source
 //
-// Start with engine.go. A request arrives in RoundTrip or ServeHTTP; reader.go
-// parses it into a request, which goes to one of the operations. write.go is shared
-// by all writes (single, batch.go, transact.go), get.go by all reads, page.go by
-// Query and Scan. condition.go, update.go, projection.go and keycondition.go
-// evaluate the trees of package expr: they are pure functions over items. value.go
-// and number.go are the values in items. key.go says where everything is in a
-// [Store]; stored.go is the encoding of an item there, memory.go the Store in
-// memory.
+// Start with engine.go. A request arrives in RoundTrip or ServeHTTP. reader.go
+// decodes it, and engine.go passes it to one of the operations. All writes (single
+// writes, batch.go, transact.go) use write.go, all reads get.go, and Query and Scan
+// page.go. condition.go, update.go, projection.go and keycondition.go evaluate the
+// trees of package expr: they are pure functions of items. value.go and number.go
+// define the values in items. key.go defines the keys of a [Store], stored.go the
+// encoding of an item in it, and memory.go the Store in memory.
 package localdynamo

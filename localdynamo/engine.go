@@ -38,7 +38,7 @@ type Engine struct {
 	projections *cache[[]expr.Path]
 	bodies      *bodies
 	requests    atomic.Uint64
-	panics      sync.Map // set of the operations in whose requests the engine has panicked; the keys are targets
+	panics      sync.Map // operations whose requests have made the engine panic; the keys are targets (X-Amz-Target)
 	closed      atomic.Bool
 }
 
@@ -87,12 +87,12 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, optFns...)
 }
 
-// direct makes the engine the SDK's HTTP client. An http.Client in between would
-// only follow redirects, and there are none.
+// direct is the SDK's HTTP client: it passes requests to the engine. An http.Client between
+// them would only follow redirects, and the engine sends none.
 type direct struct{ engine *Engine }
 
-// ResolveEndpoint returns an address that nothing connects to. The SDK's own rules
-// compile regular expressions for each call, which would take longer than the rest
+// ResolveEndpoint returns a fixed address, to which nothing connects. The SDK's own
+// resolver would compile regular expressions in each call, which takes longer than the rest
 // of the call.
 func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "localdynamo"}}, nil
@@ -126,26 +126,26 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // ServeHTTP answers one DynamoDB request. It checks no credentials unless WithAccessKey is
-// given: without it, serve on loopback only. ServeHTTP refuses requests from browser pages,
-// which could otherwise reach loopback from any site. Set the timeouts of the http.Server,
-// because they limit how long ServeHTTP waits for a body. Bodies of more than 64 KB may
-// occupy 64 MB in total. A further body of more than 64 KB waits for up to 30 seconds.
-// Smaller bodies do not wait. If a body is too large, the client gets its answer before the
-// connection is closed.
+// given, so serve it on loopback only. ServeHTTP refuses requests from web pages, because a
+// page of any site can send requests to loopback. Set the timeouts of the http.Server: they
+// limit how long ServeHTTP waits for a body. All bodies of more than 64 KB together may
+// take up 64 MB of memory. A further one waits for up to 30 seconds. Smaller bodies do not
+// wait. If a body is too large, the client receives the error before the connection is
+// closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // a client that sends Expect waits for the answer before it sends the body, so there is nothing to drain
+	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // a client that sends Expect has not sent its body yet, so there is nothing to drain
 		defer drain(w, r)()
 	}
 	for name, values := range e.header(reply) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(reply) // fails only if the client is gone
+	_, _ = w.Write(reply) // an error means that the client is gone
 }
 
 // serve answers one request from the network. It returns the same errors as RoundTrip.
@@ -156,7 +156,8 @@ func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 		return refuse(newError(typeUnknown, "a DynamoDB request is a POST, and this is a "+r.Method))
 	case r.Header.Get("Origin") != "":
 		// Every browser sends the header Origin with a POST, and no script can omit it. So
-		// this check also excludes a site whose DNS name points at this machine.
+		// this check also refuses a page whose site has a DNS name that points to this
+		// machine.
 		return refuse(&apiError{status: http.StatusForbidden, kind: typeDenied, message: "the request comes from a page in a browser"})
 	}
 	var signed *signature
@@ -195,7 +196,7 @@ func readBody(r *http.Request) (string, error) {
 	if r.Body == nil {
 		return "", nil
 	}
-	defer func() { _ = r.Body.Close() }() // an error no longer matters, because the body has been read
+	defer func() { _ = r.Body.Close() }() // the error is ignored, because the body has been read
 	limited := io.LimitReader(r.Body, maxBody+1)
 	if r.ContentLength <= 0 || r.ContentLength > maxBody {
 		body, err := io.ReadAll(limited)
@@ -236,9 +237,9 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 	return refused.status, errorReply(refused), nil
 }
 
-// panicked returns the error for a request in which the engine or its store has panicked.
-// The store has undone the changes of the request. The panic is logged only once for each
-// operation, because clients try again.
+// panicked returns the error for a request during which the engine or its store has
+// panicked. The store has undone the request's changes. panicked logs only the first panic
+// of each operation, because clients repeat the request.
 func (e *Engine) panicked(target string, p any) *apiError {
 	if _, before := e.panics.LoadOrStore(target, true); !before {
 		slog.Error("localdynamo: a request made the engine panic; nothing of it was stored", "operation", target, "panic", p, "stack", string(debug.Stack()))
@@ -246,7 +247,7 @@ func (e *Engine) panicked(target string, p any) *apiError {
 	return internalError(fmt.Sprintf("the engine panicked, and nothing of the request was stored: %v", p))
 }
 
-// call finds the operation and runs it.
+// call executes the operation that target names.
 func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) {
 	if len(body) > maxBody {
 		return nil, errTooLarge
@@ -298,7 +299,8 @@ var (
 	}
 )
 
-// contextStore is a Store that stops waiting for its turn when a context ends.
+// contextStore is a Store whose transactions stop waiting for the store when a context
+// ends.
 type contextStore interface {
 	WithContext(ctx context.Context) Store
 }
@@ -310,7 +312,7 @@ func (e *Engine) storeFor(ctx context.Context) Store {
 	return e.store
 }
 
-// view reads in one transaction, unless ctx ends before it starts.
+// view calls fn in a read-only transaction, unless ctx ends before the transaction starts.
 func (e *Engine) view(ctx context.Context, fn func(Tx) error) error {
 	return e.storeFor(ctx).View(func(tx Tx) error {
 		if err := ctx.Err(); err != nil {
@@ -320,7 +322,8 @@ func (e *Engine) view(ctx context.Context, fn func(Tx) error) error {
 	})
 }
 
-// change writes in one transaction, unless ctx ends before it starts.
+// change calls fn in a read-write transaction, unless ctx ends before the transaction
+// starts.
 func (e *Engine) change(ctx context.Context, fn func(Tx) error) error {
 	return e.storeFor(ctx).Update(func(tx Tx) error {
 		if err := ctx.Err(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
-// These are the error types, under the names that SDKs decode.
+// Error types, under the names that SDKs decode.
 const (
 	typeValidation     = "com.amazon.coral.validate#ValidationException"
 	typeSerialization  = "com.amazon.coral.service#SerializationException"
@@ -59,7 +59,7 @@ func invalidf(format string, args ...any) *apiError {
 // malformed returns the error for a body that is JSON but has the wrong structure.
 func malformed(message string) *apiError { return newError(typeSerialization, message) }
 
-// internalError returns the error for a request that the engine could not carry out.
+// internalError returns the error for a request that failed inside the engine.
 func internalError(message string) *apiError {
 	return &apiError{status: http.StatusInternalServerError, kind: typeInternal, message: message}
 }

@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 )
 
-// Content of the Store, by the first byte of a key:
+// Keys in the Store, by their first byte:
 //
 //	t TABLE                                  a table's description (table.go)
 //	i TABLE 0 SPREAD HASH RANGE              an item (stored.go)
@@ -13,10 +13,10 @@ import (
 //	r TOKEN                                  an idempotency token (transact.go)
 //	q EXPIRY TOKEN                           when the token may be deleted
 //
-// HASH and RANGE are the key attributes, encoded so that their bytes sort as
-// DynamoDB sorts the values. SPREAD is four bytes of a hash of HASH: with it, a
-// Scan returns items in an arbitrary order, as in DynamoDB, and a segment of a
-// parallel Scan is a range of SPREAD.
+// HASH and RANGE are the key attributes, encoded so that their bytes sort as DynamoDB sorts
+// the values. SPREAD is four bytes of a hash of HASH. Because of SPREAD, a Scan returns
+// items in an arbitrary order, as in DynamoDB, and a segment of a parallel Scan is a range
+// of keys.
 const (
 	prefixTable  = 't'
 	prefixItem   = 'i'
@@ -27,7 +27,8 @@ const (
 
 const spreadSize = 4
 
-// appendTablePrefix appends the first part of a key that belongs to a table.
+// appendTablePrefix appends the beginning of a key that belongs to a table: the prefix and
+// TABLE.
 func appendTablePrefix(b []byte, prefix byte, table string) []byte {
 	b = append(b, prefix)
 	b = append(b, table...)
@@ -45,8 +46,8 @@ func appendPartition(b []byte, hash value) []byte {
 	return b
 }
 
-// appendSortable appends the sortable encoding of a key attribute. No encoding is a
-// prefix of another.
+// appendSortable appends the value of a key attribute so that encodings sort like values.
+// No encoding is a prefix of another.
 func appendSortable(b []byte, v value) []byte {
 	if v.kind == kindN {
 		return appendSortableNumber(b, v.text)
@@ -60,12 +61,12 @@ func appendSortable(b []byte, v value) []byte {
 	return append(b, endOfText...)
 }
 
-// endOfText ends a sortable text. A text sorts before every longer text that begins with
-// it, because a zero byte within a text is followed by 0xff.
+// endOfText ends the encoding of a text. A text sorts before every longer text that begins
+// with it, because a zero byte within a text is followed by 0xff.
 const endOfText = "\x00\x00"
 
 // appendSortableNumber appends one byte for the sign, then the exponent, then the digits.
-// For negative numbers, the exponent and the digits are inverted, because a greater
+// The exponent and the digits of a negative number are inverted, because a greater
 // magnitude sorts first.
 func appendSortableNumber(b []byte, number string) []byte {
 	negative, digits, exponent := numberParts(number)
@@ -83,8 +84,8 @@ func appendSortableNumber(b []byte, number string) []byte {
 	return append(b, flip)
 }
 
-// after returns the smallest key that is greater than all keys with the prefix b,
-// or nil if there is none.
+// after returns the smallest key that is greater than every key with the prefix b, or nil
+// if there is no such key.
 func after(b []byte) []byte {
 	end := append([]byte(nil), b...)
 	for i := len(end) - 1; i >= 0; i-- {

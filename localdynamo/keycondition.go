@@ -24,7 +24,7 @@ type keyTerm struct {
 
 const keyConditionExpression = "KeyConditionExpression"
 
-// keyTerms parses a key condition and splits it into its terms.
+// keyTerms parses a key condition expression and splits it at AND into terms.
 func (e *Engine) keyTerms(source string, s *scope) ([]keyTerm, error) {
 	tree, err := e.conditions.get(source)
 	if err == nil {
@@ -43,7 +43,7 @@ func (e *Engine) keyTerms(source string, s *scope) ([]keyTerm, error) {
 	return terms, nil
 }
 
-// conjuncts returns the conditions that AND joins.
+// conjuncts returns the conditions that tree joins by AND.
 func conjuncts(tree expr.Condition) []expr.Condition {
 	if and, ok := tree.(expr.And); ok {
 		return append(conjuncts(and.Left), conjuncts(and.Right)...)
@@ -77,14 +77,14 @@ func newKeyTerm(part expr.Condition, s *scope) (keyTerm, error) {
 	}
 }
 
-// mirrored maps each comparator to its equivalent for swapped operands.
+// mirrored maps each comparator to the one for swapped operands: a < b is b > a.
 var mirrored = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 func wrongKeyOperator(operator string) error {
 	return invalidf("Invalid operator used in KeyConditionExpression: %s", operator)
 }
 
-// keyTermOf makes a term of an attribute and one or two values.
+// keyTermOf returns the term that compares an attribute with one or two values by op.
 func keyTermOf(op string, s *scope, attribute expr.Operand, values ...expr.Operand) (keyTerm, error) {
 	path, ok := attribute.(expr.Path)
 	if !ok {

@@ -54,12 +54,12 @@ func (m *memory) Update(fn func(Tx) error) error {
 // Close does nothing: the garbage collector frees the memory.
 func (m *memory) Close() error { return nil }
 
-// memoryTx is a transaction on memory. It changes the pairs in place, and remembers the old
-// pairs so that the transaction can be undone.
+// memoryTx is a transaction on memory. It changes the pairs in place, and records the old
+// pairs in before, so that the changes can be undone.
 type memoryTx struct {
 	pairs    *btree.BTreeG[pair]
 	readOnly bool
-	before   []pair // old pairs, in the order of changes; a nil value means that the key did not exist
+	before   []pair // old pairs, in the order of the changes; a nil value means that the key did not exist
 }
 
 func (tx *memoryTx) undo() {

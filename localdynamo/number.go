@@ -6,9 +6,9 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Numbers are kept as text in a canonical form: plain digits, no exponent, no
-// superfluous zeros, no minus before zero. Two numbers are equal if and only if
-// their texts are. DynamoDB returns numbers in this form too.
+// Numbers are stored as text in a canonical form: plain digits, without an exponent,
+// superfluous zeros, or a minus before zero. Two numbers are equal if and only if their
+// texts are equal. DynamoDB also returns numbers in this form.
 
 const (
 	maxDigits   = 38   // significant digits of a number
@@ -35,7 +35,7 @@ func parseNumber(s string) (string, error) {
 	if s == "" {
 		return "", invalid(textNoNumber)
 	}
-	// apd also accepts NaN and Infinity, which DynamoDB does not have.
+	// apd also accepts NaN and Infinity, which are not numbers in DynamoDB.
 	if strings.Trim(s, "0123456789+-.eE") != "" || len(s) > 1000 {
 		return "", invalid(textNoNumber + ": " + s)
 	}
@@ -46,8 +46,8 @@ func parseNumber(s string) (string, error) {
 	return canonical(&d)
 }
 
-// isCanonicalInteger reports whether s is an integer in canonical form: the common
-// case, which needs no arithmetic.
+// isCanonicalInteger reports whether s is an integer in canonical form. Most numbers are,
+// and then need no arithmetic.
 func isCanonicalInteger(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	if len(digits) == 0 || len(digits) > maxDigits || digits[0] == '0' && s != "0" {
@@ -61,7 +61,8 @@ func isCanonicalInteger(s string) bool {
 	return true
 }
 
-// canonical returns d in canonical form. It fails if DynamoDB cannot store it.
+// canonical returns d in canonical form. It returns an error if d is outside DynamoDB's
+// range.
 func canonical(d *apd.Decimal) (string, error) {
 	d.Reduce(d)
 	if d.IsZero() {
@@ -114,7 +115,8 @@ func compareNumbers(a, b string) int {
 		}
 		return 1
 	}
-	// Two integers of the same sign and length compare like their texts.
+	// Two positive integers with the same number of digits compare like their texts, and
+	// two negative ones in reverse.
 	if len(a) == len(b) && !strings.Contains(a, ".") && !strings.Contains(b, ".") {
 		if (a < b) != negative {
 			return -1

@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// maxPage is the number of bytes of items after which a page of a Query or Scan ends.
+// maxPage is the number of bytes of items after which a page of a Query or Scan ends (1
+// MB).
 const maxPage = 1 << 20
 
 // page is one page of a Query or Scan: the request, and its result.
@@ -26,7 +27,8 @@ type page struct {
 	last    item // the key after which the next page starts; nil if the page reached the end
 }
 
-// newPage checks the members that Query and Scan have in common.
+// newPage checks the members that Query and Scan have in common, and returns the empty
+// page.
 func (e *Engine) newPage(req *request, s *scope) (*page, error) {
 	if req.index != "" {
 		return nil, invalidf("The table does not have the specified index: %s", req.index)
@@ -69,7 +71,7 @@ func checkSelect(selects string, projection bool) error {
 	return nil
 }
 
-// read fills the page with items in the range from <= key < to.
+// read fills the page with the items of table t in the range from <= key < to.
 func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 	pairs := tx.Range(from, to)
 	if p.backward {
@@ -93,8 +95,7 @@ func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 }
 
 // reversed yields the pairs from last to first. It loads all pairs into memory, because a
-// Store can only iterate forward. The pairs fit into memory, because a partition in a test
-// is small.
+// Store can only iterate forward. A partition in a test is small enough for that.
 func reversed(pairs iter.Seq2[[]byte, []byte]) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		var all [][2][]byte

@@ -32,7 +32,8 @@ func project(it item, paths []expr.Path) item {
 	return part(value{kind: kindM, item: it}, paths).item
 }
 
-// part returns the parts of v at the paths, or a value of kindNone.
+// part returns the parts of v that the paths select, or a value of kindNone if there are
+// none.
 func part(v value, paths []expr.Path) value {
 	result := value{kind: v.kind}
 	switch v.kind {
@@ -65,8 +66,8 @@ func part(v value, paths []expr.Path) value {
 	return value{}
 }
 
-// whole returns all of v if one of the paths ends at v, and otherwise the parts of v at the
-// paths.
+// whole returns all of v if one of the paths ends there. Otherwise it returns the parts
+// that the paths select.
 func whole(v value, paths []expr.Path) value {
 	if slices.ContainsFunc(paths, func(p expr.Path) bool { return len(p) == 0 }) {
 		return v
@@ -74,7 +75,7 @@ func whole(v value, paths []expr.Path) value {
 	return part(v, paths)
 }
 
-// rest returns, for each path that begins with step, the steps that follow it.
+// rest returns the remaining steps of each path that begins with step.
 func rest(paths []expr.Path, step expr.Step) []expr.Path {
 	var following []expr.Path
 	for _, path := range paths {
@@ -85,7 +86,7 @@ func rest(paths []expr.Path, step expr.Step) []expr.Path {
 	return following
 }
 
-// indexes returns the list indexes with which paths begin, in ascending order.
+// indexes returns the list indexes that are the first steps of paths, in ascending order.
 func indexes(paths []expr.Path) []int {
 	var all []int
 	for _, path := range paths {

@@ -18,13 +18,13 @@ const maxSkipped = 512
 // and as a member.
 const maxValues = 500_000
 
-// reader decodes a request's JSON directly into the engine's own values. Strings are
-// substrings of the body. On a syntax error it panics with *apiError, which readJSON
+// reader decodes the JSON of a request directly into the engine's own values. Strings are
+// substrings of the body. A syntax error makes it panic with an *apiError, which readJSON
 // recovers.
 //
 // A value may be well-formed but not allowed, such as a number with 39 digits or an empty
-// set. The reader then keeps the error in refused and continues, so that the caller can say
-// where the value was.
+// set. The reader then stores the error in refused and continues, so that the caller can
+// add where the value was.
 type reader struct {
 	source  string
 	at      int
@@ -87,7 +87,7 @@ func (r *reader) space() {
 	}
 }
 
-// peek returns the byte at which a value starts, or 0 at the end.
+// peek returns the next byte, or 0 at the end of the source.
 func (r *reader) peek() byte {
 	if r.at == len(r.source) {
 		return 0
@@ -95,7 +95,7 @@ func (r *reader) peek() byte {
 	return r.source[r.at]
 }
 
-// token consumes one byte of punctuation, and the white space after it.
+// token consumes the punctuation character c and the white space after it.
 func (r *reader) token(c byte) {
 	if r.peek() != c {
 		r.fail("expected %q at offset %d", c, r.at)
@@ -113,7 +113,8 @@ func (r *reader) literal(word string) bool {
 	return true
 }
 
-// null consumes a null. DynamoDB treats it like a missing member.
+// null consumes the literal null if it is next, and reports whether it was. DynamoDB treats
+// null like a missing member.
 func (r *reader) null() bool { return r.literal("null") }
 
 // unexpected refuses a value of the wrong JSON type.
@@ -136,8 +137,8 @@ func (r *reader) unexpected(want string) {
 	}
 }
 
-// object calls fn for each member. fn must consume the value. Members that are null
-// are skipped.
+// object reads an object and calls fn for each member. fn must consume the member's value.
+// Members whose value is null are skipped.
 func (r *reader) object(fn func(name string)) {
 	if r.null() {
 		return
@@ -160,7 +161,7 @@ func (r *reader) object(fn func(name string)) {
 	r.token('}')
 }
 
-// array calls fn for each element; fn must consume it.
+// array reads an array and calls fn for each element. fn must consume the element.
 func (r *reader) array(fn func()) {
 	if r.null() {
 		return
@@ -225,8 +226,8 @@ func (r *reader) escaped(from, i int) string {
 	return ""
 }
 
-// escape reads an escape sequence. i is the position after the backslash. escape returns
-// the character and the position after the sequence. Half of a surrogate pair becomes
+// escape reads the escape sequence whose backslash is just before position i. It returns
+// the character, and the position after the sequence. Half of a surrogate pair becomes
 // U+FFFD.
 func (r *reader) escape(i int) (rune, int) {
 	if i < len(r.source) {
@@ -329,7 +330,7 @@ func (r *reader) int() int {
 	return int(n)
 }
 
-// skip consumes any value.
+// skip consumes a value of any type. depth is its nesting.
 func (r *reader) skip(depth int) {
 	if depth > maxSkipped {
 		r.fail("the body is nested too deeply")

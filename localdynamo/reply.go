@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// The appendJSON functions write replies. Their texts are UTF-8, since a request
-// that is not UTF-8 is refused.
+// The appendJSON functions append JSON to a reply. All texts in a reply are UTF-8, because
+// the engine refuses requests that are not.
 
 const hexDigits = "0123456789abcdef"
 
@@ -97,7 +97,8 @@ type reply struct {
 
 func newReply() *reply { return &reply{body: append(make([]byte, 0, 512), '{')} }
 
-// member starts a member. The caller appends its value to body next.
+// member begins a member with the given name. The caller must append the member's value to
+// body.
 func (r *reply) member(name string) *reply {
 	if len(r.body) > 1 {
 		r.body = append(r.body, ',')
@@ -127,8 +128,8 @@ func (r *reply) items(name string, items []item) {
 
 func (r *reply) end() []byte { return append(r.body, '}') }
 
-// errorReply encodes an error. In two of the API's errors, the name of the member Message
-// begins with a capital letter.
+// errorReply returns the body of an error reply. In two error types of the API, the member
+// Message begins with a capital letter.
 func errorReply(e *apiError) []byte {
 	r := newReply()
 	r.text("__type", e.kind)
@@ -158,11 +159,11 @@ func appendJSONReason(b []byte, why reason) []byte {
 	return append(b, r.end()...)
 }
 
-// encode encodes a reply made of maps, slices and plain values.
+// encode returns a reply made of maps, slices and plain values as JSON.
 func encode(v any) []byte {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // encoding such values cannot fail
+		panic(err) // such values can always be encoded
 	}
 	return body
 }

@@ -14,8 +14,8 @@ type option[T any] struct {
 
 func some[T any](v T) option[T] { return option[T]{v, true} }
 
-// request has the members of all operations on items. Each operation uses only its own
-// members. Unknown members are ignored, as in the service.
+// request contains the members of a request for any operation on items. Each operation uses
+// only its own members. Unknown members are ignored, as in the service.
 type request struct {
 	table        string
 	key          option[item]
@@ -23,7 +23,7 @@ type request struct {
 	start        option[item]
 	keys         []item // keys of BatchGetItem
 	tables       []tableRequest
-	actions      []action       // TransactItems of a transaction, or a batch's writes to one table
+	actions      []action       // TransactItems of a transaction, or the writes of a batch to one table
 	token        option[string] // ClientRequestToken
 	condition    option[string]
 	update       option[string]
@@ -51,13 +51,13 @@ type tableRequest struct {
 	request request
 }
 
-// action is one action of a transaction.
+// action is one element of TransactItems, or one write of a batch.
 type action struct {
-	kinds   []string // names of the members given; there must be exactly one
+	kinds   []string // names of the given members, such as Put; exactly one must be given
 	request request
 }
 
-// readRequest reads the body of a call on items.
+// readRequest decodes the body of a request for an operation on items.
 func readRequest(body string) (*request, error) {
 	req := &request{}
 	if err := readJSON(body, func(r *reader) { r.object(func(name string) { req.part(r, name) }) }); err != nil {
@@ -66,13 +66,13 @@ func readRequest(body string) (*request, error) {
 	return req, nil
 }
 
-// maxParts is the largest number of actions, and of tables, that the reader keeps. It is
-// more than any request may have. The reader drops the rest, because each action or table
-// takes hundreds of bytes.
+// maxParts is the largest number of actions, and of tables, that the reader keeps of one
+// request: one more than DynamoDB allows. The reader drops further ones, because each takes
+// hundreds of bytes.
 const maxParts = 101
 
-// part reads a member of the outermost request. Only the outermost request can contain
-// other requests, which bounds the recursion.
+// part reads a member of the outermost request. Only the outermost request may contain
+// other requests, so the recursion is bounded.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":
@@ -146,7 +146,7 @@ func (req *request) member(r *reader, name string) {
 	}
 }
 
-// tableName returns the name in a table's ARN, or s itself if it is a name.
+// tableName returns the table's name in s, which is an ARN or the name itself.
 func tableName(s string) string {
 	if arn, name, ok := strings.Cut(s, ":table/"); ok && strings.HasPrefix(arn, "arn:") {
 		return name
@@ -184,14 +184,14 @@ func (r *reader) bindings() []valueBinding {
 		if !expr.IsPlaceholder(placeholder, ':') {
 			r.refuse(invalidf("ExpressionAttributeValues contains invalid key: Syntax error; key: \"%s\"", placeholder))
 		}
-		if v.kind != kindNone { // kindNone means that the value was refused
+		if v.kind != kindNone { // a value of kindNone was refused
 			values = append(values, valueBinding{placeholder: placeholder, value: v})
 		}
 	})
 	return values
 }
 
-// actions reads TransactItems, or the writes of a batch to one table.
+// actions reads TransactItems, or the list of writes of a batch to one table.
 func (r *reader) actions() []action {
 	var all []action
 	r.array(func() {

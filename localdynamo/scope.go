@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// scope has the values of a request's placeholders. It records which placeholders the
-// request's expressions use.
+// scope contains the names and values of a request's placeholders. It records which of them
+// the request's expressions use.
 type scope struct {
 	names       []nameBinding
 	values      []valueBinding
@@ -31,7 +31,7 @@ func newScope(req *request) *scope {
 	return &scope{req.names.value, req.values.value, req.names.given, req.values.given}
 }
 
-// name returns the attribute name of a step.
+// name returns the attribute name of a step, with a placeholder resolved.
 func (s *scope) name(step expr.Step) string {
 	if step.IsPlaceholder() {
 		for i := range s.names {
@@ -53,8 +53,8 @@ func (s *scope) value(p expr.Placeholder) value {
 	return value{}
 }
 
-// useValue returns the value of a placeholder. It fails if the request does not
-// define it.
+// useValue returns the value of a placeholder, and marks it as used. It fails if the
+// request does not define the placeholder.
 func (s *scope) useValue(p expr.Placeholder) (value, error) {
 	for i := range s.values {
 		if s.values[i].placeholder == string(p) {
@@ -65,8 +65,8 @@ func (s *scope) useValue(p expr.Placeholder) (value, error) {
 	return value{}, &expr.Error{Reason: "An expression attribute value used in expression is not defined; attribute value: " + string(p)}
 }
 
-// usePath returns the path with its placeholders replaced by names. It fails if the
-// request does not define one of them.
+// usePath replaces the placeholders in a path by names, and marks them as used. It fails if
+// the request does not define one of them.
 func (s *scope) usePath(path expr.Path) (expr.Path, error) {
 	resolved := path
 	for i, step := range path {
@@ -90,7 +90,7 @@ func (s *scope) usePath(path expr.Path) (expr.Path, error) {
 	return resolved, nil
 }
 
-// checkUsed refuses placeholders that no expression uses.
+// checkUsed returns an error if some placeholder is used in no expression.
 func (s *scope) checkUsed() error {
 	var unused []string
 	for _, b := range s.names {
@@ -112,9 +112,9 @@ func (s *scope) checkUsed() error {
 	return nil
 }
 
-// checkGiven refuses placeholders in a request without any expression. any says whether the
-// request has an expression. expressions lists, for the error message, the members of the
-// request that can contain one.
+// checkGiven returns an error if a request without any expression defines placeholders. any
+// reports whether the request has an expression. expressions lists the members that can
+// contain one, for the error message.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:
@@ -148,7 +148,8 @@ func (s *scope) child(v value, step expr.Step) value {
 	return value{}
 }
 
-// refusal turns an error of package expr into the API error.
+// refusal returns an error of package expr as an error of the API. parameter is the
+// request's member that contains the expression.
 func refusal(parameter string, err error) error {
 	if refused, ok := err.(*expr.Error); ok {
 		return invalidf("Invalid %s: %s", parameter, refused.Reason)

@@ -2,13 +2,12 @@ package localdynamo
 
 import "iter"
 
-// Store keeps the tables: it is an ordered map from bytes to bytes, with
-// transactions. The default is in memory; package boltstore has one in a file.
+// Store stores the tables: it is an ordered map from bytes to bytes, with transactions. By
+// default an Engine keeps it in memory. Package boltstore has a Store in a file.
 //
-// A Store must be safe for concurrent use. Updates are serialised; a View sees all
-// of an Update or nothing of it. If fn returns an error, its changes are undone and
-// the error is returned unchanged. If Update returns nil, its changes are as durable
-// as the Store is.
+// A Store must be safe for concurrent use. Updates are serialised. A View sees all changes
+// of an Update or none. If fn returns an error, its changes are undone, and the error is
+// returned unchanged. If Update returns nil, its changes are as durable as the Store is.
 type Store interface {
 	View(fn func(Tx) error) error
 	Update(fn func(Tx) error) error // stores all changes of fn, or none

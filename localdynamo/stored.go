@@ -51,7 +51,7 @@ func appendValue(b []byte, v value) []byte {
 
 var errDamaged = filefault.Lasting(errors.New("a stored item cannot be read: the file is damaged or was written by a newer version"))
 
-// stored decodes the stored form. All texts of the item are substrings of one
+// stored is a decoder of an item's stored form. All texts of the item are substrings of one
 // string.
 type stored struct {
 	rest  string
@@ -59,7 +59,7 @@ type stored struct {
 	bad   bool
 }
 
-// readItem decodes an item's stored form. It copies b.
+// readItem decodes the stored form of an item. It copies b, so the item stays valid.
 func readItem(b []byte) (item, error) {
 	s := stored{rest: string(b)}
 	it := s.item()
@@ -117,7 +117,7 @@ func (s *stored) item() item {
 
 func (s *stored) value() value {
 	v := value{kind: kind(s.byte())}
-	if s.depth++; s.depth > maxNesting+1 { // no stored item is nested this deep
+	if s.depth++; s.depth > maxNesting+1 { // no stored item is nested deeper
 		s.bad, s.rest = true, ""
 	}
 	switch v.kind {

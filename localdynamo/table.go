@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// table is a table's description, kept as JSON.
+// table is the description of a table. The Store contains it as JSON.
 type table struct {
 	Name       string
 	ID         string
@@ -16,9 +16,9 @@ type table struct {
 	ReadUnits  int64             `json:",omitempty"`
 	WriteUnits int64             `json:",omitempty"`
 	Class      string            `json:",omitempty"`
-	Protected  bool              `json:",omitempty"` // from DeleteTable
+	Protected  bool              `json:",omitempty"` // DeletionProtectionEnabled
 	Tags       map[string]string `json:",omitempty"`
-	TTL        string            `json:",omitempty"` // the attribute, if TTL is on
+	TTL        string            `json:",omitempty"` // name of the TTL attribute; empty if TTL is off
 }
 
 // keyAttribute is one attribute of a table's key.
@@ -57,8 +57,8 @@ func (t *table) isKey(name string) bool {
 	return name == t.Hash.Name || t.Range != nil && name == t.Range.Name
 }
 
-// key returns the Store key of the item with the given key. The given key must have exactly
-// the table's key attributes.
+// key returns the Store key of the item with the given primary key. It fails unless key has
+// exactly the table's key attributes.
 func (t *table) key(key item) ([]byte, error) {
 	attributes := 1
 	if t.Range != nil {
@@ -72,7 +72,7 @@ func (t *table) key(key item) ([]byte, error) {
 	return t.place(key)
 }
 
-// keyIn is like key, but takes a whole item, as in PutItem.
+// keyIn returns the Store key of a whole item, as in PutItem.
 func (t *table) keyIn(it item) ([]byte, error) {
 	for _, attribute := range t.keyAttributes() {
 		v := it.get(attribute.Name)
@@ -98,15 +98,15 @@ const (
 	maxRangeSize = 1024
 )
 
-// place returns the Store key for an item whose key attributes have the right
-// types. It refuses a key value that is empty or too long.
+// place returns the Store key of an item whose key attributes have the right types. It
+// fails if the value of one is empty or too long.
 func (t *table) place(it item) ([]byte, error) {
 	hash := it.get(t.Hash.Name)
 	if err := checkKeyValue(t.Hash, hash); err != nil {
 		return nil, err
 	}
 	if hash.size() > maxHashSize {
-		// The text has no space after "of", like DynamoDB's own text.
+		// DynamoDB's own message has no space after "of" either.
 		return nil, invalidf("One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of%d bytes", maxHashSize)
 	}
 	key := make([]byte, 0, len(t.Name)+len(hash.text)+64)

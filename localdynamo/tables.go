@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Operations on tables are rare, so they use encoding/json.
+// Operations on tables use encoding/json, because they are rare and need no speed.
 
-// readInput decodes a body with encoding/json.
+// readInput decodes the body of a request with encoding/json.
 func readInput(body string, input any) error {
 	err := json.Unmarshal([]byte(body), input)
 	var wrong *json.UnmarshalTypeError
@@ -32,7 +32,7 @@ func (t *table) setTag(tag tag) {
 
 const arnPrefix = "arn:aws:dynamodb:local:000000000000:table/"
 
-// describe returns the table as the API describes it.
+// describe returns the TableDescription of the table, with the given item count and size.
 func (t *table) describe(items, size int) map[string]any {
 	definitions := []attributeDefinition{}
 	for _, key := range t.keyAttributes() {
@@ -70,8 +70,8 @@ func (t *table) describe(items, size int) map[string]any {
 
 type tableInput struct{ TableName string }
 
-// namedTable returns the table with the given name. If the table does not exist, the error
-// contains the name.
+// namedTable returns the table with the given name. Unlike table, it returns an error that
+// contains the name if the table does not exist.
 func (e *Engine) namedTable(tx Tx, name string) (*table, error) {
 	t, err := e.table(tx, name)
 	var refused *apiError
@@ -81,7 +81,7 @@ func (e *Engine) namedTable(tx Tx, name string) (*table, error) {
 	return t, err
 }
 
-// readTable reads a body that names a table, and returns the table.
+// readTable decodes a body that contains the name of a table, and returns the table.
 func (e *Engine) readTable(ctx context.Context, body string) (*table, error) {
 	var in tableInput
 	if err := readInput(body, &in); err != nil {
@@ -98,7 +98,7 @@ func (e *Engine) readTable(ctx context.Context, body string) (*table, error) {
 	})
 }
 
-// describeTable implements DescribeTable. The counts are exact.
+// describeTable implements DescribeTable. Item count and size are exact.
 func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error) {
 	t, err := e.readTable(ctx, body)
 	if err != nil {
@@ -115,7 +115,7 @@ func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error)
 	return encode(map[string]any{"Table": t.describe(items, size)}), nil
 }
 
-// count returns the number of items in the table, and their size in bytes.
+// count returns the number of items in the table and their total size in bytes.
 func (t *table) count(tx Tx) (items, size int, err error) {
 	whole := appendTablePrefix(nil, prefixItem, t.Name)
 	for _, stored := range tx.Range(whole, after(whole)) {
@@ -129,7 +129,8 @@ func (t *table) count(tx Tx) (items, size int, err error) {
 	return items, size, nil
 }
 
-// changeTable calls fn with a copy of the description of the table. fn must save the copy.
+// changeTable calls fn with the description of a table, to change. fn must save the changed
+// description.
 func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *table) error) (*table, error) {
 	name = tableName(name)
 	if err := checkTableName(name); err != nil {

@@ -42,7 +42,7 @@ func (e *Engine) untagResource(ctx context.Context, body string) ([]byte, error)
 	return nil, err
 }
 
-// listTagsOfResource implements ListTagsOfResource. There is always one page.
+// listTagsOfResource implements ListTagsOfResource. It returns all tags in one page.
 func (e *Engine) listTagsOfResource(ctx context.Context, body string) ([]byte, error) {
 	var in struct{ ResourceArn string }
 	if err := readInput(body, &in); err != nil {

@@ -12,8 +12,8 @@ const (
 	tokenLife = 10 * time.Minute // how long a token is remembered
 )
 
-// checkToken refuses a token that is too long or empty. A request with an empty token would
-// count as a request without a token, so a retry would execute it again.
+// checkToken returns an error if a token is empty or too long. An empty token must not
+// count as no token: a retry of the request would then be executed again.
 func checkToken(token option[string]) error {
 	switch {
 	case token.given && token.value == "":
@@ -48,9 +48,9 @@ func fingerprint(req *request) []byte {
 	return sum.Sum(nil)
 }
 
-// remember records that the request with this token is executed now. It reports whether the
-// same request was executed within the last ten minutes. It fails if another request with
-// this token was executed within that time. Without a token it does nothing.
+// remember records that a request with this token is executed now. It returns true if the
+// same request was executed within the last ten minutes, and an error if another request
+// with this token was. print is the request's fingerprint. An empty token is ignored.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil
@@ -72,7 +72,7 @@ func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, 
 	return false, tx.Put(append(due, token...), []byte{1})
 }
 
-// forget deletes the tokens that have expired.
+// forget deletes the expired tokens.
 func forget(tx Tx, now time.Time) error {
 	var due [][]byte
 	end := binary.BigEndian.AppendUint64([]byte{prefixForget}, uint64(now.UnixNano())+1)

@@ -13,7 +13,7 @@ const (
 	maxTransactSize = 4 << 20
 )
 
-// kind returns the only member of an action of a transaction.
+// kind returns the name of the only member of an action, such as Put.
 func (a *action) kind() (string, error) {
 	switch len(a.kinds) {
 	case 0:
@@ -67,7 +67,7 @@ func (e *Engine) transactWriteItems(ctx context.Context, req *request) ([]byte, 
 	return r.end(), nil
 }
 
-// newTransactWrite makes a write from the nth action.
+// newTransactWrite returns the write of the nth action of a transaction.
 func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 	kind, err := a.kind()
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 }
 
 // transact executes all writes, or returns the cancellation reason of each. If repeated is
-// true it only reads, because the writes have already been executed.
+// true, the writes have already been executed, and it only reads.
 func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) (used tally, err error) {
 	if err := e.checkDistinct(tx, writes); err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) 
 	return used, nil
 }
 
-// peek returns the item that a write would change.
+// peek returns the item that w would change, without changing it.
 func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
 	t, err := e.table(tx, w.table)
 	if err != nil {
@@ -144,9 +144,9 @@ func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
 	return t.load(tx, place, now)
 }
 
-// checkDistinct refuses a transaction that uses a missing table, or the same item twice,
-// before any write is executed. It ignores a wrong key, because apply reports wrong keys as
-// cancellation reasons.
+// checkDistinct returns an error if a transaction uses a missing table, or the same item
+// twice. It is called before any write is executed. It ignores invalid keys, because apply
+// reports them as cancellation reasons.
 func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 	var places [][]byte
 	for _, w := range writes {
@@ -166,9 +166,8 @@ func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 
 var errSameItem = invalid("Transaction request cannot include multiple operations on one item")
 
-// reasonOf turns the error of one action into the action's cancellation reason. If the
-// error is not a cancellation reason, reasonOf returns the error, and the whole request
-// fails with it.
+// reasonOf returns the cancellation reason for the error of one action. If the error cannot
+// be a cancellation reason, it returns the error, and the whole request fails.
 func reasonOf(err error) (reason, error) {
 	if err == nil {
 		return reason{code: "None"}, nil

@@ -13,14 +13,15 @@ import (
 // expose code that relies on prompt deletion.
 const sweepAfter = time.Hour
 
-// staleAfter is the age from which TTL ignores an expiry time. DynamoDB takes such an old
-// time for a mistake.
+// staleAfter is the age from which TTL ignores an expiry time. DynamoDB also ignores an
+// expiry time that is more than five years old, as a probable mistake.
 const staleAfter = 5 * 365 * 24 * time.Hour
 
 // maxSwept is the largest number of expired items that one write deletes.
 const maxSwept = 25
 
-// expiry returns the second at which the item expires, if it does.
+// expiry returns the expiry time of the item in Unix seconds. ok is false if the item does
+// not expire.
 func (t *table) expiry(it item) (second int64, ok bool) {
 	if t.TTL == "" {
 		return 0, false
@@ -33,8 +34,8 @@ func (t *table) expiry(it item) (second int64, ok bool) {
 	return int64(seconds), err == nil && seconds >= 0 && seconds < 1<<62
 }
 
-// swept reports whether TTL has deleted the item at the time now. The item may still be in
-// the Store, but the engine no longer returns it.
+// swept reports whether TTL has deleted the item by the time now. The Store may still
+// contain the item, but the engine no longer returns it.
 func (t *table) swept(it item, now time.Time) bool {
 	second, ok := t.expiry(it)
 	if !ok {
@@ -44,14 +45,14 @@ func (t *table) swept(it item, now time.Time) bool {
 	return age >= int64(sweepAfter.Seconds()) && age < int64(staleAfter.Seconds())
 }
 
-// expiryKey returns the key of the expiry entry of the item at key.
+// expiryKey returns the Store key of the expiry entry (prefix x) for the item at key.
 func (t *table) expiryKey(key []byte, second int64) []byte {
 	b := appendTablePrefix(nil, prefixExpiry, t.Name)
 	b = binary.BigEndian.AppendUint64(b, uint64(second))
 	return append(b, key...)
 }
 
-// moveExpiry updates the expiry entry of an item that changes.
+// moveExpiry replaces the expiry entry of an item that changes from before to after.
 func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	was, had := t.expiry(before)
 	is, has := t.expiry(after)
@@ -69,8 +70,9 @@ func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	return tx.Put(t.expiryKey(key, is), []byte{1})
 }
 
-// sweep removes from the Store the items that TTL has deleted at the time now. Writes call
-// sweep, so that a file does not grow forever. There is no background goroutine for this.
+// sweep removes from the Store items that TTL has deleted by the time now, at most
+// maxSwept. Every write calls sweep, so that the file does not grow forever. The engine has
+// no background goroutine that could do it.
 func (t *table) sweep(tx Tx, now time.Time) error {
 	if t.TTL == "" {
 		return nil
@@ -96,10 +98,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem removes the item at key if TTL has deleted it at the time now. It checks the
-// item first, because the expiry entry may be outdated: an expired item may have been
-// replaced. For an expired item load returns nil, so moveExpiry does not know of its expiry
-// entry and leaves it in place.
+// sweepItem removes the item at key if TTL has deleted it by the time now. The item may
+// have been replaced since its expiry entry was written. moveExpiry does not remove the
+// entry of an expired item, because load returns nil for that item.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// update is an update expression with its placeholders.
+// update is a parsed update expression, with the values of its placeholders.
 type update struct {
 	tree    *expr.Update
 	scope   *scope
@@ -19,8 +19,8 @@ var (
 	errUpdateOperand = invalid("An operand in the update expression has an incorrect data type")
 )
 
-// update parses and checks an update expression. Without an expression it returns
-// an update that changes nothing.
+// update parses and checks an update expression. If the request has no expression, it
+// returns an update that changes nothing.
 func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	if !source.given {
 		return &update{tree: &expr.Update{}, scope: s}, nil
@@ -36,7 +36,7 @@ func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	return u, nil
 }
 
-// check returns the first error that does not depend on the item.
+// check returns the first error that any item would cause.
 func (u *update) check() error {
 	for _, assignment := range u.tree.Set {
 		if _, err := u.checkTerm(assignment.Value); err != nil {
@@ -133,8 +133,8 @@ func (u *update) apply(before item) (item, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Elements that are set beyond the end of a list are appended in the order of their
-	// indexes, not in the order of the actions.
+	// List elements that are set beyond the end of a list are appended in the order of
+	// their indexes, whatever the order of the actions.
 	slices.SortStableFunc(changes, func(a, b assignment) int {
 		return a.path[len(a.path)-1].Index - b.path[len(b.path)-1].Index
 	})
@@ -144,9 +144,10 @@ func (u *update) apply(before item) (item, error) {
 			return nil, err
 		}
 	}
-	// An element that is removed leaves a hole in its list until every change has been
-	// made, because the paths use the old indexes. Closing a hole moves the elements after
-	// it. So the deepest holes are closed first, while the paths to them are still correct.
+	// The indexes in paths are those before the update. So a removed element first leaves a
+	// hole in its list. The holes are closed after all other changes. Closing a hole moves
+	// the elements after it, so the deepest holes are closed first, while the paths to them
+	// are still correct.
 	removed := slices.DeleteFunc(changes, func(c assignment) bool { return c.value.kind != kindNone })
 	slices.SortStableFunc(removed, func(a, b assignment) int { return len(b.path) - len(a.path) })
 	for _, change := range removed {
@@ -224,7 +225,7 @@ func (u *update) evaluate(term expr.Term, it item) (value, error) {
 	panic("localdynamo: an unknown term")
 }
 
-// operands evaluates two terms. Both values must be of the kind want.
+// operands evaluates two terms. It fails unless both values are of the kind want.
 func (u *update) operands(want kind, one, two expr.Term, it item) (a, b value, err error) {
 	if a, err = u.evaluate(one, it); err != nil {
 		return a, b, err
@@ -253,8 +254,8 @@ func added(old, operand value) (value, error) {
 	return union, nil
 }
 
-// deleted returns the result of DELETE: the difference of sets. If nothing is left, it
-// returns a value of kindNone.
+// deleted returns the result of DELETE: the difference of two sets, or a value of kindNone
+// if the difference is empty.
 func deleted(old, operand value) (value, error) {
 	switch old.kind {
 	case kindNone:
@@ -270,8 +271,8 @@ func deleted(old, operand value) (value, error) {
 	return value{kind: old.kind, list: left}, nil
 }
 
-// assign returns v with the value at path replaced. All steps except the last must
-// exist.
+// assign returns v with the value at path replaced by to. It fails unless all steps of path
+// but the last exist.
 func assign(v value, path expr.Path, to value) (value, error) {
 	step := path[0]
 	switch {
@@ -307,8 +308,7 @@ func assign(v value, path expr.Path, to value) (value, error) {
 	return v, errUpdatePath
 }
 
-// closeHoles drops the removed elements of the list that contains the element at
-// path.
+// closeHoles removes the holes from the list that contains the element at path.
 func closeHoles(v value, path expr.Path) value {
 	step := path[0]
 	switch {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// kind is the type of an attribute's value. The number of a kind is stored (stored.go), so
-// the order of the kinds must not change.
+// kind is the type of an attribute value. Stored items contain the number of a kind
+// (stored.go), so the order of the kinds must not change.
 type kind byte
 
 const (
@@ -41,8 +41,8 @@ func (k kind) isSet() bool { return k == kindSS || k == kindNS || k == kindBS }
 // element returns the kind of a set's elements.
 func (k kind) element() kind { return k - kindSS + kindS }
 
-// value is an attribute's value. It never changes once it is built, because the old and the
-// new state of an item share values.
+// value is an attribute value. It is never changed, because the item before a write and the
+// item after it share values.
 type value struct {
 	kind kind
 	yes  bool    // value of a BOOL
@@ -51,13 +51,13 @@ type value struct {
 	item item    // content of an M
 }
 
-// attribute is one named value.
+// attribute is an attribute's name and value.
 type attribute struct {
 	name  string
 	value value
 }
 
-// item is an item or a map. Its attributes are sorted by name.
+// item is an item of a table, or a value of type M. Its attributes are sorted by name.
 type item []attribute
 
 func (it item) find(name string) (int, bool) {
@@ -66,7 +66,7 @@ func (it item) find(name string) (int, bool) {
 	})
 }
 
-// get returns the attribute's value, or a value of kindNone.
+// get returns the value of the named attribute, or a value of kindNone if there is none.
 func (it item) get(name string) value {
 	if i, ok := it.find(name); ok {
 		return it[i].value
@@ -74,7 +74,7 @@ func (it item) get(name string) value {
 	return value{}
 }
 
-// with returns a copy in which the attribute has the given value. A value of kindNone
+// with returns a copy of the item in which the attribute has the value v. A v of kindNone
 // removes the attribute.
 func (it item) with(name string, v value) item {
 	i, found := it.find(name)
@@ -115,8 +115,7 @@ func (v value) compare(other value) int {
 // contains reports whether the list or set has the element.
 func (v value) contains(element value) bool { return slices.ContainsFunc(v.list, element.equal) }
 
-// newSet makes a set of the elements, sorted, and reports whether two of them were
-// equal.
+// newSet returns a set with the given elements, and reports whether two of them were equal.
 func newSet(set kind, elements []value) (v value, duplicates bool) {
 	slices.SortFunc(elements, value.compare)
 	unique := slices.CompactFunc(elements, value.equal)

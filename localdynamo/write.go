@@ -8,7 +8,7 @@ import (
 // maxItemSize is the largest size of an item, in bytes.
 const maxItemSize = 400 << 10
 
-// write is a write of one item, by itself or in a batch or transaction.
+// write is a write of one item: a request of its own, or part of a batch or transaction.
 type write struct {
 	table      string
 	key        option[item]
@@ -20,8 +20,8 @@ type write struct {
 	returnsOld bool // whether to return the old item if the condition fails
 }
 
-// change is the effect of a write on an item. A nil item means that the item does not
-// exist.
+// change is the effect of a write: the item before and after it. A nil item means that the
+// item does not exist.
 type change struct {
 	table  *table
 	key    []byte // key of the item in the Store
@@ -62,8 +62,8 @@ func (e *Engine) apply(tx Tx, w *write, now time.Time) (change, error) {
 	return change{t, key, before, after}, t.store(tx, key, before, after)
 }
 
-// place returns the Store key of the item. It fails if the write does not fit the
-// table's key.
+// place returns the Store key of the item to write. It fails if the item or key does not
+// fit the table's key schema.
 func (w *write) place(t *table) ([]byte, error) {
 	if w.put.given {
 		return t.keyIn(w.put.value)
@@ -76,7 +76,7 @@ func (w *write) place(t *table) ([]byte, error) {
 	return t.key(w.key.value)
 }
 
-// result returns the item after the write.
+// result returns the item after the write, given the item before it.
 func (w *write) result(before item) (item, error) {
 	switch {
 	case w.delete:
@@ -107,7 +107,7 @@ func checkItemSize(it item, message string) error {
 	return nil
 }
 
-// load returns the item at key, or nil.
+// load returns the item at key, or nil if there is none or TTL has deleted it.
 func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
 	stored := tx.Get(key)
 	if stored == nil {
@@ -120,8 +120,7 @@ func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
 	return it, nil
 }
 
-// store replaces the old item, before, with the new item, after. nil means that there is no
-// item.
+// store replaces the item before by the item after. A nil item means that there is none.
 func (t *table) store(tx Tx, key []byte, before, after item) error {
 	if err := t.moveExpiry(tx, key, before, after); err != nil {
 		return err
@@ -132,8 +131,8 @@ func (t *table) store(tx Tx, key []byte, before, after item) error {
 	return tx.Put(key, appendItem(make([]byte, 0, 256), after))
 }
 
-// writeOne executes an operation that consists of one write. The function attributes
-// returns the attributes for the operation's reply.
+// writeOne executes an operation that consists of one write. attributes returns the
+// attributes for the reply.
 func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attributes func(change) item) ([]byte, error) {
 	var done change
 	err := e.change(ctx, func(tx Tx) error {
@@ -150,8 +149,8 @@ func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attribute
 	return r.end(), nil
 }
 
-// newWrite checks the members that all writes have in common. expressions lists, for an
-// error message, the members of the request that can use placeholders.
+// newWrite checks the members that all writes have in common. expressions lists the members
+// that can contain placeholders, for an error message.
 func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, error) {
 	if err := req.check(); err != nil {
 		return nil, nil, err
@@ -166,7 +165,7 @@ func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, err
 	return w, s, err
 }
 
-// newPut makes a write from the members of a put.
+// newPut returns the write of a put request.
 func (e *Engine) newPut(req *request) (*write, error) {
 	if !req.item.given {
 		return nil, missing("item")
@@ -182,7 +181,7 @@ func (e *Engine) newPut(req *request) (*write, error) {
 	return w, s.checkUsed()
 }
 
-// newDelete makes a write of a delete request, from its JSON fields.
+// newDelete returns the write of a delete request.
 func (e *Engine) newDelete(req *request) (*write, error) {
 	if !req.key.given {
 		return nil, missing("key")
@@ -195,7 +194,7 @@ func (e *Engine) newDelete(req *request) (*write, error) {
 	return w, s.checkUsed()
 }
 
-// newUpdate makes a write from the members of an update.
+// newUpdate returns the write of an update request.
 func (e *Engine) newUpdate(req *request) (*write, error) {
 	if !req.key.given {
 		return nil, missing("key")
@@ -236,8 +235,8 @@ func (e *Engine) deleteItem(ctx context.Context, req *request) ([]byte, error) {
 	return e.writeOne(ctx, req, w, old)
 }
 
-// returnsAllOld checks the ReturnValues of an operation that can return only the
-// old item.
+// returnsAllOld checks the ReturnValues of PutItem and DeleteItem, which can return only
+// the old item. It returns a function that selects the attributes to return.
 func (req *request) returnsAllOld() (func(change) item, error) {
 	switch req.returns {
 	case "", "NONE":

@@ -125,8 +125,8 @@ func (e *Env) createTable(l layout.Layout) {
 	}
 }
 
-// newProcess returns a connected client with its own network. If others is true, the
-// process does not belong to the code under test.
+// newProcess returns a client with its own network. If others is true, the process is not
+// part of the code under test. kind is the first part of its default owner.
 func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *process {
 	e.t.Helper()
 	p := &process{env: e, others: others}
@@ -149,7 +149,7 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 	return p
 }
 
-// setClock makes both clocks of m follow package time, plus the time by which p is ahead.
+// setClock makes the clocks of m follow package time, plus the nanoseconds in p.ahead.
 func (p *process) setClock(m *machine.Machine) {
 	now := machine.BootedAt(p.env.began)
 	m.Now = func() decide.Instant {
@@ -158,10 +158,10 @@ func (p *process) setClock(m *machine.Machine) {
 	}
 }
 
-// end closes everything, and reports the locks that the code under test still holds.
+// end closes all clients, and reports locks that the code under test still holds.
 func (e *Env) end() {
 	e.t.Helper()
-	e.log.stop() // clients need not log problems while they close, because report reports problems
+	e.log.stop() // report reports all problems, so the log messages of closing clients are not needed
 	e.mu.Lock()
 	e.ended = true
 	var tested, others []*process
@@ -185,14 +185,14 @@ func (e *Env) end() {
 			e.report(p.client)
 		}
 	}
-	// The other processes are closed last. If they were closed earlier, waiters of the code
-	// under test could get their locks.
+	// The processes of Hold and Steal are closed last. Otherwise waiters of the code under
+	// test could acquire their locks.
 	closeAll(e.t.Context(), tested)
 	closeAll(e.t.Context(), others)
-	_ = e.engine.Close() // an engine in memory closes without an error
+	_ = e.engine.Close() // the error is ignored, as closing an engine in memory cannot fail
 }
 
-// report reports, as a test error, each key that a client still holds.
+// report reports, as a test error, each key that the client still holds.
 func (e *Env) report(c *leasehold.Client) {
 	e.t.Helper()
 	seen := map[leasehold.Key]bool{}
@@ -206,8 +206,8 @@ func (e *Env) report(c *leasehold.Client) {
 	}
 }
 
-// closeAll closes clients. ctx is the test's context, which has already ended. So closing a
-// client takes at most the ReleaseGrace of this client.
+// closeAll closes clients. ctx is the test's context, which has already ended, so closing a
+// client takes at most its ReleaseGrace.
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {

@@ -15,7 +15,7 @@ import (
 type process struct {
 	env    *Env
 	client *leasehold.Client
-	others bool         // whether the process is outside the code under test
+	others bool         // the process belongs to Hold or Steal, not to the code under test
 	ahead  atomic.Int64 // nanoseconds by which its clock is ahead of package time
 
 	// env.mu guards the following fields.
@@ -53,9 +53,9 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// processesOf returns the processes of clients. Without clients it returns all processes.
-// In this case, cut says whether processes that are created later are disconnected. what is
-// the name of the calling method, for error messages.
+// processesOf returns the processes of clients. Without clients it returns all processes,
+// and cut becomes the state of processes that are created later. what is the name of the
+// calling method, for error messages.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()
@@ -86,7 +86,7 @@ func (e *Env) disconnect(p *process) {
 	}
 }
 
-// follow disconnects p if Disconnect has disconnected all processes.
+// follow disconnects a new process if Disconnect has disconnected all processes.
 func (e *Env) follow(p *process) {
 	e.mu.Lock()
 	cut := e.cut
@@ -99,7 +99,8 @@ func (e *Env) follow(p *process) {
 // errReset is the error of a request that was in flight during Reconnect.
 var errReset = errors.New("locktest: the connection was lost")
 
-// Do passes a request on if the network is up.
+// Do sends a request of the process, unless the process is disconnected. It implements the
+// HTTP client of the SDK.
 func (p *process) Do(r *http.Request) (*http.Response, error) {
 	p.env.mu.Lock()
 	down, dead := p.down, p.dead

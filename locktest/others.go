@@ -55,16 +55,17 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// Steal first attempts maxTakeovers takeovers. A holder can prevent takeovers by renewing
-// without a pause. So Steal then breaks the grant. Only another grant can prevent that.
-// Steal fails after maxSteals attempts.
+// Steal first attempts up to maxTakeovers takeovers. A holder that renews without a pause
+// can prevent them. Then Steal breaks the grant, which no renewal can prevent, only another
+// grant. It fails after maxSteals attempts.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
 )
 
-// steal makes one attempt. If byForce is true, it breaks the grant. ErrHeld, ErrChanged and
-// ErrNotFound mean that another process was faster.
+// steal makes one attempt to take over the key. If byForce is true, it breaks the grant
+// instead. ErrHeld, ErrChanged and ErrNotFound mean that another process changed the record
+// first.
 func (p *process) steal(ctx context.Context, key string, byForce bool) (*leasehold.Lock, error) {
 	lock, err := p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 	var held *leasehold.HeldError
@@ -75,22 +76,22 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	if byForce || !p.canOutwait(r) {
 		return p.seize(ctx, r)
 	}
-	// The call above has read this version of the record. The next line advances the clock
-	// of p, the thief, by one lease. So to p the holder appears dead, and p takes over like
-	// any client.
+	// The call above has observed this version of the record. The next line sets the clock
+	// of p, the thief, forward by one lease. So for p the version has expired, and p takes
+	// over like any client.
 	p.ahead.Add(int64(r.Lease))
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
-// canOutwait reports whether p can make the holder in r, and no other holder, appear dead
-// by advancing p's clock by the holder's lease. That is impossible if records contain their
-// expiry, if other locks share the lease, or if the lease is too long for the clock.
+// canOutwait reports whether p can make the holder in r appear dead by setting its own
+// clock forward by the lease. It returns false if records contain their expiry, if other
+// locks share the lease, or if the lease is too long for the clock.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
-// longestJump limits how far a clock is advanced at once. A Duration can hold the sum of
-// maxTakeovers such jumps, and the times calculated from this sum.
+// longestJump is the longest time by which steal sets a clock forward at once. maxTakeovers
+// such jumps must fit into a Duration, together with the times calculated from them.
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r and acquires the key.

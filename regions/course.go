@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	silence      = time.Second            // how long a Region that was quick before may take to answer before it counts as silent
-	shortestWait = 250 * time.Millisecond // a request that waited in vain for less time than this proves nothing about the Region
-	noticedLate  = 200 * time.Millisecond // if silence is noticed this long after the limit, this process was paused
+	silence      = time.Second            // how long a Region that has answered quickly may take to answer before it counts as silent
+	shortestWait = 250 * time.Millisecond // a request that got no answer for less time than this says nothing about its Region
+	noticedLate  = 200 * time.Millisecond // a timeout that is noticed later than this means that this process was paused
 
 	probeEvery  = 5 * time.Second
-	homeAfter   = 30 * time.Second // how long home must answer all probes before requests return
-	relapse     = 2 * time.Minute  // if home fails within this time after a return, the next return takes longer
+	homeAfter   = 30 * time.Second // how long home must answer every probe before requests return to it
+	relapse     = 2 * time.Minute  // if home fails this soon after a return, the next return takes twice as long
 	longestHome = 8 * time.Minute
 )
 
 // exchange is a request that has ended. Its times count from the creation of the DB.
 type exchange struct {
-	region, moves int // Region that the request went to, and number of moves before it was sent
+	region, moves int // index of the Region that the request went to, and number of moves before the request
 	sent, ended   time.Duration
-	limit         time.Duration // time when the request's context ended, or would have ended; zero if the context had no deadline
+	limit         time.Duration // deadline of the request's context; zero if none
 	err           error
 	brief         bool // the request is a write, or a strongly consistent read of one item
 }
 
-// outcome is the state of a Region according to one exchange.
+// outcome is what an exchange shows about its Region.
 type outcome int
 
 const (
@@ -53,22 +53,23 @@ func (e exchange) outcome() outcome {
 	return failed
 }
 
-// course decides which Region requests go to. It has no clock and sends nothing.
+// course decides which Region requests go to. It is pure logic: it has no clock and sends
+// nothing.
 type course struct {
 	regions int           // number of Regions; home is the first
-	at      int           // the Region that requests go to
+	at      int           // index of the Region that requests go to
 	moves   int           // number of moves so far
-	left    error         // why the previous Region was left; nil at home
-	quick   bool          // the Region has answered a request since the last move, or the probes before the move, within the time silence
+	left    error         // error of the request because of which the previous Region was left; nil at home
+	quick   bool          // the Region has answered within the time silence: a request since the last move, or the probes before it
 	back    time.Duration // when probes last brought requests home; zero if never
 
-	wait   time.Duration // how long home must answer probes before requests return
+	wait   time.Duration // how long home must answer every probe before requests return to it
 	probed time.Duration // when the last probe was sent
-	since  time.Duration // when the first probe of the current series of answered probes was sent; zero if the last probe was not answered
+	since  time.Duration // when the first of the current series of answered probes was sent; zero if the last probe was not answered
 }
 
-// note records an exchange with the current Region. It ignores exchanges that were in flight
-// during a move.
+// note records an exchange, and leaves the current Region if the exchange failed and
+// mayLeave is true. It ignores requests that were sent before the last move.
 func (c *course) note(e exchange, mayLeave bool) {
 	if e.region != c.at || e.moves != c.moves {
 		return
@@ -83,7 +84,7 @@ func (c *course) note(e exchange, mayLeave bool) {
 	}
 }
 
-// leave sends requests to the next Region.
+// leave moves to the next Region.
 func (c *course) leave(now time.Duration, why error) {
 	if c.at == 0 {
 		c.probed, c.since = now, 0
@@ -99,7 +100,7 @@ func (c *course) move(to int, why error) {
 	c.at, c.moves, c.left, c.quick = to, c.moves+1, why, false
 }
 
-// probes reports whether a request that is sent now also sends a probe of home.
+// probes reports whether to send a probe of home now, beside a request to another Region.
 func (c *course) probes(now time.Duration) bool {
 	if c.at == 0 || durations.Less(now, c.probed) < probeEvery {
 		return false
@@ -108,8 +109,8 @@ func (c *course) probes(now time.Duration) bool {
 	return true
 }
 
-// noteProbe records the answer to a probe of home. After enough such answers, requests
-// return home.
+// noteProbe records the result of a probe of home. Requests return home once home has
+// answered every probe for the time c.wait.
 func (c *course) noteProbe(e exchange) {
 	if c.at == 0 {
 		return
@@ -122,6 +123,6 @@ func (c *course) noteProbe(e exchange) {
 	case durations.Less(e.ended, c.since) >= c.wait:
 		c.back = e.ended
 		c.move(0, nil)
-		c.quick = true // home has answered all probes within the time silence
+		c.quick = true // home has just answered probes, each within the time silence
 	}
 }

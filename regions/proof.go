@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// verdict is the answer to the question whether requests to a table may leave the home Region.
+// verdict answers whether requests to a table may leave the home Region.
 type verdict struct {
 	known  bool
 	strong bool   // the table is strongly consistent across Regions, so it has no transactions
@@ -20,8 +20,9 @@ type verdict struct {
 
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 
-// with returns the verdict of v and of one more Region. One by which requests may leave home
-// outweighs all others, which may be older or come from a Region that is cut off.
+// with combines v with the verdict of one more Region. A verdict that requests may leave
+// home outweighs all others: they may be older, or come from a Region that is cut off from
+// the others.
 func (v verdict) with(another verdict) verdict {
 	strong := v.strong || another.strong
 	if another.known && !v.mayLeave() {
@@ -31,8 +32,9 @@ func (v verdict) with(another verdict) verdict {
 	return v
 }
 
-// judge returns the verdict that the answer of one Region to DescribeTable gives about a
-// table in these Regions. If that Region has no answer or no table, the verdict is unknown.
+// judge returns the verdict from one Region's answer to DescribeTable. regions are all
+// Regions that requests may go to. If that Region did not answer or has no such table, the
+// verdict is unknown.
 func judge(region string, answer *dynamodb.DescribeTableOutput, err error, regions []string) verdict {
 	switch {
 	case err != nil && decide.Classify(err).Cause == decide.Refused:

@@ -67,7 +67,7 @@ func (d *DB) Region() string {
 	return d.names[d.course.at]
 }
 
-// State returns where requests to a table go. It is for leasehold itself.
+// State returns where requests to a table go, and why. It is for leasehold itself.
 func (d *DB) State(name string) attempts.RegionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,8 +82,8 @@ func (d *DB) State(name string) attempts.RegionState {
 }
 
 // CheckTransactions returns a *leasehold.UnsupportedError if a table is known to be strongly
-// consistent across Regions. If the Regions are being asked, it first waits for their answer,
-// attempts.Limit at most. It is for leasehold itself.
+// consistent across Regions: such a table has no transactions. If DescribeTable is in flight,
+// it first waits for the answer, at most attempts.Limit. It is for leasehold itself.
 func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 	d.mu.Lock()
 	t := d.table(name)
@@ -111,7 +111,7 @@ func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
 
-// table returns the known state of a table. The caller must hold mu.
+// table returns what is known about a table. The caller must hold mu.
 func (d *DB) table(name string) *table {
 	t := d.tables[name]
 	if t == nil {
@@ -124,9 +124,9 @@ func (d *DB) table(name string) *table {
 	return t
 }
 
-// ask sends DescribeTable to every Region, unless the kind of table is known or ask has
-// sent DescribeTable within the last second. One answer suffices if it proves that requests
-// may leave home. The caller must hold mu.
+// ask sends DescribeTable to every Region. It does nothing if the verdict on the table is
+// known, or if ask has sent DescribeTable within the last second. The first answer that
+// allows requests to leave home is enough. The caller must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
@@ -151,9 +151,9 @@ func (d *DB) ask(name string, t *table) {
 	}
 }
 
-// begin returns an exchange with the Region that a request to a table goes to now. It also
-// reports whether that Region counts as silent after one second. While the kind of table is
-// unknown, begin also asks for it. With some requests, begin also sends a probe of home.
+// begin chooses the Region for a request to a table, and returns the exchange for it. quick
+// reports whether that Region counts as silent after one second. begin also calls ask and,
+// if a probe of home is due, sends one.
 func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,7 +172,7 @@ func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange
 	return e, t, quick
 }
 
-// probe reads a key at home while requests go elsewhere.
+// probe sends a probe: a strongly consistent read of key in the home Region.
 func (d *DB) probe(name string, key map[string]types.AttributeValue) {
 	ctx, cancel := context.WithTimeout(context.Background(), silence)
 	defer cancel()
@@ -185,7 +185,7 @@ func (d *DB) probe(name string, key map[string]types.AttributeValue) {
 	d.course.noteProbe(e)
 }
 
-// send sends a request to the Region that begin returns.
+// send sends a request to the Region that begin chooses.
 func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]types.AttributeValue, in In, optFns []func(*dynamodb.Options),
 	call func(*dynamodb.Client, context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (Out, error) {
@@ -210,8 +210,8 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 	return out, e.err
 }
 
-// stayedError is the error of a request to the home Region, with the reason why requests
-// cannot leave that Region.
+// stayedError is the error of a request to the home Region that would have moved requests
+// to another Region, with the reason why they must stay.
 type stayedError struct {
 	err error
 	why string
@@ -221,6 +221,6 @@ func (e *stayedError) Error() string { return e.err.Error() + ": " + e.why }
 
 func (e *stayedError) Unwrap() error { return e.err }
 
-// NoFailover returns the reason why requests stay at home, for callers that write the rest
-// of the message themselves.
+// NoFailover returns only the reason why requests stay at home. Callers use it to write a
+// message of their own.
 func (e *stayedError) NoFailover() string { return e.why }

@@ -35,19 +35,20 @@ func (d *DB) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func(*d
 func (d *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
 	var table *string
 	for name := range in.RequestItems {
-		table = &name // leasehold names one table
+		table = &name // all keys are in one table, as leasehold uses no others
 	}
 	return send(ctx, d, table, nil, in, optFns, (*dynamodb.Client).BatchGetItem)
 }
 
-// TransactGetItems implements leasehold.DB. It sends the request to the home Region,
-// because a table in several Regions refuses the request in every Region.
+// TransactGetItems implements leasehold.DB. It always sends the request to the home Region:
+// a table that is strongly consistent across Regions refuses transactions in every Region.
 func (d *DB) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
 	return d.clients[0].TransactGetItems(ctx, in, optFns...)
 }
 
-// TransactWriteItems implements leasehold.DB. It sends the request to the home Region,
-// because a table in several Regions refuses the request in every Region.
+// TransactWriteItems implements leasehold.DB. It always sends the request to the home
+// Region: a table that is strongly consistent across Regions refuses transactions in every
+// Region.
 func (d *DB) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	return d.clients[0].TransactWriteItems(ctx, in, optFns...)
 }

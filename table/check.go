@@ -54,7 +54,7 @@ func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	return problems, nil
 }
 
-// describeLimit limits the wait for a server that never answers, because the SDK has no
+// describeLimit limits the wait for a server that never answers. The SDK itself has no such
 // limit.
 const describeLimit = 10 * time.Second
 
@@ -115,7 +115,8 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 		if name == have.Sort {
 			wanted = sortType(want)
 		}
-		// A key with the wrong name has been reported above.
+		// A key attribute with the wrong name has been reported above, so its type is not
+		// checked.
 		isPartition := want.Partition == have.Partition && name == have.Partition
 		isSort := want.Sort == have.Sort && name == have.Sort
 		if (isPartition || isSort) && a.AttributeType != wanted {
@@ -125,9 +126,9 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 	return problems
 }
 
-// fitting returns advice for a spec that does not fit a table with the key schema have. The
-// advice is another layout, another attribute name in the layout's field, or another table.
-// name is the table's attribute for that key, empty if the table has no such key.
+// fitting returns advice for a table whose key schema, have, is not that of the spec:
+// another layout, another attribute name in the layout's field, or another table. name is
+// the table's attribute for that key, or empty if the table has no such key.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)
@@ -147,7 +148,7 @@ func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	return fmt.Sprintf("set %s of the layout to %q%s", field, name, orTable)
 }
 
-// layout returns the layout of the table.
+// layout returns the layout of the table: Spec.Layout, or layout.Native{} if that is nil.
 func (s Spec) layout() layout.Layout {
 	if s.Layout == nil {
 		return layout.Native{}
@@ -155,14 +156,14 @@ func (s Spec) layout() layout.Layout {
 	return s.Layout
 }
 
-// named returns the attribute name that the layout has in the given field. It reports false
-// if the layout has no such field: the attribute then has a fixed name.
+// named returns the attribute name in the given field of the layout. It returns false if
+// the layout has no such field, because the attribute's name is fixed.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()
 }
 
-// keysOf returns the key of a table.
+// keysOf returns the key schema of a table.
 func keysOf(t *types.TableDescription) protocol.Schema {
 	var have protocol.Schema
 	for _, k := range t.KeySchema {
@@ -201,7 +202,7 @@ func layoutsOf(schema protocol.Schema) []string {
 	return names
 }
 
-// ttlIsOn reports whether TTL is on, or is being turned on.
+// ttlIsOn reports whether TTL is on or is being turned on.
 func ttlIsOn(ttl *types.TimeToLiveDescription) bool {
 	return ttl != nil && (ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
 }
@@ -231,9 +232,9 @@ func isStrong(t *types.TableDescription) bool {
 	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }
 
-// checkReplicas finds replicas with eventual consistency, where two Regions can
-// grant the same key (AWS, Developer Guide, "Global tables: multi-Region eventual
-// consistency"), and replicas and witnesses that are not ready.
+// checkReplicas finds replicas with eventual consistency, and replicas and witnesses that
+// are not active. With eventual consistency, two Regions can grant the same key (AWS,
+// Developer Guide, "Global tables: multi-Region eventual consistency").
 func checkReplicas(t *types.TableDescription) (problems []Problem) {
 	found := func(format string, args ...any) {
 		problems = append(problems, Problem{About: "replicas", What: fmt.Sprintf(format, args...)})

@@ -109,8 +109,8 @@ func wait(ctx context.Context, db DB, name string) error {
 	return nil
 }
 
-// turnTTLOn turns on TTL, unless TTL is already on, even for another attribute. Check
-// reports a wrong attribute.
+// turnTTLOn turns on TTL. It does nothing if TTL is already on, even for another attribute:
+// Check reports a wrong attribute.
 func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	isOn := func() (bool, error) {
 		ttl, err := describeTTL(ctx, db, name)
@@ -128,7 +128,7 @@ func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	if refused == nil {
 		return nil
 	}
-	// DynamoDB refuses to turn on TTL twice. The refusal is no error if another caller has
+	// DynamoDB refuses to turn on TTL twice. So an error is ignored if another caller has
 	// turned on TTL in the meantime.
 	if on, err := isOn(); on && err == nil {
 		return nil

@@ -26,9 +26,9 @@ const (
 // also keep the locks of a dead client held.
 const SharedLeases = records.SessionPrefix
 
-// actions are the actions that the library needs. For a transaction IAM checks the action
-// of each item (AWS, Developer Guide, "Using IAM with DynamoDB transactions"): a guard
-// needs ConditionCheckItem. There is no action TransactWriteItems.
+// actions are the IAM actions that the library needs. For a transaction, IAM checks the
+// action of each item (AWS, Developer Guide, "Using IAM with DynamoDB transactions"). So a
+// guard needs ConditionCheckItem, and there is no action TransactWriteItems.
 var actions = map[Access][]string{
 	Use: {
 		"dynamodb:BatchGetItem",       // for AcquireAll and AcquireAny
@@ -83,7 +83,7 @@ func (s Spec) Policy(arn string, a Access, prefixes ...string) (string, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	// Encode cannot fail: the value contains only strings.
+	// Encode cannot fail, as the value contains only strings.
 	_ = e.Encode(struct {
 		Version   string
 		Statement []statement
@@ -98,13 +98,13 @@ type statement struct {
 	Condition map[string]map[string]any `json:",omitempty"`
 }
 
-// leadingKeys returns the condition that every key of a request begins with one of
-// prefixes. ForAllValues holds for a request that names no key (AWS, IAM User Guide, "Set
-// operators for multivalued context keys"), so that case is refused separately.
+// leadingKeys returns a condition that holds if every key of a request begins with one of
+// prefixes. ForAllValues also holds for a request without keys (AWS, IAM User Guide, "Set
+// operators for multivalued context keys"), so a second condition excludes that case.
 func leadingKeys(prefixes []string) map[string]map[string]any {
 	const key = "dynamodb:LeadingKeys"
-	// Special characters are escaped (AWS, IAM User Guide, "IAM policy elements: Variables
-	// and tags").
+	// Special characters of IAM patterns are escaped (AWS, IAM User Guide, "IAM policy
+	// elements: Variables and tags").
 	literal := strings.NewReplacer("$", "${$}", "*", "${*}", "?", "${?}")
 	patterns := make([]string, len(prefixes))
 	for i, prefix := range prefixes {

@@ -30,26 +30,27 @@ type DB interface {
 type Spec struct {
 	Name               string        // required; Check also accepts an ARN
 	Layout             layout.Layout // default layout.Native{}
-	ReadUnits          int64         // provisioned capacity; default 0 and 0: pay per request
+	ReadUnits          int64         // provisioned capacity; 0 and 0, the default, mean on-demand capacity
 	WriteUnits         int64
 	Tags               map[string]string
-	DeletionProtection bool // for Create: DynamoDB refuses to delete the table
+	DeletionProtection bool // for Create: whether DynamoDB refuses to delete the table
 
-	// Disposable removes the table's default protection from the output of Terraform and
-	// CloudFormation. By default, DynamoDB and the tool refuse to delete the table, and
-	// DynamoDB can recover it to a point in time. AWS charges for this recovery by the size
-	// of the table.
+	// Disposable makes the table of Terraform and CloudFormation easy to delete. By
+	// default, the tool and DynamoDB refuse to delete the table, and DynamoDB can recover
+	// it to a point in time. AWS charges for point-in-time recovery by the size of the
+	// table.
 	Disposable bool
 }
 
-// Problem is one way in which a table does not fit.
+// Problem is one way in which a table does not fit its Spec.
 type Problem struct {
 	Fatal bool   // if true, locks would fail or be unsafe
 	About string // "status", "keys", "ttl" or "replicas"
 	What  string // the problem, the expected state, and the remedy
 }
 
-// complete checks the spec and returns the key and TTL that its layout needs.
+// complete checks the spec, and returns the key schema and the TTL attribute that its
+// layout needs.
 func (s Spec) complete() (protocol.Schema, error) {
 	var errs []error
 	if s.Name == "" {

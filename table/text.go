@@ -20,8 +20,8 @@ func keysOfSchema(want protocol.Schema) []keyAttribute {
 	return keys
 }
 
-// refused returns an error as a text. Neither Terraform nor CloudFormation accepts such a
-// text.
+// refused returns an error as the text of a template that neither Terraform nor
+// CloudFormation accepts.
 func refused(err error) string {
 	return "error: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
 }
@@ -36,7 +36,7 @@ func (t *text) line(level int, format string, args ...any) {
 	fmt.Fprintf(t, format+"\n", args...)
 }
 
-// assign writes assignments as terraform fmt aligns them.
+// assign writes assignments, aligned as by terraform fmt.
 func (t *text) assign(level int, pairs [][2]string) {
 	widest := 0
 	for _, p := range pairs {

@@ -33,9 +33,9 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// patience is how long a transaction waits for its turn if its context has no deadline. A
-// turn takes a few milliseconds, and the kernel grants turns in order. So if a process gets
-// no turn for that long, another process keeps the file locked.
+// patience is how long a transaction waits for the file if its context has no deadline.
+// Each process needs the file for a few milliseconds, and the kernel serves them in order.
+// So after a longer wait, some process keeps the file locked.
 const patience = 10 * time.Second
 
 // bucket is the only bucket of the file. Its name is the version of the format.
@@ -43,9 +43,9 @@ var bucket = []byte("localdynamo1")
 
 var errClosed = errors.New("boltstore: the store is closed")
 
-// ErrBusy is matched by the error of Open, OpenContext or a transaction that has waited in
-// vain, because another process keeps the file locked. Nothing was changed. If the context
-// has ended, the error matches the context's error, too.
+// ErrBusy is matched by the error of Open, OpenContext or a transaction that has waited too
+// long because another process keeps the file locked. Nothing was changed. If the context
+// has ended, the error also matches the context's error.
 var ErrBusy = errors.New("another process keeps it locked: end that process, or continue it if it was stopped")
 
 // Open opens or creates the file. The file is locked only during each request, so that
@@ -84,8 +84,8 @@ func newStore(path string, options []Option) *store {
 	return s
 }
 
-// first runs the first transaction. It creates the file if necessary, and shows whether the
-// file can be used.
+// first runs a transaction that reads nothing. It creates the file if necessary, and
+// returns an error if the file cannot be used.
 func (s *store) first() error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("boltstore: make the directory of %s: %w", s.path, err)
@@ -93,18 +93,18 @@ func (s *store) first() error {
 	return s.View(func(localdynamo.Tx) error { return nil })
 }
 
-// Option changes what Open does.
+// Option configures Open.
 type Option func(*file)
 
 // OfAnyUser lets the file belong to any user who may write to its directory. Those users
 // trust each other with every lock in the file.
 func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
-// file is the state that all stores returned by WithContext share.
+// file is the state shared by a store and all stores that its WithContext returns.
 type file struct {
 	path     string
-	turn     chan struct{} // full while a goroutine of this process has its turn
-	place    *place        // position in the kernel's queue that an ended request left behind, or nil; guarded by the turn
+	turn     chan struct{} // semaphore: full while a goroutine of this process uses the file
+	place    *place        // position in the kernel's queue left by a request that has ended, or nil; guarded by turn
 	closed   atomic.Bool
 	owner    plainfile.Owner
 	patience time.Duration // the longest wait of a transaction whose context has no deadline
@@ -115,17 +115,17 @@ type file struct {
 type store struct {
 	*file
 	ctx     context.Context
-	patient bool // transactions wait as long as ctx lasts, even if ctx has no deadline
+	patient bool // transactions wait until ctx ends, even if ctx has no deadline
 }
 
-// WithContext returns the store for one request. Its transactions stop waiting for
-// their turn when ctx ends.
+// WithContext returns the store for one request. Its transactions stop waiting for the file
+// when ctx ends.
 func (s *store) WithContext(ctx context.Context) localdynamo.Store {
 	return &store{file: s.file, ctx: ctx}
 }
 
-// Close makes later transactions fail. It has nothing to close, because nothing is open
-// between transactions.
+// Close makes later transactions fail. It closes no file, because the file is open only
+// during transactions.
 func (s *store) Close() error {
 	s.closed.Store(true)
 	return nil
@@ -145,9 +145,9 @@ func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	})
 }
 
-// in calls fn with the store's bucket. It fails if the bucket is missing, because such a file
-// would look like a store in which nothing is held. Make never leaves a file without the
-// bucket.
+// in calls fn with the bucket that contains the tables. It returns an error if the bucket is
+// missing: otherwise the store would look as if no lock were held. Make creates every file
+// with the bucket.
 func (s *store) in(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
 	if b := tx.Bucket(bucket); b != nil {
 		return fn(b)
@@ -162,9 +162,9 @@ func (s *store) damaged(why any) error {
 	return filefault.Lasting(fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why))
 }
 
-// marked marks an error of the file as lasting if no request can succeed until an operator
-// has repaired the file, its directory or the limits of the process. Other errors,
-// including errors of the caller's own function, are returned unchanged.
+// marked wraps an error of the file as a lasting one (package filefault) if no request can
+// succeed until an operator has repaired the file, its directory or the limits of the
+// process. It returns other errors unchanged, including those of the caller's own function.
 func marked(err error) error {
 	fault, known := filefault.Of(err)
 	switch {
@@ -176,12 +176,12 @@ func marked(err error) error {
 	return err
 }
 
-// use waits for this goroutine's turn and opens the file. Then it calls in, which begins a
-// transaction and calls fn.
+// use waits until this goroutine may use the file, and opens the file. Then it calls in,
+// which begins a transaction and calls fn.
 //
-// If checkStructure does not find some damage, or damage happens after the check, bbolt
-// panics or reads beyond the end of its mapping. use turns either into an error. A panic of
-// fn itself is passed on to the caller.
+// checkStructure may miss damage, or damage may happen after the check. Then bbolt panics
+// or reads beyond the end of its mapping. use returns either as an error. A panic of fn
+// itself is passed on to the caller.
 func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, began := s.ctx, time.Now()
 	if _, ends := ctx.Deadline(); !ends && !s.patient {
@@ -200,7 +200,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var open *os.File
-	inStore := true // false while fn runs outside bbolt
+	inStore := true // false while fn runs, except for its calls into bbolt
 	var db *bbolt.DB
 	defer func() {
 		p := recover()
@@ -208,7 +208,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 			return
 		}
 		if _, fault := p.(interface{ Addr() uintptr }); !fault && !inStore {
-			_ = db.Close() // bbolt has rolled the transaction back
+			_ = db.Close() // bbolt has already rolled the transaction back
 			panic(p)
 		}
 		// bbolt's own Close is not called, because it may wait for the locks of the
@@ -237,7 +237,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 	return marked(err)
 }
 
-// busyError is the error of a transaction that has waited in vain.
+// busyError is the error of a transaction that has waited for the file too long.
 type busyError struct {
 	path  string
 	waits time.Duration
@@ -259,10 +259,11 @@ func (s *store) busy(began time.Time) error {
 	return &busyError{path: s.path, waits: time.Since(began), ended: s.ctx.Err()}
 }
 
-// open waits for the file and opens it. It stores the locked file in locked.
+// open waits for the file and opens it with bbolt. It stores the file, which is then
+// locked, in *locked.
 func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err error) {
 	options := *bbolt.DefaultOptions
-	options.Timeout = time.Nanosecond // bbolt must not wait, because inTurn waits
+	options.Timeout = time.Nanosecond // bbolt must not wait for the lock, because inTurn has waited already
 	err = s.inTurn(ctx, func(f *os.File) (err error) {
 		*locked = f
 		options.OpenFile = func(string, int, fs.FileMode) (*os.File, error) { return f, nil }
@@ -277,23 +278,23 @@ func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err e
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("boltstore: %w: it belongs to another user, or its directory does", err)
 	}
-	if errors.As(err, new(*fs.PathError)) { // such an error names the path already
+	if errors.As(err, new(*fs.PathError)) { // a PathError already contains the path
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
 	return nil, fmt.Errorf("boltstore: open %s: %w", s.path, err)
 }
 
-// transaction implements localdynamo.Tx on the file's bucket. inStore is true while bbolt
-// runs, so that a panic can be attributed to bbolt.
+// transaction implements localdynamo.Tx on the store's bucket. inStore is true while bbolt
+// code runs, so that use knows whether a panic comes from bbolt.
 type transaction struct {
 	bucket  *bbolt.Bucket
 	inStore *bool
 }
 
-// enter records that bbolt runs, until leave is called.
+// enter records that a call into bbolt begins.
 func (tx transaction) enter() { *tx.inStore = true }
 
-// leave notes that the call into bbolt is over.
+// leave records that the call into bbolt has ended.
 func (tx transaction) leave() { *tx.inStore = false }
 
 // Get returns the key's value, or nil if there is none.
@@ -304,7 +305,7 @@ func (tx transaction) Get(key []byte) []byte {
 	return value
 }
 
-// Put sets the key's value. It passes a copy, because bbolt keeps the value until the
+// Put sets the key's value. It gives bbolt a copy, because bbolt uses the slice until the
 // commit.
 func (tx transaction) Put(key, value []byte) error {
 	tx.enter()

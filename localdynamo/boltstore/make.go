@@ -10,14 +10,14 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// ErrEmpty is returned for a file of zero bytes. Make never leaves such a file, so the file
-// was truncated. If a new store replaced it, no lock would seem to be held.
+// ErrEmpty is returned for a file of zero bytes. Make never leaves such a file, so it has been
+// truncated. It is not replaced by a new store, in which no lock would seem to be held.
 var ErrEmpty = errors.New("the file is empty, and a store never is: it was truncated, by a full disk or a redirection (>): " +
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 
-// Make creates a new store, unless the file exists. The file appears only once it is
-// complete: a process that opens it meanwhile finds a store, or no file. Before the file
-// appears, prepare may give it a mode other than 0600. prepare may be nil.
+// Make creates a new store, unless the file exists. The file appears under its name only
+// when it is complete, so no process ever opens an unfinished store. Before that, prepare
+// may give the file a mode other than 0600. prepare may be nil.
 func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	dir, err := plainfile.Dir(path)
 	if err != nil {
@@ -27,15 +27,15 @@ func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer os.Remove(f.Name()) // fails if the file has already been moved into place as the store
+	defer os.Remove(f.Name()) // fails after the rename, because the temporary file is then gone
 	if prepare != nil {
 		err = prepare(f)
 	}
 	if err != nil {
 		return false, errors.Join(err, f.Close())
 	}
-	// bbolt gets the open file. If it opened the file by name, another user could
-	// substitute a different file.
+	// bbolt receives the open file. If bbolt opened the file by its name, another user
+	// could have replaced the file.
 	options := *bbolt.DefaultOptions
 	options.OpenFile = func(string, int, fs.FileMode) (*os.File, error) { return f, nil }
 	db, err := bbolt.Open(f.Name(), 0o600, &options)
@@ -57,8 +57,8 @@ func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 }
 
 // openOrMake opens the file of a store, or makes a new store if the file does not exist. It
-// does not open with O_CREAT. In a directory that everybody may write to, Linux refuses
-// O_CREAT for an existing file of another user (protected_regular in proc_sys_fs(5)).
+// does not use O_CREAT: in a directory that everybody may write to, Linux refuses O_CREAT
+// for an existing file of another user (protected_regular in proc_sys_fs(5)).
 func openOrMake(path string, flag int, owner plainfile.Owner) (*os.File, error) {
 	f, err := plainfile.Open(path, flag, owner)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,17 +7,18 @@ import (
 	"hash/fnv"
 )
 
-// bbolt trusts its pages. A page that points at itself overflows the stack, which ends the
-// process even with recover. A count may ask for more memory than there is. An item out of
-// order is not found, so its key looks free. bbolt's own check (Tx.Check) trusts the pages
-// just as much. So the pages are checked before bbolt reads them.
+// bbolt does not check the pages of a file. A page that points at itself overflows the
+// stack, which ends the process even with recover. A wrong count may request more memory
+// than there is. An item out of order is not found, so its key looks free. bbolt's own
+// check (Tx.Check) trusts the pages as well. So this file checks all pages before bbolt reads
+// them.
 //
-// The checks do not stop a user who may write to the file. That user can also change the
-// file while it is read, or remove every lock. The checks prevent a stored file from
-// harming all processes that open it.
+// The checks do not protect from a user who may write to the file. Such a user can also
+// change the file while it is read, or delete every lock. The checks keep a damaged file
+// from harming the processes that open it.
 
-// The parts of a file, as bbolt's internal/common declares them. Numbers are in the byte
-// order of the machine. A position is relative to the element that stores it.
+// Layout of a file, as declared by bbolt's package internal/common. Numbers are in the byte
+// order of the machine. A position is relative to the element that contains it.
 const (
 	metaMagic, metaVersion     = 0xED0CDAED, 2
 	noFreelist                 = 1<<64 - 1
@@ -25,31 +26,31 @@ const (
 	freelistPage               = 0x10
 	headerSize, elementSize    = 16, 16
 	metaSize, bucketHeaderSize = 64, 16
-	manyFree                   = 0xffff // count of a list whose real length does not fit; the list then begins with its length
+	manyFree                   = 0xffff // count of a free list that has more pages than fit in the count; the list then begins with its length
 )
 
-// These limits are far above the values in any store of locks.
+// Limits far above those of any store of locks.
 const (
 	maxFile  = 1 << 40 // maximum bytes in the file
 	maxDepth = 32      // maximum number of pages from the root to an item
 	maxValue = 16 << 20
-	maxTx    = 1 << 62 // greatest transaction number, which leaves room for the next number
+	maxTx    = 1 << 62 // greatest transaction number: the next one must not overflow
 )
 
-// damageError is a problem of the structure of a file.
+// damageError describes damage to the structure of a file.
 type damageError string
 
 func (e damageError) Error() string { return string(e) }
 
 func damagef(format string, args ...any) error { return damageError(fmt.Sprintf(format, args...)) }
 
-// meta is a valid meta page. Commits write to the two meta pages in turn.
+// meta is a valid meta page. A file has two of them, and commits write to them alternately.
 type meta struct {
 	pageSize, root, freelist, pages, tx uint64
 }
 
 // metaAt reads the meta page at the given position. It returns false if the page is not
-// whole.
+// valid.
 func metaAt(b []byte, at uint64) (meta, bool) {
 	if at+headerSize+metaSize > uint64(len(b)) {
 		return meta{}, false
@@ -66,8 +67,8 @@ func metaAt(b []byte, at uint64) (meta, bool) {
 	}, true
 }
 
-// newestMeta returns the meta page that bbolt uses. It returns false if there is no valid
-// meta page. bbolt itself reports that problem.
+// newestMeta returns the meta page that bbolt uses, the valid one with the greatest
+// transaction number. It returns false if neither is valid: bbolt itself reports that.
 func newestMeta(b []byte) (meta, bool) {
 	first, ok := metaAt(b, 0)
 	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // a kill may have left the first meta page half written
@@ -86,8 +87,8 @@ func newestMeta(b []byte) (meta, bool) {
 	return newest, true
 }
 
-// checkStructure returns an error unless bbolt can read the whole file, and finds every
-// item.
+// checkStructure returns an error if bbolt could fail to read the file or to find an item
+// in it.
 func checkStructure(b []byte) error {
 	m, ok := newestMeta(b)
 	if !ok {
@@ -109,11 +110,12 @@ func checkStructure(b []byte) error {
 	return s.freelist(m.freelist)
 }
 
-// structure is a file whose structure is checked. Each page of it may be used only once.
+// structure is a file during its check. It records which pages are in use, because each
+// page may be used only once.
 type structure struct {
 	b               []byte
 	pageSize, pages uint64
-	used            []uint64 // a bit for each page
+	used            []uint64 // bit set of the pages in use
 }
 
 // use marks a page as used. It returns an error if the page was already used, or is not a
@@ -129,8 +131,8 @@ func (s *structure) use(id uint64) error {
 	return nil
 }
 
-// page marks a page and the following pages that belong to it as used. It returns their
-// bytes.
+// page returns the bytes of a page, together with the overflow pages that follow it, and
+// marks them as used.
 func (s *structure) page(id uint64) ([]byte, error) {
 	if err := s.use(id); err != nil {
 		return nil, err
@@ -151,10 +153,11 @@ func (s *structure) page(id uint64) ([]byte, error) {
 // interval is the range of a page's keys: from <= key < to. A nil bound means no bound.
 type interval struct{ from, to []byte }
 
-// item checks an item of a leaf.
+// item is a function that checks one item of a leaf page.
 type item func(flags uint32, key, value []byte) error
 
-// tree checks a page and the pages below it. It calls the function each for every item.
+// tree checks a page and all pages below it, and calls each for every item. The keys must
+// be within the interval in.
 func (s *structure) tree(id uint64, depth int, in interval, each item) error {
 	if depth > maxDepth {
 		return damagef("page %d is too deep in its tree", id)
@@ -175,8 +178,8 @@ func (s *structure) tree(id uint64, depth int, in interval, each item) error {
 	return damagef("page %d is not one of a tree", id)
 }
 
-// branches checks a branch page. Each element of a branch page has the first key of the
-// page to which it points.
+// branches checks a branch page. Each of its elements contains the first key of the page to
+// which the element points.
 func (s *structure) branches(p []byte, count, depth int, in interval, each item) error {
 	at := func(i int) ([]byte, error) {
 		e := p[headerSize+i*elementSize:]
@@ -231,7 +234,7 @@ func leaves(p []byte, count int, in interval, each item) error {
 	return nil
 }
 
-// part returns the bytes that begin at the given distance from the beginning of an element.
+// part returns the size bytes at the distance at from the beginning of an element.
 func part(element []byte, at, size uint64) ([]byte, error) {
 	if at+size > uint64(len(element)) || size > maxValue {
 		return nil, damagef("an item is not where it should be")
@@ -248,8 +251,8 @@ func (in interval) has(key []byte) error {
 	return nil
 }
 
-// rootItem checks an item of the root. Our item is a bucket. Other items have another
-// format, and are not read.
+// rootItem checks an item of the root page. The store's own item is a bucket. Items under
+// other names are ignored, because they belong to other formats.
 func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	if !bytes.Equal(key, bucket) {
 		return nil
@@ -260,7 +263,7 @@ func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
 		return s.tree(root, 0, interval{}, storeItem)
 	}
-	inline := value[bucketHeaderSize:] // a small bucket is a leaf page in its item
+	inline := value[bucketHeaderSize:] // a small bucket is stored as a leaf page inside its item
 	if len(inline) < headerSize || binary.NativeEndian.Uint16(inline[8:]) != leafPage {
 		return damagef("its bucket is malformed")
 	}
@@ -271,8 +274,7 @@ func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	return leaves(inline, count, interval{}, storeItem)
 }
 
-// storeItem refuses a bucket inside our bucket, because the key of that bucket would look
-// free.
+// storeItem refuses a bucket inside the store's bucket: its key would look free.
 func storeItem(flags uint32, _, _ []byte) error {
 	if flags != 0 {
 		return damagef("an item is not one of a store")
@@ -280,8 +282,8 @@ func storeItem(flags uint32, _, _ []byte) error {
 	return nil
 }
 
-// freelist checks the list of free pages. A file without that list is refused, because
-// bbolt would search for free pages itself, and trust what it reads.
+// freelist checks the list of free pages. It refuses a file without that list, because
+// bbolt would then search for free pages itself without checking what it reads.
 func (s *structure) freelist(id uint64) error {
 	if id == noFreelist {
 		return damagef("it has no list of free pages")

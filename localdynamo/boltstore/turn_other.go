@@ -19,13 +19,13 @@ const (
 	maxPause = 8 * time.Millisecond
 )
 
-// place is not used on this system. The kernel's queue does not help here, because bbolt
-// takes the lock itself, and one file handle cannot have the lock twice.
+// place is unused on this system: bbolt locks the file itself, so this package cannot wait
+// in the kernel's queue for that lock.
 type place struct{}
 
-// inTurn calls open with the file, which bbolt locks. It repeats the call until the file is
-// free or ctx ends. It does not use bbolt's own wait, which has pauses of 50 ms and no
-// context.
+// inTurn calls open with the file, which bbolt locks. If the file is locked by another
+// process, it repeats the call until the file is free or ctx ends. bbolt's own wait is not
+// used, because it polls only every 50 ms and has no context.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		f, err := openOrMake(s.path, os.O_RDWR, s.owner)
@@ -43,5 +43,5 @@ func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	}
 }
 
-// unlock does nothing: here a lock ends when the file is closed.
+// unlock does nothing: on this system the lock ends when the file is closed.
 func unlock(*os.File) {}

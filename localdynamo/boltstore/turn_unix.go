@@ -11,9 +11,8 @@ import (
 	"syscall"
 )
 
-// inTurn locks the file and calls open with it. The kernel queues the callers of flock(2)
-// and grants the lock in turn. Therefore any number of processes can wait without pauses,
-// and each waits only as long as its patience lasts.
+// inTurn locks the file and calls open with it. Waiting processes do not poll: the kernel
+// queues the callers of flock(2) and grants them the lock in order.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	f, err := s.lock(ctx)
 	if err != nil {
@@ -25,7 +24,7 @@ func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	return open(f)
 }
 
-// lock waits for the file and returns it locked.
+// lock waits until it can lock the file, and returns the locked file.
 func (s *store) lock(ctx context.Context) (*os.File, error) {
 	for {
 		p := s.place
@@ -66,8 +65,8 @@ func (s *store) lock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// isCurrent reports whether the locked file is still the file at the path of the store, and
-// is not empty.
+// isCurrent reports whether the locked file is still the store's file: it is at the store's
+// path and is not empty.
 func (s *store) isCurrent(f *os.File) (bool, error) {
 	locked, err := f.Stat()
 	if err != nil {
@@ -80,20 +79,20 @@ func (s *store) isCurrent(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(locked, named) && named.Size() > 0, err
 }
 
-// place is a place in the kernel's queue for the lock of the file. If a request ends while
-// it waits, it leaves its place to the next request. There are two reasons. Nothing can end
-// a wait in flock(2), and the next request does not have to start at the end of the queue.
+// place is a position in the kernel's queue for the lock of the file. Nothing can end a
+// wait in flock(2). So a request that ends while it waits leaves its position to the next
+// request, which then need not start at the end of the queue.
 type place struct {
 	file    *os.File
 	granted chan struct{} // closed once the kernel has granted the lock or flock has failed
 	err     error         // set before granted is closed
 
 	mu     sync.Mutex // guards the fields below; not held while the kernel waits
-	wanted bool       // true if a transaction still wants the lock
-	over   bool       // granted is closed
+	wanted bool       // a transaction waits for the lock or has it
+	over   bool       // flock has returned
 }
 
-// wait waits for the lock. It releases the lock if no transaction wants it any longer.
+// wait calls flock. If no transaction wants the lock by then, it releases the lock at once.
 func (p *place) wait() {
 	err := flock(p.file, syscall.LOCK_EX)
 	p.mu.Lock()
@@ -105,8 +104,8 @@ func (p *place) wait() {
 	close(p.granted)
 }
 
-// join makes a transaction wait at the place. It returns false if the wait was already over
-// and the lock was given back.
+// join makes a new transaction wait at this position. It returns false if flock has
+// returned, so that the lock has already been released.
 func (p *place) join() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,8 +113,8 @@ func (p *place) join() bool {
 	return p.wanted
 }
 
-// leave ends the wait of a transaction. It returns false if the wait is already over. If
-// the lock has just been granted, leave gives it back.
+// leave ends a transaction's wait, and keeps the position if flock still waits. Otherwise
+// it releases the lock, if flock has just acquired it, and returns false.
 func (p *place) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,8 +137,8 @@ func flock(f *os.File, how int) error {
 // unlock ends the lock on the file.
 func unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) }
 
-// look checks the structure of the locked file. It skips the check if the file was checked
-// before and only root and the caller may write to it. It needs the lock, because an
+// look checks the structure of the locked file. It skips a file that was checked before, if
+// only root and the caller may write to it. The caller must hold the lock, because an
 // unlocked file may change.
 func (s *file) look(f *os.File) error {
 	info, err := f.Stat()

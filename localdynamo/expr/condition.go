@@ -61,14 +61,15 @@ func ParseCondition(source string) (Condition, error) {
 	return run(source, func(p *parser) Condition { return p.condition(p.or()) })
 }
 
-// node is a part that may be in parentheses: a Condition or an Operand.
+// node is a parsed part of a condition that may be in parentheses: a Condition or an
+// Operand.
 type node struct {
 	condition Condition
 	operand   Operand
 	enclosed  bool // whether the part is in parentheses
 }
 
-// condition returns the condition in n. It fails if n is an operand.
+// condition returns the Condition in n. It fails if n contains an Operand.
 func (p *parser) condition(n node) Condition {
 	if n.condition == nil {
 		if _, ok := n.operand.(Size); ok {
@@ -79,7 +80,7 @@ func (p *parser) condition(n node) Condition {
 	return n.condition
 }
 
-// operand returns the operand in n. It fails if n is a condition.
+// operand returns the Operand in n. It fails if n contains a Condition.
 func (p *parser) operand(n node) Operand {
 	if n.operand == nil {
 		if call, ok := n.condition.(Call); ok && !n.enclosed {

@@ -2,7 +2,7 @@ package expr
 
 import "fmt"
 
-// Error says why an expression was refused, in DynamoDB's words. The caller adds
+// Error is the reason why an expression is refused, in DynamoDB's words. The engine adds
 // the name of the request's parameter in front.
 type Error struct {
 	Reason string

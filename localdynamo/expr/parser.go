@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// parser parses one expression. On an error, a method panics with *Error, and run recovers
-// it. This keeps the grammar readable, because no error check is needed after every token.
-// MaxSize bounds the depth of recursion.
+// parser parses one expression. Its methods panic with an *Error, which run recovers. So
+// the grammar needs no error check after every token. MaxSize bounds the depth of
+// recursion.
 type parser struct {
 	source      string
 	prev, token token
@@ -24,7 +24,7 @@ func (p *parser) operator() {
 	}
 }
 
-// run parses source with fn. fn must reach the end of source.
+// run parses source with fn, which must consume the whole source.
 func run[T any](source string, fn func(*parser) T) (result T, err error) {
 	if err := checkSize(source); err != nil {
 		return result, err
@@ -52,7 +52,7 @@ func (p *parser) next() token {
 	return p.prev
 }
 
-// unexpected fails with an error that names the current token and its neighbours.
+// unexpected fails with a syntax error that names the current token and its neighbours.
 func (p *parser) unexpected() {
 	from, to := p.token.from, p.token.to
 	if p.prev.to > 0 {
@@ -134,7 +134,7 @@ func (p *parser) attribute() Step {
 	return Step{Name: name.text}
 }
 
-// atCall reports whether a function name and an opening parenthesis come next.
+// atCall reports whether the next tokens are a function name and an opening parenthesis.
 func (p *parser) atCall() bool {
 	if p.token.kind != tokenName {
 		return false

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Step is one step of a document path: into a map by Name or, if Name is empty,
-// into a list by Index. A Name that starts with '#' is a placeholder.
+// Step is one step of a document path: the attribute Name of a map or, if Name is empty,
+// the element Index of a list. A Name that starts with '#' is a placeholder.
 type Step struct {
 	Name  string
 	Index int
@@ -18,7 +18,7 @@ func (s Step) IsPlaceholder() bool { return s.Name != "" && s.Name[0] == '#' }
 // Path is a document path, such as m.list[2].#name. Its first step has a name.
 type Path []Step
 
-// Placeholder is a name in ExpressionAttributeValues, with its ':'.
+// Placeholder is the name of a value in ExpressionAttributeValues, including its ':'.
 type Placeholder string
 
 // String returns the path as it is written in an expression.
@@ -65,9 +65,8 @@ func (p Path) Equal(other Path) bool {
 	return true
 }
 
-// CheckOverlap refuses two paths if one contains the other, or if they use the same
-// attribute as a map and as a list. The caller must have replaced the placeholders in the
-// paths by names.
+// CheckOverlap returns an error if one path contains another, or if two paths use the same
+// attribute as a map and as a list. The paths must not contain placeholders.
 func CheckOverlap(paths []Path) error {
 	for i, one := range paths {
 		for _, two := range paths[i+1:] {

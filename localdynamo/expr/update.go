@@ -53,8 +53,8 @@ func ParseUpdate(source string) (*Update, error) {
 	return run(source, (*parser).update)
 }
 
-// Targets returns the paths the update writes, in the order of SET, REMOVE, ADD
-// and DELETE.
+// Targets returns the paths that the update writes, in the order of SET, REMOVE, ADD and
+// DELETE.
 func (u *Update) Targets() []Path {
 	paths := make([]Path, 0, len(u.Set)+len(u.Remove)+len(u.Add)+len(u.Delete))
 	for _, assignment := range u.Set {
@@ -98,7 +98,7 @@ func (p *parser) update() *Update {
 	return update
 }
 
-// list reads a section's keyword and its actions.
+// list reads the keyword of a section, such as SET, and the actions after it.
 func list[T any](p *parser, action func() T) []T {
 	p.next()
 	actions := []T{action()}

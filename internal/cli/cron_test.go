@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -133,25 +132,4 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	mails("a lost table", ".", 125, "true", "LEASEHOLD_TABLE=")
 	mails("no such table", ".", 125, "true", "LEASEHOLD_TABLE=other")
 	mails("another host runs it after one that failed", "^$", 0, "true")
-}
-
-// The lease is long, so no renewal reports the loss before CMD ends by itself.
-func TestRunExitsWith123AfterLossEvenIfCMDSucceedsOnAnyTable(t *testing.T) {
-	t.Parallel()
-	for name, since := range map[string][]string{
-		"done by another": {"run", "--once", "v9", "k", "--", "true"},
-		"forgotten":       {"forget", "k", "--yes"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir, env := tableEnv(t)
-			p := start(t, dir, env, "run", "--once", "v9", "-l", "10m", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; until test -e go; do sleep 0.01; done`)
-			token := strconv.Itoa(fileNumber(t, filepath.Join(dir, "token")))
-			start(t, dir, env, "break", "k", "--yes", "--token", token).ends(0)
-			start(t, dir, env, since...).ends(0)
-			lab.OK(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
-			p.ends(123)
-			p.said("leasehold: lost k", "CMD had already ended")
-		})
-	}
 }

@@ -16,29 +16,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/table"
 )
-
-func TestElectWorksInEveryLayout(t *testing.T) {
-	t.Parallel()
-	for _, name := range layout.Names() {
-		t.Run(name, func(t *testing.T) {
-			l := lab.Must(layout.Parse(name))(t)
-			env := append(newFaulty(t, table.Spec{Layout: l}, healthy).env, "LEASEHOLD_LAYOUT="+name)
-			if out, errs, code := said(t, env, "elect", "k", "--", "printenv", "LEASEHOLD_TOKEN"); code != 0 || out == "" {
-				t.Errorf("%q, %s, exit code %d", out, errs, code)
-			}
-			out, errs, code := said(t, env, "elect", "k", "--value", "here", "--", "leasehold", "get", "k")
-			switch {
-			case l.Capabilities().Data && (code != 0 || !strings.Contains(out, "data\there\n")):
-				t.Errorf("with a value: %q, %s, exit code %d", out, errs, code)
-			case !l.Capabilities().Data && (code != 125 || !strings.Contains(errs, "has no data")):
-				t.Errorf("with a value that it cannot carry: %q, %s, exit code %d", out, errs, code)
-			}
-		})
-	}
-}
 
 // A lost term stops CMD. The next term starts CMD again.
 func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,25 +45,6 @@ func TestDeadHolderIsTakenOverAtFirstReadWithMaxSkew(t *testing.T) {
 			if code != tc.code || !strings.Contains(out+errs, tc.says) {
 				t.Errorf("exit code %d, %s%s", code, out, errs)
 			}
-		})
-	}
-}
-
-func TestUnusableMaxSkewIsRejectedWithReason(t *testing.T) {
-	t.Parallel()
-	_, env := served(t)
-	for name, tc := range map[string]struct {
-		args, skew, says string
-	}{
-		"a layout without ends":           {"run --layout awslabs job -- true", "1s", "LEASEHOLD_MAX_SKEW: records of layout awslabs do not contain the end of a lease"},
-		"a lease that is too short":       {"run -l 2s job -- true", "1500ms", "a lease of 2s is too short: layout native allows for clocks that differ by 1.5s: use at least 2.5s"},
-		"a grace that leaves no time":     {"run -l 36s -g 2s job -- true", "30s", "--grace 2s is too long: it must be below 1.333s (a lease of 36s is trusted for 2.4s: clocks may differ by 30s)"},
-		"a layout that goes by the clock": {"run -l 20s --layout dynamo-dlm job -- true", "20s", "layout dynamo-dlm allows for clocks that differ by 20s"},
-		"no duration":                     {"run job -- true", "much", "LEASEHOLD_MAX_SKEW much: use a duration"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			refuses(t, append(slices.Clip(env), "LEASEHOLD_MAX_SKEW="+tc.skew), 125, tc.says, strings.Fields(tc.args)...)
 		})
 	}
 }

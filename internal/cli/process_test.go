@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -187,6 +188,11 @@ func tableEnv(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
 	return dir, lab.Must(withTable(dir))(t)
+}
+
+// owned returns a copy of env in which LEASEHOLD_OWNER names the given owner.
+func owned(env []string, owner string) []string {
+	return append(slices.Clip(env), "LEASEHOLD_OWNER="+owner)
 }
 
 // works is a CMD that writes its process id to a file and works until it is stopped. It

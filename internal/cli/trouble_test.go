@@ -172,18 +172,6 @@ func TestAccessDeniedErrorNamesDeniedAction(t *testing.T) {
 	}
 }
 
-func TestMissingCredentialsErrorNamesPossibleSources(t *testing.T) {
-	t.Parallel()
-	env := append(bare(t.TempDir()), "AWS_REGION=eu-west-1", "LEASEHOLD_TABLE=locks")
-	for _, args := range [][]string{{"get", "k"}, {"ls"}, {"run", "k", "--", "true"}, {"table", "check"}} {
-		_, stderr, _ := said(t, env, args...)
-		if !strings.Contains(stderr, ": no credentials were found in AWS_ACCESS_KEY_ID, the profile (~/.aws/config and credentials) or this machine's metadata service: type aws configure or aws sso login, set AWS_PROFILE, or use --profile\n") ||
-			strings.Contains(stderr, "IMDS") || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%s: %s", args[0], stderr)
-		}
-	}
-}
-
 func TestVerboseLogsEveryRequest(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)

@@ -11,8 +11,12 @@ type Mutex chan struct{}
 func New() Mutex { return make(Mutex, 1) }
 
 // Lock waits until it has locked m or ctx ends. It returns true if it has locked m. It
-// returns false if ctx ended first, and the caller then does not hold m.
+// returns false if ctx ended first, and the caller then does not hold m. If ctx has ended
+// before the call, Lock returns false even if m is unlocked.
 func (m Mutex) Lock(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
 	select {
 	case m <- struct{}{}:
 		return true

@@ -69,7 +69,7 @@ func (o *Observer) dropUnused(before time.Duration) {
 // enter waits until no other goroutine reads or writes the row. It returns an error if ctx
 // ends first.
 func (s *Session) enter(ctx context.Context) error {
-	if ctx.Err() == nil && s.busy.Lock(ctx) {
+	if s.busy.Lock(ctx) {
 		return nil
 	}
 	return &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}

@@ -1,0 +1,22 @@
+package ctxmutex_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/ctxmutex"
+)
+
+func TestLockFailsIfContextHasEnded(t *testing.T) {
+	m := ctxmutex.New()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for range 100 { // a select would choose the unlocked mutex half of the time
+		if m.Lock(ended) {
+			t.Fatal("locked")
+		}
+	}
+	if !m.Lock(t.Context()) {
+		t.Error("not locked")
+	}
+}

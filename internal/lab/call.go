@@ -106,20 +106,33 @@ func (c Call) Renews() bool {
 
 // Sets reports whether the update sets the attribute with the given name.
 func (c Call) Sets(name string) bool {
+	_, sets := c.assigned(name)
+	return sets
+}
+
+// NewGrant returns the id of the grant that the update makes, or "" if it makes none.
+func (c Call) NewGrant() string {
+	id, _ := c.assigned("grantId")
+	return id
+}
+
+// assigned reports whether the update sets the attribute with the given name, and returns
+// the new value if it is a string.
+func (c Call) assigned(name string) (text string, sets bool) {
 	var in struct {
-		UpdateExpression         string
-		ExpressionAttributeNames map[string]string
+		UpdateExpression          string
+		ExpressionAttributeNames  map[string]string
+		ExpressionAttributeValues map[string]struct{ S string }
 	}
-	if json.Unmarshal(c.Body, &in) != nil {
-		return false
-	}
+	_ = json.Unmarshal(c.Body, &in)
 	set, _, _ := strings.Cut(in.UpdateExpression, " REMOVE ")
 	for placeholder, n := range in.ExpressionAttributeNames {
-		if n == name && strings.Contains(set, placeholder+" = ") {
-			return true
+		if _, to, found := strings.Cut(set, placeholder+" = "); n == name && found {
+			value, _, _ := strings.Cut(to, ",")
+			return in.ExpressionAttributeValues[value].S, true
 		}
 	}
-	return false
+	return "", false
 }
 
 // RenewsSession reports whether the request is a renewal of a session.

@@ -170,8 +170,9 @@ func (c *checker) believed(r *request) []*belief {
 		return nil
 	}
 	newest := map[string]*belief{}
+	made := r.NewGrant() // not given up by the request: if a hand-over to a waiter of the same process is repeated, that waiter may already trust the grant
 	for _, b := range c.beliefs {
-		if b.by == r.by && bytes.Contains(r.Body, []byte(b.grant)) {
+		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {
 			newest[b.grant] = b
 		}
 	}

@@ -43,9 +43,8 @@ type Keeper interface {
 	Session(ctx context.Context) (Session, error)
 
 	// CheckSoon is called when the client has given up attempts to acquire key. It makes
-	// sure that none of these attempts, applied late, blocks the key under the client's
-	// session. The lease of such a grant would not expire as long as the session is
-	// renewed.
+	// sure that no such attempt, applied late, blocks the key under the client's session.
+	// The lease of such a grant would not expire as long as the session is renewed.
 	CheckSoon(key protocol.Key)
 }
 

@@ -188,7 +188,7 @@ func (w *waiter) leave(undone *sync.WaitGroup) {
 
 // freeInDoubt frees the key if one of the attempts holds it. It tries only once. If an
 // attempt is applied after that, it delays other clients for one lease. This client is not
-// delayed, as it knows that nobody holds the key by this attempt.
+// delayed, as it knows that no caller holds the key by this attempt.
 func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	for len(tried) > 0 {
 		owner := tried[0].Owner // the attempts may have different owners, as a session may have ended between them
@@ -198,9 +198,13 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 		}
 		versions := attempts.Versions(tried[:n])
 		tried = tried[n:]
-		hold := protocol.Hold{Key: w.want.Key, Owner: owner, Grants: versions, Versions: versions}
-		w.c.write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete))
+		w.free(protocol.Hold{Key: w.want.Key, Owner: owner, Grants: versions, Versions: versions})
 	}
+}
+
+// free frees the key if its record shows the hold. It sends the write once, without a retry.
+func (w *waiter) free(hold protocol.Hold) {
+	w.c.Requests.Write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete), attempts.Limit)
 }
 
 // leaveInDoubt records attempts for a key that were given up before their outcome was

@@ -91,18 +91,6 @@ func (w *waiter) pausing() time.Duration {
 	return durations.Less(max(w.from, w.retryAt), w.c.Now().Mono)
 }
 
-// look reads the record once.
-func (w *waiter) look() error {
-	w.requests++
-	w.asked = w.c.Now()
-	item, err := w.c.Requests.Read(w.ctx, w.want.Key)
-	if err != nil {
-		return err
-	}
-	w.c.noteRoundTrip(w.asked)
-	return w.shown(item)
-}
-
 // shown records what a read has shown.
 func (w *waiter) shown(item protocol.Item) error {
 	err := w.observe(item)
@@ -216,7 +204,7 @@ func (w *waiter) tell() {
 
 // holdersSession returns the session of the holder. It returns nil if the holder has no
 // session. It also returns nil if the record shows an attempt of this client by which
-// nobody holds the key.
+// no caller holds the key.
 func (w *waiter) holdersSession() *liveness.Session {
 	if w.seen == nil || w.view.Ours {
 		return nil

@@ -1,7 +1,6 @@
 package acquire
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,11 +89,6 @@ func (k *Keys) detached(fn func()) <-chan struct{} {
 		fn()
 	})
 	return done
-}
-
-// write sends w once, without a retry. values is a context that is never cancelled.
-func (k *Keys) write(values context.Context, w *protocol.Write) {
-	k.Requests.Write(values, w, attempts.Limit)
 }
 
 // IsInDoubt reports whether version is an attempt of this client for key that was given up

@@ -249,8 +249,7 @@ func (w *waiter) leaveQueue() {
 		return
 	}
 	if a, ok := attempts.Find(w.queue.entries, w.seen.Grant); ok {
-		hold := protocol.Hold{Key: w.want.Key, Owner: a.Owner, Grants: []string{a.Version}, Token: w.seen.Token, Versions: []string{w.seen.Version}}
-		w.c.write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete))
+		w.free(protocol.Hold{Key: w.want.Key, Owner: a.Owner, Grants: []string{a.Version}, Token: w.seen.Token, Versions: []string{w.seen.Version}})
 	}
 }
 

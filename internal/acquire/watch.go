@@ -61,7 +61,7 @@ func (w *Observation) Look(ctx context.Context) (Sight, error) {
 	}
 	// dead is judged by the time when the request was sent, as the holder may have renewed
 	// while the reply was in flight. If the record shows an attempt in doubt of this
-	// client, nobody holds the key, so the holder counts as dead at once.
+	// client, no caller holds the key, so the holder counts as dead at once.
 	dead := asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.last = Sight{Holder: r, Dead: dead, NewGrant: liveness.IsNewGrant(w.last.Holder, *r)}
 	w.looked, w.since, w.deadAt = true, v.Granted, deadAt

@@ -161,9 +161,7 @@ func (e *endedError) Error() string {
 	if e.key != (protocol.Key{}) {
 		fmt.Fprintf(&b, " %v", e.key)
 	}
-	if e.table != "" {
-		b.WriteString(" in table " + e.table)
-	}
+	b.WriteString(" in table " + e.table)
 	return b.String()
 }
 

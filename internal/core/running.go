@@ -112,7 +112,7 @@ func (r *Running) WaitIdle(limit context.Context) { r.calls.Wait(limit) }
 type Calls struct {
 	mu   sync.Mutex // guards the fields below
 	n    int
-	idle chan struct{} // closed when all calls have returned; nil if nobody waits for that
+	idle chan struct{} // closed when all calls have returned; nil if no goroutine waits for that
 }
 
 // Begin counts a call.

@@ -37,9 +37,9 @@ type Outside struct {
 // all are unknown. A waiter outside the queue is overdue if it began to wait before the
 // front.
 //
-// A later front would make more waiters overdue, so that chance would decide which of them
-// joins. With 64 clients and the front at three quarters of the times instead of one half,
-// a section costs three more reads, and waits are longer.
+// A later front would make more waiters overdue, so that chance would decide more often.
+// With 64 clients and the front at three quarters of the times instead of one half, a
+// section costs three more reads, and waits are longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {

@@ -28,27 +28,24 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 // HandOver gives a successor its turn, and the key with it. It returns false if the
 // successor has left. The turn then stays with the previous grant.
 func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
-	return l.give(Turn[C, G]{Of: to, Granted: granted})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if to.left {
+		return false
+	}
+	var none G
+	q := l.byKey[to.Key]
+	q.grant = none
+	if granted != none {
+		l.granted(q, to.Key, granted)
+	}
+	to.turns <- Turn[C, G]{Of: to, Granted: granted} // sent last, because the new grant may be released from here on
+	return true
 }
 
 // LetSeek gives a successor its turn without the key. It returns false if the successor has
 // left. The turn then stays with the previous grant.
 func (l *Queues[C, G]) LetSeek(to *Waiter[C, G]) bool {
-	return l.give(Turn[C, G]{Of: to})
-}
-
-func (l *Queues[C, G]) give(turn Turn[C, G]) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if turn.Of.left {
-		return false
-	}
 	var none G
-	q := l.byKey[turn.Of.Key]
-	q.grant = none
-	if turn.Granted != none {
-		l.granted(q, turn.Of.Key, turn.Granted)
-	}
-	turn.Of.turns <- turn // sent last, because the new grant may be released from here on
-	return true
+	return l.HandOver(to, none)
 }

@@ -2,7 +2,6 @@ package records
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,7 +58,7 @@ func setGrant(w *protocol.Write, g protocol.Grant) {
 func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), protocol.MaxToken-1) + 1 }
 
 // Grantable returns protocol.ErrLastToken if the record has the last token. A grant whose
-// token is above protocol.MaxToken would make a record that nobody can read.
+// token is above protocol.MaxToken would make a record that no client can read.
 func (s schema) Grantable(item protocol.Item) error {
 	d := decoder{item: item, lenient: true}
 	if d.token() >= protocol.MaxToken {
@@ -104,20 +103,6 @@ func isGrant(w *protocol.Write, h protocol.Hold) string {
 		condition += " AND " + w.Name(attrToken) + " = " + w.Value(number(h.Token))
 	}
 	return condition
-}
-
-// setAttributes writes the caller's attributes.
-func setAttributes(w *protocol.Write, c protocol.Changes) {
-	if len(c.Attributes) == 0 {
-		return
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Attributes)) {
-		if v := c.Attributes[name]; v == nil {
-			w.Remove(name)
-		} else {
-			w.Set(name, v)
-		}
-	}
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

@@ -3,7 +3,7 @@ package records
 import "github.com/leasehold-go/leasehold/internal/protocol"
 
 // lock makes the writes of a plain lock's record. Each layout spells the record in its own
-// way. What each write does is the same in all layouts:
+// way, but each write does the same in all layouts:
 //
 //	write     sets                          if the record
 //	Grant     the grant and its lease       is not there, or is free, takeable or a dead holder's

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -191,7 +192,13 @@ func (p versioned) setChanges(w *protocol.Write, c protocol.Changes) {
 	case c.InitialData != nil:
 		w.SetTo(p.data, "if_not_exists("+w.Name(p.data)+", "+w.Value(&types.AttributeValueMemberB{Value: c.InitialData})+")")
 	}
-	setAttributes(w, c)
+	for _, name := range slices.Sorted(maps.Keys(c.Attributes)) {
+		if v := c.Attributes[name]; v == nil {
+			w.Remove(name)
+		} else {
+			w.Set(name, v)
+		}
+	}
 }
 
 // Decode reads a record. Of a released record only the release mark, the kind and

@@ -20,7 +20,7 @@ import (
 // In the native layout all waiting calls are in one queue, in the key's record. The write
 // that releases the key grants it to the first of them, so TryAcquire is refused while
 // others wait. Such a grant has half of the former holder's lease (3 s to 10 s) until its
-// first renewal: call Lock.Renew first if the work counts back from Lock.TrustedUntil. In
+// first renewal: call Lock.Renew first if the work plans by Lock.TrustedUntil. In
 // other layouts waiters poll the record (Config.PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.
@@ -49,7 +49,7 @@ func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOpti
 	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
 }
 
-// Do is Acquire and Lock.Do. ErrNotRun matches if fn was not called.
+// Do acquires key and calls Lock.Do. The error is ErrNotRun if fn did not run.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
 	if fn == nil {
 		return &markedError{c.env.Errorf("do", Key{Partition: key}, "the function is nil"), ErrNotRun}
@@ -61,7 +61,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// searched runs search and emits events of its outcome. Close waits for the search.
+// searched runs search and emits the events of its outcome. Close waits until it returns.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -77,7 +77,7 @@ func (c *Client) searched(ctx context.Context, first Key, search func() (acquire
 	return c.granted(ctx, found, began)
 }
 
-// firstOf returns the first of the locks that a search has acquired, or its error.
+// firstOf returns the first of the locks that a search has acquired, or the search's error.
 func firstOf(locks []*Lock, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func firstOf(locks []*Lock, err error) (*Lock, error) {
 	return locks[0], nil
 }
 
-// wanted returns the request in the form that package acquire takes.
+// wanted returns the request as package acquire's Want. Its Hold makes a Lock of a grant.
 func (r *request) wanted(c *Client) *acquire.Want {
 	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 		l, warnings := newLock(c, r)
@@ -95,8 +95,8 @@ func (r *request) wanted(c *Client) *acquire.Want {
 }
 
 // granted emits an event for each lock that a search has acquired, and returns the locks. If
-// the client is closing, or OnEvent panics, the caller never receives them, and granted
-// gives them back: Close may have missed them.
+// the client is closing, or OnEvent panics, granted releases them instead, because the
+// caller never receives them and Close may have missed them.
 func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
 	received := false
 	defer func() {
@@ -124,7 +124,7 @@ func (c *Client) granted(ctx context.Context, found acquire.Result, began decide
 // gaveUp emits the event of a search that ended without a grant, and returns its error. It
 // emits no event if the call used NoWait and found the key held.
 func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.Instant, err error) error {
-	if err == ErrClosed { //nolint:errorlint // what wraps it names the key
+	if err == ErrClosed { //nolint:errorlint // an error that wraps ErrClosed names the key already
 		err = c.env.AfterClose("acquire", found.At)
 	}
 	held := (*HeldError)(nil)
@@ -173,9 +173,9 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 }
 
 // within returns the grant of the wanted key that ctx belongs to, or nil if there is none.
-// The error says why the request may not share that grant or, if there is none, why it may
-// not wait: ctx belongs to a Group with a key that sorts above the wanted one, whose holder
-// may itself be waiting for a key of the Group.
+// It returns an error if the request may not share that grant. Without a grant, it returns
+// ErrDeadlock if ctx belongs to a Group with a key that sorts above the wanted key: the
+// wanted key's holder may itself be waiting for a key of the Group.
 func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) {
 	if h := c.holds.Of(ctx, want.Key); h != nil {
 		return h, want.refuses(c, h)
@@ -192,8 +192,8 @@ func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) 
 }
 
 // refuses returns the reason why a request made under the grant's own context may not share
-// the grant. It returns nil if the request may. To share a grant, the client sends no
-// request, so it cannot store what an option asks for and the grant does not have.
+// the grant, or nil if it may. Sharing sends nothing to DynamoDB, so the grant must already
+// have everything that the options ask for.
 func (r *request) refuses(c *Client, h *hold.Lock) error {
 	var differs string
 	switch lease := h.Lease().Duration(); {

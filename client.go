@@ -34,7 +34,8 @@ type Client struct {
 	waiting     atomic.Int64
 }
 
-// maxRemembered is the number of keys that a client remembers but does not watch.
+// maxRemembered is the largest number of keys that a client remembers the versions of
+// although no call waits for them.
 const maxRemembered = 10_000
 
 // New returns a Client. It sends nothing and starts no goroutine. The error lists every

@@ -75,9 +75,9 @@ func inTable(table string) string {
 // character visible.
 func oneLine(err error) string { return visible.Message(err.Error()) }
 
-// holderName returns a record's owner, for people, or a substitute in layouts without
-// owners. The whole name that a peer wrote is shown, even if it looks like one of
-// leasehold's.
+// holderName returns a record's owner, for people, or "somebody" in layouts without owners.
+// It cuts the random suffix from names that leasehold wrote, and shows names of other
+// libraries whole.
 func holderName(r Record) string {
 	if r.Grant != "" {
 		return visible.Word(cmp.Or(protocol.ShortOwner(r.Owner), "somebody"))
@@ -305,7 +305,7 @@ func advise(err error) string {
 	return ""
 }
 
-// markedError is an error that also matches another one, whose text it does not have.
+// markedError has the text of err. It matches err and mark.
 type markedError struct{ err, mark error }
 
 func (e *markedError) Error() string        { return e.err.Error() }

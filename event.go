@@ -17,19 +17,19 @@ const (
 	EventDone       EventKind = "done"        // a call with Once or Every ended without a grant: its work is done; Err: the *DoneError; Took: since the call
 	EventThrottled  EventKind = "throttled"   // a request was throttled, and is retried
 	EventWaitError  EventKind = "wait_error"  // the requests of a wait fail, and are retried; the first time, then once a minute
-	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant, except a try that met a holder; Took: since the call
-	EventRegion     EventKind = "region"      // package regions: requests now go to Region; Err: why the last Region was left; nil back home
+	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant, unless NoWait met a holder; Took: since the call
+	EventRegion     EventKind = "region"      // package regions: requests now go to Region; Err: why they left the last one, nil if back home
 )
 
-// Event reports one thing that has happened. Fields that do not apply are zero. Held can be
-// summed: each grant's is in one event. So can Requests, except in EventThrottled: the
-// event that ends the call has them.
+// Event reports one thing that has happened. Fields that do not apply are zero. Sums of
+// Held and of Requests count nothing twice, if the Requests of EventThrottled are left out:
+// the event that ends the call includes them.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time     // when it happened, by the wall clock
 	Key       Key           // the first key, for a commit of several locks
 	Token     int64         // fencing token; 0 before there is a grant
-	Took      time.Duration // a duration: the kinds say from when to when
+	Took      time.Duration // a duration; its beginning and end depend on Kind
 	Held      time.Duration // how long the grant lasted
 	Remaining time.Duration // for how long the lock is still trusted
 	Requests  int           // number of requests sent to DynamoDB

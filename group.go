@@ -87,9 +87,8 @@ func (g *Group) beginWork(ctx context.Context) error {
 }
 
 // endWork undoes beginWork and releases the locks, with the mark if done is set. It returns
-// how locks were lost, or why the mark may not have been stored. A loss counts only if it
-// came before fn returned. After fn has returned, it does not matter if the release finds
-// another client's grant.
+// how locks were lost, or why the mark may not have been stored. A release that fails for
+// another reason is only logged and reported as an event.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {

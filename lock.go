@@ -87,8 +87,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) 
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
 
-// newLock returns the Lock for a request, whose handle has no grant yet, and the request's
-// expiry warnings, which pass that Lock to their functions.
+// newLock returns a Lock for a request, still without a grant. It also returns the request's
+// expiry warnings, which pass the Lock to their functions.
 func newLock(c *Client, r *request) (*Lock, []*lease.Warning) {
 	l := &Lock{c: c}
 	l.h.Of, l.h.Once = l, !r.Once.None()
@@ -225,8 +225,8 @@ func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 // GuardError is Group.GuardError of this lock alone.
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
-// GuardError takes err, the result of a transaction whose items from first on were all of
-// Guards. If a guard failed, the context of its lock ends, or of all under their shared
+// GuardError takes err, the result of a transaction that contained all of Guards from index
+// first on. If a guard failed, its lock's context ends, or all contexts under the shared
 // lease, and GuardError returns a *LostError of the first lost lock, which wraps err.
 // Otherwise it returns err.
 func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }

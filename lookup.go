@@ -192,7 +192,7 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 		return c.env.Errorf("break", key, "%s", problem)
 	}
 	request := breaking.Request{
-		Grant: protocol.Record{ // what the write and its condition contain
+		Grant: protocol.Record{ // the fields that the write and its condition use
 			Key: key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version, Session: r.Session,
 			Data: r.Data, Attributes: r.Attributes, Done: (*protocol.Done)(r.Done),
 		},
@@ -202,8 +202,8 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	return c.untilClosing(ctx, "break", key, func(ctx context.Context) error { return breaks.Break(ctx, request) })
 }
 
-// untilClosing runs a call that Close ends and waits for, unless ctx has ended or Close was
-// called before.
+// untilClosing calls call, unless ctx has ended or the client is closed. Close cancels the
+// context of call, and waits until call returns.
 func (c *Client) untilClosing(ctx context.Context, op string, key Key, call func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return c.env.Errorf(op, key, "%w", attempts.Cause(ctx))

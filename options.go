@@ -129,7 +129,7 @@ func (f recordOption) toAcquire(r *request)      { f(&r.Changes) }
 func (f recordOption) toRenew(ch *lease.Changes) { f(&ch.Record) }
 func (f recordOption) toRelease(t *hold.Terms)   { f(&t.Changes) }
 
-// WithAttributes sets top-level attributes of the record, and removes those that are nil.
+// WithAttributes sets top-level attributes of the record. A nil value removes an attribute.
 // Others stay, whatever client wrote them. Names that the layout uses are refused.
 func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	return recordOption(func(c *protocol.Changes) {
@@ -179,8 +179,8 @@ type BreakOptions struct {
 //
 // Once sends no extra request. It needs layout Native and a call for one key; otherwise the
 // error is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant),
-// the last one acquired with Once marks the work; it must be the last of all, or its Do
-// returns an error.
+// the last release of a handle with Once stores the mark. All other handles must be
+// released before, or its Do returns an error.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
 // Every is Once with the period of the call, by this machine's clock, as the label: it

@@ -54,10 +54,10 @@ type Record struct {
 		Owner string
 		Since time.Time // by the waiter's clock
 	}
-	NoQueueUntil time.Time // no client joins the queue until then, as a waiter that was handed the key had died; zero if unset
+	NoQueueUntil time.Time // no client joins the queue before then, because a waiter died that was handed the key; zero if unset
 }
 
-// recordOf returns in as a record of the user, who may change its data and attributes.
+// recordOf returns in as a Record, with copies of data and attributes that users may change.
 func recordOf(in protocol.Record) Record {
 	r := Record{
 		Key: in.Key, Owner: in.Owner, Token: in.Token, Grant: in.Grant, Version: in.Version, Session: in.Session,

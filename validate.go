@@ -90,8 +90,8 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// apply applies the options of a call in their order, each by to. If one of them is nil, it
-// applies none and returns an error.
+// apply calls to for each option of a call, in their order. If an option is nil, it calls to
+// for none and returns an error.
 func apply[O comparable, T any](c *Client, op string, key Key, opts []O, to func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Holds has the locks that one client holds.
+// Holds is the set of locks that one client holds, with the state that they share.
 type Holds struct {
 	*core.Env
 	keys   *acquire.Keys

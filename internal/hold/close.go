@@ -31,7 +31,7 @@ func (c *Holds) Close(ctx context.Context) error {
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
 	cl := &closer{c: c, limit: limit, limiter: inflight.New(c.Renewals)}
-	held := c.byTrust() // read before the others: a lock whose release fails meanwhile is missed by neither
+	held := c.byTrust() // before failedToFree, so that a lock whose release fails between the two calls is in held
 	locks := slices.Concat(c.failedToFree(), held)
 	cl.freeAll(locks)
 	c.WaitIdle(limit)

@@ -71,15 +71,12 @@ func notDone(rs []*release) {
 	}
 }
 
-// withReleases joins err, of a commit that was not applied or may not have been, and the
-// errors of the releases after it. A release adds to the commit's outcome and never
-// contradicts it:
+// withReleases joins err, the error of a commit, and the errors of the releases after it.
+// The result matches ErrUnknownOutcome only if err does, even if a release has no answer. A
+// loss that the commit reports is not repeated.
 //
-//   - A commit that has written nothing stays so, even if a release has no answer.
-//   - A loss that the commit reports is not repeated.
-//
-// A commit that may have been applied may have freed the keys itself: freeing knows that
-// (maybeFreed), and a release that finds them in other hands is no loss then.
+// A commit that may have been applied may have freed the keys itself. The state maybeFreed
+// of freeing records that, so a release that finds another client's grant returns no loss.
 func withReleases(err error, released []error) error {
 	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
 	joined := []error{err}

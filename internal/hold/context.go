@@ -158,7 +158,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	if deadline, ok := ctx.Deadline(); ok {
 		late, end := context.WithDeadline(context.Background(), deadline)
 		stop := context.AfterFunc(late, func() {
-			<-ctx.Done() // wait: ctx has ended or is just ending, so a cause will be set
+			<-ctx.Done() // ctx has ended or is just ending; wait until its cause is set
 			cause := attempts.Cause(ctx)
 			if errors.Is(cause, core.ErrReleased) {
 				cause = context.DeadlineExceeded

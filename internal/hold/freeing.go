@@ -58,11 +58,10 @@ const (
 	handedOn               // a hand-over was applied: the lock has ended even if the grant continues
 )
 
-// freeing returns the freeing of the lock, for this release to use now. If the lock was
-// held through an outage, or the release waited for a commit, the lease may have expired
-// before the first write that may have been applied. Another client may then have taken the
-// key over.
-// So a record without the grant does not prove that the write freed the key.
+// freeing returns the freeing of the lock, for this release to use now. It clears sentInLease
+// if the lease may have expired before the first write that may have been applied, as after
+// an outage or a long commit. Another client may then have taken the key over, so a record
+// without the grant does not prove that the write freed the key.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()

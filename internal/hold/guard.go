@@ -41,8 +41,8 @@ func sessionOf(holds []*Lock) *session {
 	return nil
 }
 
-// GuardError tells the locks how one of the caller's own transactions ended. The items of
-// that transaction from index first on were the guards that Guards returned.
+// GuardError ends the locks whose guards failed in a transaction of the caller, which ended
+// with err. The guards were the items of that transaction from index first on.
 func (g *Group) GuardError(err error, first int) error {
 	if err != nil {
 		err = attempts.Joined(g.c.Requests.CheckTransactions(g.handles[0].ctx), err)

@@ -32,7 +32,7 @@ func (f *freeing) handToHead() (ended bool) {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
 			return false
 		}
-		// f.record is the record that was shown last: a rejected hand-over changes it.
+		// After a rejected hand-over, f.record is the newer record that the reply has shown.
 		if f.grantToHead(f.record.Waiters[0]) {
 			return true
 		}
@@ -85,9 +85,8 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
 	// A hand-over needs a higher token. If there is none, the key is released, so that the
-	// next call to acquire it returns the error. A resumed lock has no session. If this
-	// client's locks share a session, a resumed lock is not handed over: the next holder's
-	// lock must be under the session.
+	// next call to acquire it returns the error. A resumed lock, which has no session, is
+	// not handed over if this client's locks share one: the next lock must be under it.
 	if h.token >= protocol.MaxToken || (h.session != nil) != h.c.Shares() {
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// The functions here interpret a record after a release whose reply was lost, or whose
-// condition failed.
+// The functions of this file find out the outcome of a release whose reply was lost, or
+// whose condition failed. They judge by the record that was read afterwards.
 
 // errorOf returns the error of a release or a hand-over with the given result. It returns nil
 // if the key was freed, or if this client had already given the lock up.

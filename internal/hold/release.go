@@ -193,8 +193,8 @@ func (r *release) send(limit context.Context) {
 }
 
 // drop forgets the handle that the release ends, and ends the release. If that was the last
-// handle of the grant, drop begins another release in the background, which frees the key,
-// and this release ends after that one.
+// handle of the grant, drop begins another release in the background. That release frees the
+// key, and then this release ends.
 func (r *release) drop(limit context.Context) {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():

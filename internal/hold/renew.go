@@ -89,8 +89,8 @@ func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
 	return r.c.DecodeBy(r.proto, r.key, item)
 }
 
-// showsGrant returns a function for Operation.Shows. It returns the attempt that a record
-// shows as its grant, if that attempt can still be trusted. timing is that of the grant.
+// showsGrant returns a function for Operation.Shows. The function returns the attempt that a
+// record shows as its grant, if the attempt can still be trusted with the grant's timing.
 func (r *row) showsGrant(timing lease.Timing) func(protocol.Item, []releaseAttempt) (releaseAttempt, bool) {
 	return func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 		record, err := r.Decode(item)

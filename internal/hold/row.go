@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// row is the grant that one row of the table shows: the record of a lock, or the row of a
+// row is a grant stored in one row of the table: the record of a lock, or the row of a
 // session. The lease of the row decides how long the grant is trusted. A row makes the
 // writes of its renewals and decodes their replies.
 type row struct {

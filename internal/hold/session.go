@@ -137,8 +137,8 @@ func (s *session) Locks() []*Lock {
 }
 
 // turnAtMost is the longest time for which a transaction delays the transactions of other
-// locks. So a transaction that hangs does not block the others. After that time, the next
-// one is sent all the same. It may conflict with the first, and conflicts are retried.
+// locks, so that a transaction that hangs does not block them. After that time the next
+// transaction is sent. It may conflict with the first, and conflicts are retried.
 const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client names the session's row,

@@ -8,19 +8,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A break of a lock under a session changes a record that is rarely renewed. So whoever
-// breaks it tells the session's row which grant it was, and the reply to the session's
-// next renewal has the holder check that record. Each word has an id of its own:
+// A holder rarely renews the record of a lock under a session, so it would learn late of a
+// break. The client that breaks the lock therefore puts a notice with the broken grant into
+// the session's row. The reply to the session's next renewal shows the notice, and the
+// holder then checks the record. Each notice has an id of its own:
 //
-//	absent ── tell ──► told ── a reply to a renewal ──► heard ── checked ──► removed by
-//	                    ▲                                 ▲  │               the next renewal
-//	                    └── a late copy: nothing comes    └──┘ no answer: at
-//	                        of it                              the next reply
+//	absent ── break ──► in the row ── a reply to a renewal ──► heard ── checked ──► removed by
+//	                      ▲                                      ▲  │               the next renewal
+//	                      └── a late copy has no effect          └──┘ no answer: checked again
+//	                                                                  at the next reply
 //
-// A notice proves nothing: the record is checked, by a renewal of its own. That fails once the
-// grant has ended, and changes nothing if the grant stands. So a check is begun only after the
-// word has arrived, and settles that word alone: a second break of the same grant, where the
-// first was never applied, is another word.
+// A notice proves nothing, as the break may not have been applied. The check is a renewal of
+// the record. It fails once the grant has ended, and otherwise changes nothing. A check
+// begins after its notice has arrived, and settles only that notice. A second break of the
+// same grant leaves another notice.
 
 const (
 	checksAtOnce = 16  // the largest number of records that are checked at the same time

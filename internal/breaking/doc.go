@@ -7,8 +7,9 @@
 //	 no answer, or
 //	 renewed since
 //
-// A break ends one grant, as its record was read. If that has been renewed since, the next
-// attempt names the version that the record shows now, in a sequence of its own.
+// A break ends one grant: its write is conditional on the version that was read. If the
+// grant has been renewed since, the next attempt names the version that the record shows
+// now, in a sequence of its own.
 //
 // A holder under a session rarely renews its record. The break puts a notice into the
 // session's row, so that the holder reads the record after the row's next renewal (package
@@ -18,10 +19,10 @@
 //
 //	the break has no answer     repeated until the caller leaves: then the outcome is unknown
 //	it is refused               an error: nothing was freed
-//	a reply was lost, and the   the outcome is unknown: it may have freed the grant before
-//	record shows another grant  that
-//	the outcome is unknown      the session is still notified: it reads the record, and loses
-//	                            nothing if the grant is current
+//	a reply was lost, and the   the outcome is unknown: the lost attempt may have freed the
+//	record shows another grant  key before that grant
+//	the outcome is unknown      the session is still notified: its holder checks the record, and
+//	                            loses nothing if the grant is current
 //	the notice fails            the grant is broken, and the holder learns of it when it renews
 //	                            its record; its commits fail at once
 //

@@ -1,13 +1,13 @@
-// Package fence commits writes that are applied only while the grants of locks
-// stand, and finds out whether they were.
+// Package fence commits writes that are applied only while the grants of locks are
+// current, and finds out whether the writes were applied.
 //
-// A commit is one transaction: the caller's writes, and a guard for each grant,
-// a condition that fails once the grant has ended and then always fails. Every
-// request of a commit carries one idempotency token. DynamoDB promises of those
-// (API reference, TransactWriteItems, ClientRequestToken) that a request
-// repeated under the token of one that was applied succeeds and writes nothing,
-// whatever its conditions say by now, and that a token which one request has
-// used refuses any other.
+// A commit is one transaction: the caller's writes, and a guard for each grant. A
+// guard is a condition that fails once the grant has ended, and from then on.
+// Every request of a commit carries the same idempotency token. DynamoDB promises
+// two things about tokens (API reference, TransactWriteItems, ClientRequestToken).
+// A request that is repeated after it was applied succeeds and writes nothing,
+// even if its conditions are false by then. A different request under a used token
+// is rejected.
 //
 //	          answered                     answered: it will never be applied
 //	sending ─────────► done      voiding ─────────► cancelled
@@ -23,7 +23,7 @@
 // will be. If the token is taken, the writes were applied, and sending them once
 // more shows that.
 //
-// What follows from each answer is decide.NextCommit. The package knows grants
-// as guards of a request. Whether their locks are still trusted, and whose turn
-// it is to send, it asks [Locks].
+// The function decide.NextCommit decides what follows each answer. This package
+// knows grants only as guards of a request. It asks [Locks] whether their locks
+// are still trusted, and when it may send.
 package fence

@@ -73,11 +73,11 @@ type Loss struct {
 	Err    error         // error of the last renewal (Expired, Paused), of the decoder (Unreadable) or of the parent (WithParent)
 }
 
-// Reasons of a loss. For Gone, the Holder finds the reason of the lock's loss in the record,
-// and for WithParent in the error of the parent. The others are that reason.
+// Reasons for the loss of a lease. For Gone, the Holder derives the public reason from the
+// record, and for WithParent from the error of the parent. The others are public reasons.
 const (
-	Expired    = core.Expired               // the lease has run out
-	Paused     = core.Paused                // the lease ran out before any renewal had started: the process did not run
+	Expired    = core.Expired               // the lease has expired
+	Paused     = core.Paused                // the lease expired before any renewal had started: the process did not run
 	Unreadable = core.Replaced              // the record that a renewal wrote cannot be decoded
 	Gone       = core.Reason("gone")        // the record shows another grant, or a version that is not ours
 	WithParent = core.Reason("with parent") // the parent lease has ended
@@ -118,8 +118,7 @@ type Lease struct {
 }
 
 // New returns the lease of the grant that attempt a made and record shows. The lease is
-// trusted at once. Before Start, the lease neither expires nor is renewed in the
-// background.
+// trusted at once. It expires, and is renewed in the background, only after Start.
 func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
@@ -190,8 +189,8 @@ func (l *Lease) TrustedUntil() decide.Instant {
 // Remaining returns how much longer the lease is trusted without another renewal.
 func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.TrustedUntil()) }
 
-// Look reads the clocks, and ends the trust if its time has run out. Ended calls Look, and
-// so does the expiry timer.
+// Look reads the clocks, and ends the trust if it has expired. Ended calls Look, and so does
+// the expiry timer.
 func (l *Lease) Look() {
 	if parent := l.terms.Parent; parent != nil {
 		parent.Look()
@@ -227,7 +226,7 @@ func (l *Lease) Look() {
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease stays trusted after its time has run out, because
+// throughOutage reports whether the lease stays trusted after it has expired, because
 // DynamoDB answers that it is unavailable. DynamoDB is then unavailable to all clients, so
 // no other client can acquire the key. The trust lasts for one lease after the last such
 // answer. The caller must hold l.mu.
@@ -235,7 +234,8 @@ func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
 
-// hasRunOut reports whether the lease's own time has run out. The caller must hold l.mu.
+// hasRunOut reports whether the lease, apart from its parent, has expired. The caller must
+// hold l.mu.
 func (l *Lease) hasRunOut(now decide.Instant) bool {
 	return now.Past(l.until) && !l.throughOutage(now)
 }
@@ -291,9 +291,8 @@ func (l *Lease) Outlived() (Loss, bool) {
 	return Loss{Reason: Expired}, l.hasRunOut(l.c.Now())
 }
 
-// Root returns the lease that keeps other clients from the key: the parent or, without one,
-// the lease itself. Other clients wait while that lease is renewed, and for one lease after
-// its last renewal.
+// Root returns the lease that other clients observe: the parent or, without one, the lease
+// itself. Other clients take the key over one lease after its last renewal.
 func (l *Lease) Root() *Lease {
 	if l.terms.Parent != nil {
 		return l.terms.Parent

@@ -10,7 +10,7 @@ import (
 // requested and answered.
 type Reading struct{ Asked, Answered time.Time }
 
-// Beat is an observer's knowledge of a holder's renewals. Each renewal is a new version.
+// Beat is an observer's knowledge of a holder's renewals. Each renewal writes a new version.
 type Beat struct {
 	Version  string
 	Since    time.Time     // when the version was first read; zero if never

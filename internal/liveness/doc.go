@@ -18,7 +18,7 @@
 //
 //	a read fails               nothing is learned: a holder is never found dead without an answer
 //	the client is new          it has seen no version before, and waits for a whole lease, or until the time that a bounded clock wrote
-//	a clock is wrong by more   a live holder is treated as dead: a bound on the clock excludes that
+//	a clock is wrong by more   a live holder may be treated as dead; the bound of the clock must be true
 //	an item cannot be read     an error: its holder is never dead
 //	two clients mark a row     one write is applied, and the other shows the row marked
 //	a session's row is gone    its locks may still be trusted for one lease
@@ -27,7 +27,6 @@
 // conditional write when a holder is dead. Beat applies it for the command and its page,
 // which only observe.
 //
-// The package knows records and other clients' sessions. It does not know which clients
-// want a key, or whether any does. The waiters of one client share each reading of a
-// session.
+// The package knows records and other clients' sessions. It does not know whether a client
+// waits for a key. The waiters of one client share each reading of a session's row.
 package liveness

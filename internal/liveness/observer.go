@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Observer has one client's observations of holders. It is safe for concurrent use.
+// Observer stores one client's observations of holders. It is safe for concurrent use.
 type Observer struct {
 	*core.Env
 	Records *observed.Versions

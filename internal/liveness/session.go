@@ -28,8 +28,8 @@ type Session struct {
 	deadAt time.Duration   // monotonic time when the session may be marked dead if it is not renewed
 }
 
-// If there are many sessions, an observer drops those that no caller has asked for in a
-// while. A session's row is quickly read again. With fewer than fewSessions sessions, none
+// If there are many sessions, an observer drops the sessions that no caller has asked for in
+// a while. A session's row is quickly read again. With fewer than fewSessions sessions, none
 // is dropped. A session that was asked for within keepSession is always kept: waiters and
 // observers of elections ask once every PollMax.
 const (

@@ -1,6 +1,7 @@
 // Package renewals schedules the renewals of a client: which lease is renewed
 // when, and how many at the same time. It knows neither DynamoDB nor locks: a
-// lease is a function that sends one attempt and returns its outcome.
+// lease is a function that sends one attempt and returns its outcome. A place is a
+// slot for one attempt in flight.
 //
 //	         due            a place is free, and the pace allows it
 //	later ────────► ready ────────────────────────────────────► sending

@@ -16,8 +16,8 @@ type Lease struct {
 	ends   time.Time // when trust ends unless the lease is renewed
 	number int       // position in the order of Add, to break ties
 
-	line    *line // line that the lease is in; nil while its attempt is in flight, and after Remove
-	index   int   // index of the lease in its line
+	line    *line // priority queue that the lease is in; nil while its attempt is in flight, and after Remove
+	index   int   // index of the lease in that queue
 	sending bool  // its attempt is in flight
 	removed bool
 
@@ -70,7 +70,7 @@ func byTrust(a, b *Lease) bool {
 	return cmp.Or(a.ends.Compare(b.ends), cmp.Compare(a.number, b.number)) < 0
 }
 
-// first returns the first lease in line, or nil if there is none.
+// first returns the first lease of the queue, or nil if the queue is empty.
 func (n *line) first() *Lease {
 	if len(n.leases) == 0 {
 		return nil
@@ -80,7 +80,7 @@ func (n *line) first() *Lease {
 
 func (n *line) add(l *Lease) { heap.Push(n, l) }
 
-// leaveLine removes the lease from its line, if it is in one.
+// leaveLine removes the lease from its priority queue, if it is in one.
 func (l *Lease) leaveLine() {
 	if l.line != nil {
 		heap.Remove(l.line, l.index)

@@ -117,8 +117,8 @@ func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	})
 }
 
-// change sets the trust of l, and calls its argument change. It then puts l into the right
-// line again.
+// change sets the trust of l and calls the function change, unless l was removed. It then
+// puts l into the right priority queue again.
 func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Time)) {
 	if !q.lock(l) {
 		return

@@ -149,8 +149,11 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		{"Lease", cfg.Lease}, {"RenewEvery", cfg.RenewEvery}, {"Margin", cfg.Margin},
 		{"MaxSkew", cfg.MaxSkew}, {"PollMax", cfg.PollMax}, {"Retention", cfg.Retention}, {"ReleaseGrace", cfg.ReleaseGrace},
 	} {
-		if d.value > 0 && d.value < time.Millisecond {
+		switch {
+		case d.value > 0 && d.value < time.Millisecond:
 			bad("%s is %v: a number without its unit is nanoseconds: %s?", d.field, d.value, withUnit(d.value))
+		case d.value < 0 && d.field != "Lease" && d.field != "Retention": // these two are checked below
+			bad("%s is %v: negative", d.field, d.value)
 		}
 	}
 	cfg.Lease = cmp.Or(cfg.Lease, protocol.DefaultLease)
@@ -162,14 +165,10 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	if proto != nil {
 		skew = proto.Skew()
 	}
-	margin := cfg.Margin
 	cfg.Margin = cmp.Or(cfg.Margin, lease.Usual(cfg.Lease, skew).Margin)
 	trust := lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Skew: skew}.Trust()
-	every := cfg.RenewEvery
 	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
 	switch {
-	case margin < 0:
-		bad("Margin is %v: negative", margin)
 	case !long: // skips the checks below, as they depend on a valid lease
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
@@ -180,15 +179,6 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		bad("Margin is %v: it leaves %v of Lease, %v, to be trusted: at least %v", cfg.Margin, trust, cfg.Lease, lease.ShortestTrust)
 	case cfg.RenewEvery > trust/3:
 		bad("RenewEvery is %v: at most a third of Lease - Margin - MaxSkew, %v", cfg.RenewEvery, trust/3)
-	}
-	if every < 0 {
-		bad("RenewEvery is %v: negative", every)
-	}
-	if cfg.MaxSkew < 0 {
-		bad("MaxSkew is %v: negative", cfg.MaxSkew)
-	}
-	if cfg.PollMax < 0 {
-		bad("PollMax is %v: negative", cfg.PollMax)
 	}
 	cfg.PollMax = cmp.Or(cfg.PollMax, 500*time.Millisecond)
 	if cfg.Retention < 0 && cfg.Retention != Forever {
@@ -201,9 +191,6 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		problems = append(problems, cfg.unsupported("Retention"))
 	}
 	cfg.ReleaseGrace = cmp.Or(cfg.ReleaseGrace, 2*time.Second)
-	if cfg.ReleaseGrace < 0 {
-		bad("ReleaseGrace is %v: negative", cfg.ReleaseGrace)
-	}
 	if cfg.DeleteOnRelease && !cfg.Layout.Capabilities().DeleteOnRelease {
 		problems = append(problems, cfg.unsupported("DeleteOnRelease"))
 	}

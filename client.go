@@ -28,8 +28,9 @@ type Client struct {
 	acquirer    *acquire.Acquirer
 	leases      *lease.Leases
 	holds       *hold.Holds
-	waitFails   waitFails
-	moved       lineAMinute // limits the log lines about moves between Regions to one a minute; while all Regions are down, requests keep moving
+	waitLine    lineAMinute  // limits the log lines about failed requests of waits
+	unlogged    atomic.Int64 // number of such failures since the last line
+	moved       lineAMinute  // limits the log lines about moves between Regions; while all Regions are down, requests keep moving
 	connections connections
 	waiting     atomic.Int64
 }

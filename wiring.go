@@ -51,7 +51,7 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 		Remaining: in.Remaining, Requests: in.Requests, Holder: recordIn(in.Holder), Err: in.Err,
 	}
 	if in.Kind == core.WaitError {
-		l.c.waitFails.warn(ctx, l.c, in.Key, in.Err)
+		l.c.warnOfWait(ctx, in.Key, in.Err)
 		// An error of one of these types is already public, so it is not wrapped again.
 		if op, damaged := (*OpError)(nil), (*RecordError)(nil); !errors.As(in.Err, &op) && !errors.As(in.Err, &damaged) {
 			e.Err = l.c.env.Errors.Failed("acquire", in.Key, in.Err)
@@ -70,20 +70,15 @@ func (l *lineAMinute) isDue(now decide.Instant) bool {
 	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= acquire.ReportEvery) && l.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
 }
 
-// waitFails logs failed requests of waits: one line a minute for all waits of a client,
+// warnOfWait logs a failed request of a wait: one line a minute for all waits of a client,
 // with the number of reports that were left out since the last line.
-type waitFails struct {
-	line   lineAMinute
-	others atomic.Int64
-}
-
-func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
-	if !w.line.isDue(c.env.Now()) {
-		w.others.Add(1)
+func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
+	if !c.waitLine.isDue(c.env.Now()) {
+		c.unlogged.Add(1)
 		return
 	}
 	c.env.Log.LogAttrs(ctx, slog.LevelWarn, "leasehold: waiting, and requests fail: they are repeated",
-		slog.String("table", c.cfg.Table), slog.String("key", key.String()), slog.Int64("others", w.others.Swap(0)),
+		slog.String("table", c.cfg.Table), slog.String("key", key.String()), slog.Int64("others", c.unlogged.Swap(0)),
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
 }
 

@@ -146,7 +146,5 @@ func (e *Election) letOthers(ctx context.Context) {
 	if env.Native != nil {
 		longest = max(longest, decide.LongestQueuePause)
 	}
-	pause, cancel := context.WithTimeout(ctx, durations.Times(longest, 2))
-	defer cancel()
-	<-pause.Done()
+	attempts.Wait(ctx, durations.Times(longest, 2))
 }

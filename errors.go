@@ -215,7 +215,7 @@ type RecordError struct {
 	Item      map[string]types.AttributeValue // the item as stored
 
 	otherKind string // description and advice for an undamaged item of another kind; empty otherwise
-	advice    string // what to do; "" if it is damaged
+	advice    string // what to do; "" for the advice about a damaged record
 }
 
 func (e *RecordError) Error() string {

@@ -72,7 +72,7 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // over unless it renews: bound that wait by ctx. With several keys, all must appear dead.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
-// NoWaitEvenIfDead is NoWait that refuses at once if the holder appears dead. It takes over
+// NoWaitEvenIfDead is NoWait, but refuses at once if the holder appears dead. It takes over
 // only a holder that earlier calls of this client have observed for a lease; a process that
 // calls once, as under cron, never does.
 func NoWaitEvenIfDead() AcquireOption {
@@ -157,7 +157,7 @@ func (yes DeleteOnRelease) toRelease(t *hold.Terms) { t.Delete = bool(yes) }
 // ListOptions selects the records of List; the zero value selects all.
 type ListOptions struct {
 	Prefix    string // only keys with this prefix; List still reads the whole table
-	Partition string // only this partition key, by a query that reads nothing else; not with Prefix
+	Partition string // only records with this partition key; List then reads no others; an error with Prefix
 	After     Key    // only records after this key, the last one of an earlier listing
 }
 
@@ -185,8 +185,8 @@ func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.
 
 // Every is Once with the period of the call, by this machine's clock, as the label: it
 // refuses if the work of this period, or a later one, is done. Periods of at least 1 s are
-// counted from 1970 in UTC. A wrong clock moves the edge of the period, and a slow one
-// repeats nothing.
+// counted from 1970 in UTC. A wrong clock moves the edges of the periods; a slow clock
+// repeats no work.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }

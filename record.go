@@ -43,7 +43,7 @@ type Record struct {
 	Data       []byte                          // from WithData or WithInitialData; nil if there is none
 	Attributes map[string]types.AttributeValue // from WithAttributes, and others that the layout does not use; nil if there are none
 
-	Session string // id of the shared lease that is renewed instead; empty if none. Lease is then for clients that know no shared leases
+	Session string // id of the shared lease that is renewed instead of the record; empty if none. If set, Lease is for clients without shared leases
 
 	Former *End  // the last grant of a free key, or the grant before the current one; nil if the record does not contain it
 	Broken *End  // the last broken grant of this key, even if others were made since; nil if unknown
@@ -174,7 +174,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// MarshalJSON writes the command's output; attributes are DynamoDB JSON.
+// MarshalJSON returns the output of the command; attributes are DynamoDB JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Key        string         `json:"key"`
@@ -238,7 +238,7 @@ type Done struct {
 	Token  int64     // token of the grant
 }
 
-// MarshalJSON writes the command's output.
+// MarshalJSON returns the output of the command.
 func (d Done) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Once   string `json:"once,omitempty"`

@@ -56,7 +56,7 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 // or was released because of a request to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
 	var called error       // error that fn has returned
-	var asked, ended error // causes with which ctx and the term, respectively, had ended when fn returned; nil if not ended
+	var asked, ended error // why ctx and the term had ended when fn returned; nil for the one that had not ended
 	looked := false
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
 	until, resign := context.WithCancelCause(ctx)

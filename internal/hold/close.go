@@ -113,7 +113,8 @@ func (cl *closer) freeOne(h *Lock) {
 	})
 }
 
-// free frees a lock whose request has a slot. ok is false if no time is left.
+// free frees a lock. ok reports whether its request has a slot. If not, no time is left, and
+// free only ends the lock.
 func (cl *closer) free(h *Lock, leave func(), ok bool) {
 	if !ok {
 		h.end(core.ErrClosed)

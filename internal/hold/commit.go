@@ -24,7 +24,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 	return g.c.Outlive(ctx, "commit", t.holds[0].key, t, func() error { return g.commit(t) })
 }
 
-// checkCommit returns the reason why writes need not be sent.
+// checkCommit returns the error of a commit that would certainly fail, and sends nothing.
 func (g *Group) checkCommit(ctx context.Context, writes []types.TransactWriteItem) error {
 	holds := g.inOrder()
 	err := cmp.Or(g.c.Requests.CheckTransactions(ctx), g.c.checkWrites(holds, writes), g.Err())
@@ -49,9 +49,9 @@ func (g *Group) commit(t *transaction) error {
 }
 
 // CommitAndRelease does what Commit does, and also frees the keys. It frees them in the
-// same transaction or, if the writes were not applied, after it. wrong is a reason why
-// nothing can be committed, such as terms that cannot be kept. If wrong is set,
-// CommitAndRelease only frees the keys.
+// same transaction or, if the writes were not applied, after it. wrong is the error of
+// invalid options, or nil. If it is set, CommitAndRelease commits nothing, and only frees
+// the keys.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {

@@ -30,11 +30,11 @@ func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 // applied.
 type freeing struct {
 	h             *Lock
-	hold          protocol.Hold   // the grant to free, without the attempts sent so far; a hand-over replaces it
+	hold          protocol.Hold   // the grant to free; tried has the versions of the attempts to free it; a hand-over replaces hold
 	record        protocol.Record // the record as left by the last write that is known to have been applied
 	mayHaveStored bool            // a write after the last applied one has no answer, and may have stored something
 	sentInLease   bool            // the first write was sent before the lease had expired
-	reportsDone   bool            // a release reports that the work is done; its repetitions report it too
+	reportsDone   bool            // a release was to store the mark of done work, so its repetitions store the mark, too
 	marked        bool            // a release has stored the mark, or a record has shown it
 	tried         attempts.Sequence[releaseAttempt]
 	left          left

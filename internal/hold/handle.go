@@ -56,9 +56,9 @@ func (l *Handle) TrustedUntil() time.Time {
 	return l.h.c.Wall().Add(left).Round(0)
 }
 
-// add adds l to the handles of the grant, and starts the given warnings. The context of l has
-// the values of the argument values, a context that must never be cancelled. The caller must
-// hold h.mu, unless no other goroutine has the lock yet.
+// add adds l to the handles of the grant, and starts the given warnings. The context of l is
+// derived from the context values, which must never be cancelled. The caller must hold h.mu,
+// unless no other goroutine has the lock yet.
 func (h *Lock) add(values context.Context, l *Handle, warnings []*lease.Warning) {
 	l.h, l.warnings = h, warnings
 	l.ctx = newLockContext(values, &heldKeys{by: h, outer: heldKeysOf(values)}, func() error { return core.Public(h.lease.Ended()) })

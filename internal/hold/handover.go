@@ -112,7 +112,7 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 		granted.end(core.ErrReleased)
-		// Read these only now, as a renewal may have been sent since the grant.
+		// A renewal may have been sent since the grant, so the state is read only after its end.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not show the versions that they name
 		f.left = handedOn

@@ -38,7 +38,7 @@ type Lock struct {
 	lasted  time.Duration // how long the lock was trusted; 0 until the trust has ended, and once an event has reported it
 	givenUp bool          // true if a release has ended the trust; false after a loss, a Detach, or a Close that releases nothing
 	release *release      // the last release that has begun
-	freeing *freeing      // state that is used by one release at a time
+	freeing *freeing      // state of all releases, used by one of them at a time
 }
 
 // Hold begins to hold a grant. first is the handle of the call that acquired it.
@@ -148,8 +148,8 @@ func (h *Lock) Lost(why lease.Loss) {
 	}
 }
 
-// reportLosses reports locks that were lost; all of them have ended. It first lets waiters
-// have their turn and gives the warnings, as the log and listeners may be slow.
+// reportLosses reports locks that were lost and have all ended. It first lets waiting
+// goroutines acquire the keys and calls the warnings, as the log and listeners may be slow.
 func reportLosses(lost []*Lock) {
 	for _, h := range lost {
 		h.passTurn()

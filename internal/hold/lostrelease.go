@@ -62,9 +62,9 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked returns the error of a release that may not have stored its mark, though the key
-// may be free. It returns nil if the lock was lost. If all our writes were answered, no
-// other client can have replaced the mark by a later write.
+// unmarked returns the error of a release that finds neither the grant nor its mark in the
+// record, if one of its writes may have freed the key. It returns nil if the lock was lost
+// instead. That is certain if all writes were answered, as then none was applied.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)

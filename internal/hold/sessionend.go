@@ -125,8 +125,8 @@ func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	r, err := s.Decode(item)
 	if err != nil {
 		// A row that is marked dead is kept for a long time. If there is no row, an attempt
-		// without a reply has marked it, and an operator has deleted it since. A session that
-		// was lost before is reported as lost in any case.
+		// without a reply has marked it, and an operator has deleted it since. For a session
+		// that was lost before, close returns the loss, whatever isMarked returns.
 		return s.marks.Silent()
 	}
 	_, ours := attempts.Find(sent, r.Version)

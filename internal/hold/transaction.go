@@ -112,7 +112,7 @@ func (t *transaction) ended(h *Lock) error {
 	switch {
 	case t.releases == nil:
 		return t.group.handles[slices.IndexFunc(t.group.handles, func(l *Handle) bool { return l.h == h })].ended()
-	case t.releases[slices.Index(t.holds, h)].handle == nil: // the lock has ended with this call: would it still be trusted?
+	case t.releases[slices.Index(t.holds, h)].handle == nil: // this call has ended the lock; what counts is whether it would still be trusted
 		if why, lost := h.lease.Outlived(); lost {
 			return core.Public(h.lossOf(why))
 		}

@@ -13,7 +13,7 @@ import (
 
 // kept is the time for which an attempt is remembered; no network delays a request for that
 // long. If the clock stops while the machine is suspended, the attempt is remembered for
-// longer, which is harmless. An attempt that is forgotten too early may cost a lease.
+// longer, which is harmless. A forgotten attempt that is applied blocks its key for a lease.
 const kept = 15 * time.Minute
 
 // most is the largest number of attempts that are remembered; if there are more, the oldest

@@ -160,9 +160,9 @@ func (l *Lease) RestsOnHandOver() bool {
 	return l.handed > 0
 }
 
-// trustedFrom returns when the trust from attempt a ends if a was applied. It does not
-// consider the trust in a parent. With a parent it returns Never: the trust then depends on
-// the parent. The lease in the record is then only for clients that do not know sessions.
+// trustedFrom returns when the trust from attempt a ends if a was applied. With a parent it
+// returns Never, because the trust then depends on the parent alone: the lease in the record
+// is only for clients that do not know sessions.
 func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	if l.terms.Parent != nil {
 		return decide.Never
@@ -210,8 +210,8 @@ func (l *Lease) Look() {
 		if next <= 0 { // the lease is trusted through an outage
 			next = l.timing.Every
 		}
-		// After a suspend of the machine, the timer would fire too late if it were not set
-		// again.
+		// Set the timer again: timers stop while the machine is suspended, so the timer may
+		// be late.
 		l.expiry.Reset(next)
 		l.mu.Unlock()
 		return
@@ -280,8 +280,8 @@ func (l *Lease) IsOver() bool { return l.Cause() != nil }
 // Orphaned reports whether the lease has a parent whose trust has ended.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived is for a lease that was given up. It returns how the lease would have been lost
-// since then. It returns false if the lease would still be trusted.
+// Outlived returns how a lease that was given up would have been lost since then. It returns
+// false if the lease would still be trusted.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true

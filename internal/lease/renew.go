@@ -228,8 +228,8 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
-		// The record may get the shorter lease without our knowing, even if the request is
-		// refused. The refusal may answer a second copy of the request.
+		// The shorter lease may be applied even if the answer is a refusal, as that may be
+		// the answer to a second copy of the request.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		l.c.Scheduler.Lasts(l.renewal, now.Remaining(l.until))

@@ -25,7 +25,7 @@ type Lease struct {
 	doubtful  bool        // the last attempt had no answer or was throttled
 	displaced bool        // the next renewal should come at a random time of the period
 	ready     time.Time   // when the lease was found to be due
-	sent      time.Time   // when the last attempt was sent; no later than due once the next attempt is scheduled
+	sent      time.Time   // when the last attempt was sent
 	place     place       // place of the attempt in flight
 	hang      *time.Timer // timer that takes the place from an attempt that hangs
 }

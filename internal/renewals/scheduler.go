@@ -31,8 +31,8 @@ type Scheduler struct {
 // burst limits how far a Scheduler that has fallen behind its pace may catch up.
 const burst = 50 * time.Millisecond
 
-// late says when an attempt is late: it is sent more than period/late after it was due. The
-// next attempt of the lease is then displaced.
+// late defines late attempts: they are sent more than period/late after they were due. The
+// next attempt of such a lease is displaced.
 const late = 50
 
 // othersFirst is how many other leases are sent before a doubtful one, if there is

@@ -3,7 +3,7 @@
 //
 //	cli.go        runs a command, and turns its error into an exit code; the flags of every
 //	              command, their errors, and the order of commands in the help; the command
-//	              help (topics: its texts)
+//	              help (topics: its texts, and those of the commands)
 //	completion.go completes keys and flags in a shell
 //
 // The commands themselves are in packages below commands, in the groups of the help. The
@@ -15,7 +15,7 @@ package cli
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -39,7 +39,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/commands/setup"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
@@ -152,12 +151,8 @@ func init() {
 // newRoot builds the command tree.
 func newRoot(in *invocation.Invocation) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "leasehold COMMAND [flags]",
-		Short: "Distributed locks on Amazon DynamoDB, for shells and operators",
-		Long: `Distributed locks on Amazon DynamoDB, for shells and operators.
-New here? Try leasehold demo: it needs no AWS and no set-up.`,
-		Example: `  leasehold run nightly-report -- ./report.sh
-  leasehold ls`,
+		Use:               "leasehold COMMAND [flags]",
+		Short:             "Distributed locks on Amazon DynamoDB, for shells and operators",
 		Version:           build.This().String(),
 		Args:              cobra.ArbitraryArgs,
 		SilenceErrors:     true,
@@ -169,9 +164,10 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		},
 		RunE: arguments.Subcommand,
 	}
-	root.SetHelpTemplate(helpTemplate)
+	helpTemplate, _ := texts.ReadFile("topics/help.tmpl") // embedded, so it exists
+	root.SetHelpTemplate(string(helpTemplate))
 	root.SetHelpCommand(newHelp(root))
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misuse.Of(cmd, "%s", flagError(cmd, err)) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return failure.MisuseOf(cmd, "%s", flagError(cmd, err)) })
 	root.SetVersionTemplate("leasehold {{.Version}}\n")
 	root.Flags().SortFlags = false
 	root.Flags().Bool("version", false, "print the version")
@@ -209,11 +205,12 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	add("look", toRead.List(), toRead.Get(), toRepair.Break(), toRepair.Forget(), toRead.UI(), toRead.Doctor())
 	add("setup", ofSetup.Table(), ofSetup.Local(), ofSetup.Demo(), newCompletion(in), newVersion(in))
 	root.AddCommand(
-		newTopic("exit-codes", "Meaning of the exit codes", exitCodesText),
-		newTopic("environment", "Variables that leasehold reads, and sets for CMD", environmentText),
+		&cobra.Command{Use: "exit-codes", Short: "Meaning of the exit codes"},
+		&cobra.Command{Use: "environment", Short: "Variables that leasehold reads, and sets for CMD"},
 		newJSONTopic(in),
-		newTopic("events", "Events of run and elect, for programs", eventsText),
+		&cobra.Command{Use: "events", Short: "Events of run and elect, for programs"},
 	)
+	describe(root)
 	complete(in, root)
 	return root
 }
@@ -228,7 +225,7 @@ func refuseEmpty(cmd *cobra.Command) error {
 		case err != nil, f.Value.Type() != "string", f.Value.String() != "":
 		case f.Name == "data", f.Name == "value": // these flags may have an empty value
 		default:
-			err = misuse.Of(cmd, "--%s is empty: give it a value, or leave it out", f.Name)
+			err = failure.MisuseOf(cmd, "--%s is empty: give it a value, or leave it out", f.Name)
 		}
 	})
 	return err
@@ -269,19 +266,27 @@ func flagSuggestion(cmd *cobra.Command, name string) string {
 	return arguments.Suggestion(flags, "--"+name)
 }
 
-// The template is the form of every command's help; the others are the texts of help topics.
-var (
-	//go:embed topics/help.tmpl
-	helpTemplate string
-	//go:embed topics/exit-codes.txt
-	exitCodesText string
-	//go:embed topics/environment.txt
-	environmentText string
-	//go:embed topics/events.txt
-	eventsText string
-	//go:embed topics/json.txt
-	jsonText string
-)
+// texts contains the template of every command's help, and the text of each command and topic.
+//
+//go:embed topics
+var texts embed.FS
+
+// helpText returns the text of a command or topic, and the examples at its end. Both are
+// empty if there is none.
+func helpText(name string) (text, examples string) {
+	b, _ := texts.ReadFile("topics/" + name + ".txt")
+	text, examples, _ = strings.Cut(strings.TrimSuffix(string(b), "\n"), "\n\nExamples:\n")
+	return text, examples
+}
+
+// describe sets the help of a command and of its subcommands.
+func describe(cmd *cobra.Command) {
+	name := strings.TrimPrefix(cmd.CommandPath(), "leasehold ")
+	cmd.Long, cmd.Example = helpText(strings.ReplaceAll(name, " ", "-"))
+	for _, sub := range cmd.Commands() {
+		describe(sub)
+	}
+}
 
 func newVersion(in *invocation.Invocation) *cobra.Command {
 	return &cobra.Command{
@@ -299,7 +304,7 @@ func newHelp(root *cobra.Command) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			found, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return misuse.Of(root, "unknown command or topic %s", visible.Name(strings.Join(args, " ")))
+				return failure.MisuseOf(root, "unknown command or topic %s", visible.Name(strings.Join(args, " ")))
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()
@@ -307,13 +312,9 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-func newTopic(name, short, text string) *cobra.Command {
-	return &cobra.Command{Use: name, Short: short, Long: strings.TrimSuffix(text, "\n")}
-}
-
 // newJSONTopic returns leasehold help json. With --json it prints the schema itself.
 func newJSONTopic(in *invocation.Invocation) *cobra.Command {
-	cmd := newTopic("json", "Output of --json, and the columns in a pipe", jsonText)
+	cmd := &cobra.Command{Use: "json", Short: "Output of --json, and the columns in a pipe"}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if in.JSON {
 			_, _ = cmd.OutOrStdout().Write(say.Schema)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
@@ -20,28 +20,17 @@ import (
 func newCompletion(in *invocation.Invocation) *cobra.Command {
 	names := []cobra.Completion{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
-		Use:   "completion SHELL [flags]",
-		Short: "Print a script that completes keys and flags in SHELL",
-		Long: `Print a script that completes commands, flags, their values, and keys in SHELL:
-bash, zsh, fish or powershell.
-
-Keys are read from the table that flags and environment name, for a second at
-most. If that fails, there is neither a completion nor a message. Keys with
-characters other than ASCII letters, digits and / . _ - : are not offered, as a
-shell may interpret them: type such a key in quotes.`,
-		Example: `  source <(leasehold completion bash)      # in this shell; or in ~/.bashrc
-  leasehold completion zsh > "${fpath[1]}/_leasehold"
-  leasehold completion fish > ~/.config/fish/completions/leasehold.fish
-  leasehold completion powershell | Out-String | Invoke-Expression`,
+		Use:       "completion SHELL [flags]",
+		Short:     "Print a script that completes keys and flags in SHELL",
 		ValidArgs: names,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:
-				return misuse.Of(cmd, "SHELL is missing: use %s", strings.Join(names, ", "))
+				return failure.MisuseOf(cmd, "SHELL is missing: use %s", strings.Join(names, ", "))
 			case len(args) > 1:
-				return misuse.Of(cmd, "only one SHELL is allowed: remove %s", visible.Name(args[1]))
+				return failure.MisuseOf(cmd, "only one SHELL is allowed: remove %s", visible.Name(args[1]))
 			case !slices.Contains(names, args[0]):
-				return misuse.Of(cmd, "unknown SHELL %s: use %s", visible.Name(args[0]), strings.Join(names, ", "))
+				return failure.MisuseOf(cmd, "unknown SHELL %s: use %s", visible.Name(args[0]), strings.Join(names, ", "))
 			}
 			return nil
 		},

@@ -115,7 +115,7 @@ func TestHelpListsEveryCommand(t *testing.T) {
 }
 
 func TestHelpListsEveryFieldOfEvents(t *testing.T) {
-	text := eventsText
+	text, _ := helpText("events")
 	fields := reflect.TypeFor[say.Event]()
 	for i := range fields.NumField() {
 		name, _, _ := strings.Cut(fields.Field(i).Tag.Get("json"), ",")

@@ -59,7 +59,7 @@ func messagesOf(t *testing.T) map[string]string {
 			}
 			pkg, _ := f.X.(*ast.Ident)
 			isNew := f.Sel.Name == "New" && pkg != nil && pkg.Name == "errors"
-			if !isNew && !slices.Contains([]string{"Note", "Always", "Text", "Errorf", "Sprintf"}, f.Sel.Name) {
+			if !isNew && !slices.Contains([]string{"Note", "Always", "Text", "Errorf", "Misusef", "Sprintf"}, f.Sel.Name) {
 				return true
 			}
 			message := strings.ReplaceAll(formatVerb.ReplaceAllString(literal(call.Args[0]), "…"), "%%", "%")

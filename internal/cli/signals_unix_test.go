@@ -14,7 +14,8 @@ import (
 )
 
 func TestHelpNamesForwardedSignals(t *testing.T) {
-	help := strings.Join(strings.Fields(environmentText), " ")
+	text, _ := helpText("environment")
+	help := strings.Join(strings.Fields(text), " ")
 	_, listed, _ := strings.Cut(help, "CMD runs in its own process group. ")
 	listed, rest, ok := strings.Cut(listed, " are passed on to it. PIPE is not: ")
 	if !ok || rest == "" {

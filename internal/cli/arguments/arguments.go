@@ -17,7 +17,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -27,11 +26,11 @@ import (
 func OneKey(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return misuse.Of(cmd, "KEY is missing")
+		return failure.MisuseOf(cmd, "KEY is missing")
 	case len(args) > 1:
-		return misuse.Of(cmd, "only one KEY is allowed: remove %s", visible.Name(args[1]))
+		return failure.MisuseOf(cmd, "only one KEY is allowed: remove %s", visible.Name(args[1]))
 	case args[0] == "":
-		return misuse.Of(cmd, "KEY is empty")
+		return failure.MisuseOf(cmd, "KEY is empty")
 	}
 	return nil
 }
@@ -39,7 +38,7 @@ func OneKey(cmd *cobra.Command, args []string) error {
 // None accepts no arguments.
 func None(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return misuse.Of(cmd, "%s takes no arguments: remove %s", cmd.Name(), visible.Name(args[0]))
+		return failure.MisuseOf(cmd, "%s takes no arguments: remove %s", cmd.Name(), visible.Name(args[0]))
 	}
 	return nil
 }
@@ -47,7 +46,7 @@ func None(cmd *cobra.Command, args []string) error {
 // OnePrefix accepts at most one argument, the PREFIX.
 func OnePrefix(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return misuse.Of(cmd, "only one PREFIX is allowed: remove %s", visible.Name(args[1]))
+		return failure.MisuseOf(cmd, "only one PREFIX is allowed: remove %s", visible.Name(args[1]))
 	}
 	return nil
 }
@@ -58,7 +57,7 @@ func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
-	return misuse.Of(cmd, "unknown command %s%s", visible.Name(args[0]), Suggestion(cmd, args[0]))
+	return failure.MisuseOf(cmd, "unknown command %s%s", visible.Name(args[0]), Suggestion(cmd, args[0]))
 }
 
 // Suggestion returns a question that names the subcommands of cmd for which arg may be a
@@ -126,7 +125,7 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 		b, err = plainfile.ReadNamed(path)
 	}
 	if err != nil {
-		return nil, misuse.Errorf("--data: cannot read %s: %v", path, failure.WithoutPath(err))
+		return nil, failure.Misusef("--data: cannot read %s: %v", path, failure.WithoutPath(err))
 	}
 	return leasehold.WithData(b), nil
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/ownrights"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
@@ -49,6 +49,21 @@ func (e *ExitError) Unwrap() error { return e.Err }
 
 // Exit returns an *ExitError.
 func Exit(code int, err error) error { return &ExitError{code, err} }
+
+// Misuse is the error of a mistake in the command line or the environment: the user must
+// change something that was typed, set or named. Its text says how to correct the mistake. It
+// is printed unchanged.
+type Misuse struct{ message string }
+
+func (e *Misuse) Error() string { return e.message }
+
+// Misusef returns a *Misuse.
+func Misusef(format string, args ...any) error { return &Misuse{fmt.Sprintf(format, args...)} }
+
+// MisuseOf returns a *Misuse in the use of cmd. It refers to the help of cmd.
+func MisuseOf(cmd *cobra.Command, format string, args ...any) error {
+	return Misusef("%s: see %s --help", fmt.Sprintf(format, args...), cmd.CommandPath())
+}
 
 // SignalError is the error of a wait that a signal ended.
 type SignalError struct {
@@ -113,7 +128,7 @@ var kinds = []struct {
 	fits   func(error) bool
 	answer bool // true if the error is the answer "no" rather than a failure
 }{
-	{"usage", is[*misuse.Error], false},
+	{"usage", is[*Misuse], false},
 	{"held", NotGranted, true},
 	{"lost", matches(leasehold.ErrLost), true},
 	{"not_found", didNothing(leasehold.ErrNotFound), true},

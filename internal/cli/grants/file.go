@@ -11,7 +11,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -47,7 +46,7 @@ func Open(path string) (*File, error) {
 		return nil, unusable(path, err)
 	}
 	if _, ok := parse(g.before); !ok && len(bytes.TrimSpace(g.before)) > 0 {
-		return nil, misuse.Errorf("--grant %s: the file holds no grant, and its content would be lost: name another file", path)
+		return nil, failure.Misusef("--grant %s: the file holds no grant, and its content would be lost: name another file", path)
 	}
 	return g, g.CheckWritable()
 }
@@ -66,11 +65,11 @@ func Read(path string, stdin io.Reader) (*File, error) {
 		g.before, err = readLimited(g.file)
 	}
 	if err != nil {
-		return nil, misuse.Errorf("cannot read the grant that leasehold acquire wrote: %s: %v", from, failure.WithoutPath(err))
+		return nil, failure.Misusef("cannot read the grant that leasehold acquire wrote: %s: %v", from, failure.WithoutPath(err))
 	}
 	var ok bool
 	if g.Grant, ok = parse(g.before); !ok {
-		return nil, misuse.Errorf("%s contains no grant of leasehold acquire", from)
+		return nil, failure.Misusef("%s contains no grant of leasehold acquire", from)
 	}
 	return g, nil
 }
@@ -86,16 +85,16 @@ func regularFile(path string) (string, error) {
 	info, err := os.Lstat(file)
 	switch {
 	case err == nil && info.IsDir():
-		return "", misuse.Errorf("--grant %s is a directory: name a file in it", path)
+		return "", failure.Misusef("--grant %s is a directory: name a file in it", path)
 	case plainfile.IsStream(file) || err == nil && !info.Mode().IsRegular():
-		return "", misuse.Errorf("--grant %s is not a regular file: leave out --grant and redirect, "+
+		return "", failure.Misusef("--grant %s is not a regular file: leave out --grant and redirect, "+
 			"as in acquire KEY >FILE, renew <OLD >NEW or release <FILE", path)
 	}
 	return file, nil
 }
 
 func unusable(path string, err error) error {
-	return misuse.Errorf("--grant %s: %v", path, failure.WithoutPath(err))
+	return failure.Misusef("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
 // RefuseHeld refuses to replace a grant that may still be held. The only such grant that
@@ -107,7 +106,7 @@ func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here P
 		return nil
 	}
 	if end := leaseEnds(in); now.Before(end) {
-		return misuse.Errorf("--grant %s: the file holds a grant of %s (token %d) that may be held until %s: "+
+		return failure.Misusef("--grant %s: the file holds a grant of %s (token %d) that may be held until %s: "+
 			"run leasehold release -f %[1]s first, or name another file",
 			g.path, wording.Key(in.Key), in.Token, end.Local().Format(time.DateTime))
 	}
@@ -165,7 +164,7 @@ func (g *File) Remove() error {
 		return os.Remove(g.file)
 	})
 	if err != nil && !errors.Is(err, plainfile.ErrChanged) && !errors.Is(err, fs.ErrNotExist) {
-		return misuse.Errorf("the grant's file is no longer needed and could not be removed: %v", err)
+		return failure.Misusef("the grant's file is no longer needed and could not be removed: %v", err)
 	}
 	return nil
 }

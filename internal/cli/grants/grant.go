@@ -15,7 +15,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
@@ -123,10 +122,10 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 		if asked != "" && asked != g.At.EndpointURL {
 			return nil // accepted, because the user asked for this endpoint and a server can move: see explain
 		}
-		return misuse.Errorf("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
+		return failure.Misusef("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
 			g.Table, g.At, here)
 	default:
-		return misuse.Errorf("the grant is from table %s in %s, and this is %s: choose that with %s", g.Table, g.At, here, what)
+		return failure.Misusef("the grant is from table %s in %s, and this is %s: choose that with %s", g.Table, g.At, here, what)
 	}
 }
 
@@ -136,13 +135,13 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 // server can move.
 func (g Grant) UseStore(f *store.Settings) error {
 	if f.Table != "" && f.Table != g.Table {
-		return misuse.Errorf("the grant is from table %s, not %s", g.Table, f.Table)
+		return failure.Misusef("the grant is from table %s, not %s", g.Table, f.Table)
 	}
 	if g.At == (Place{}) {
 		return nil // the library wrote this grant, and the library stores only the table
 	}
 	if _, err := os.Lstat(g.At.File); g.At.File != "" && errors.Is(err, fs.ErrNotExist) {
-		return misuse.Errorf("the grant is from table %s in %s, and that file does not exist", g.Table, g.At.File)
+		return failure.Misusef("the grant is from table %s in %s, and that file does not exist", g.Table, g.At.File)
 	}
 	file, err := filepath.Abs(f.File)
 	switch made := g.At.String(); {
@@ -164,7 +163,7 @@ func (g Grant) UseStore(f *store.Settings) error {
 }
 
 func (g Grant) refuseFlag(flag, given, made string) error {
-	return misuse.Errorf("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
+	return failure.Misusef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
 // Resume renews the grant. It refuses a copy of the grant from before an earlier renewal,
@@ -211,7 +210,7 @@ func (g Grant) explain(here Place, err error) error {
 	case g.At == Place{}:
 		return unsure("the grant does not say in which store its table " + g.Table + " is, and this is " + here.String())
 	case g.At.EndpointURL != here.EndpointURL:
-		return misuse.Errorf("the grant is from table %s in %s, and %s does not have it: if the server has not moved, leave out --endpoint-url",
+		return failure.Misusef("the grant is from table %s in %s, and %s does not have it: if the server has not moved, leave out --endpoint-url",
 			g.Table, g.At, here.EndpointURL)
 	}
 	return err

@@ -19,30 +19,24 @@ import (
 
 // Hold is a held lock or permit, or the held locks of several keys.
 type Hold struct {
+	leased   // the lock, or the group of several locks
 	seeker   *Seeker
 	renewals *renewals
 
 	name  string            // the key that the user named, also for a permit
 	locks []*leasehold.Lock // the held locks, at least one, in the order of their keys
-	held  leased            // the lock, or the group of several locks
 
 	running atomic.Bool // true while CMD runs
 }
 
 // leased has the common methods of a lock and a group of locks.
 type leased interface {
-	Context() context.Context
-	Err() error
+	Context() context.Context // ends when the first of the locks is lost
+	Err() error               // returns the error of the first lost lock; nil if none is lost
 	Release(context.Context, ...leasehold.ReleaseOption) error
 }
 
 func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
-
-// Context returns a context that ends when the first of the locks is lost.
-func (h *Hold) Context() context.Context { return h.held.Context() }
-
-// Err returns the error of the first lost lock; nil if none is lost.
-func (h *Hold) Err() error { return h.held.Err() }
 
 // TrustedUntil returns the earliest time at which trust in one of the locks ends.
 func (h *Hold) TrustedUntil() time.Time {
@@ -56,7 +50,7 @@ func (h *Hold) Running() bool { return h.running.Load() }
 func (h *Hold) Record() leasehold.Record { return h.first().Record() }
 
 // String names the keys.
-func (h *Hold) String() string { return wording.List(wording.EachKey(h.keys())) }
+func (h *Hold) String() string { return wording.List(h.keys()) }
 
 // Are names the keys with their verb: "a is", or "a and b are".
 func (h *Hold) Are() string { return wording.KeysAre(h.keys()) }
@@ -234,7 +228,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)
-		go func() { freed <- h.held.Release(ctx, leasehold.MarkDone()) }()
+		go func() { freed <- h.Release(ctx, leasehold.MarkDone()) }()
 		select {
 		case err := <-freed:
 			return err
@@ -244,7 +238,7 @@ func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	return h.held.Release(ctx)
+	return h.Release(ctx)
 }
 
 // renewals follows the renewals of the locks that CMD runs under. It writes one report when

@@ -12,7 +12,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -121,7 +120,7 @@ func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 
 // nestedWait returns the error of waiting for a key that an outer run holds.
 func nestedWait(key string) error {
-	return misuse.Errorf("%s is held by the leasehold run that started this command: waiting for it would never end", wording.Name(key))
+	return failure.Misusef("%s is held by the leasehold run that started this command: waiting for it would never end", wording.Name(key))
 }
 
 // outerValue returns the value of LEASEHOLD_HELD for CMD.

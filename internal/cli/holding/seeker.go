@@ -192,11 +192,11 @@ func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all 
 	default:
 		var group *leasehold.Group
 		if group, err = locks.AcquireAll(ctx, keys, opts...); err == nil {
-			h.locks, h.held = group.Locks(), group
+			h.locks, h.leased = group.Locks(), group
 		}
 	}
 	if lock != nil {
-		h.locks, h.held = []*leasehold.Lock{lock}, lock
+		h.locks, h.leased = []*leasehold.Lock{lock}, lock
 	}
 	if all != nil && errors.Is(err, leasehold.ErrHeld) {
 		err = &allHeldError{all.String(), err}

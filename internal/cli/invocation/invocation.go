@@ -27,7 +27,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
@@ -133,7 +132,7 @@ func (in *Invocation) sayUnnamed(p store.Place) {
 func (in *Invocation) MakeFile(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
-		return misuse.Errorf("--file %s: %v", path, err)
+		return failure.Misusef("--file %s: %v", path, err)
 	}
 	made, err := in.Settings.MakeFile(abs)
 	if made {

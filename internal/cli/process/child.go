@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 	"github.com/leasehold-go/leasehold/internal/filefault"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -94,9 +93,9 @@ func Find(name string) (string, error) {
 func StartError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return failure.Exit(failure.CodeNoCommand, misuse.Errorf("%s: command not found", visible.Name(name)))
+		return failure.Exit(failure.CodeNoCommand, failure.Misusef("%s: command not found", visible.Name(name)))
 	case errors.Is(err, exec.ErrDot):
-		return failure.Exit(failure.CodeNoCommand, misuse.Errorf("%s is only in the current directory: call it ./%s", visible.Name(name), name))
+		return failure.Exit(failure.CodeNoCommand, failure.Misusef("%s is only in the current directory: call it ./%s", visible.Name(name), name))
 	}
 	err = failure.WithoutPath(err)
 	var look *exec.Error
@@ -107,7 +106,7 @@ func StartError(name string, err error) error {
 	if fault, is := filefault.Of(err); is {
 		why = fault
 	}
-	return failure.Exit(failure.CodeNotExec, misuse.Errorf("%s cannot be executed: %v", visible.Name(name), why))
+	return failure.Exit(failure.CodeNotExec, failure.Misusef("%s cannot be executed: %v", visible.Name(name), why))
 }
 
 // gate keeps CMD from running until the watchdog knows CMD's process group. So if leasehold

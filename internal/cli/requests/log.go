@@ -53,7 +53,7 @@ func (l *Log) Entry(r Request, from Server) Entry {
 func (e Entry) Line() string {
 	what := e.Operation
 	if len(e.Keys) > 0 {
-		what += " " + wording.List(wording.EachKey(e.Keys))
+		what += " " + wording.List(e.Keys)
 	}
 	line := fmt.Sprintf("%s: %s in %v, attempt %d", what, e.Outcome, e.Took.Round(10*time.Microsecond), e.Attempt)
 	if e.Units != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -180,7 +179,7 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 	}
 	if err != nil {
 		s.end()
-		return misuse.Errorf("--events %s: %v", visible.Name(to), failure.WithoutPath(err))
+		return failure.Misusef("--events %s: %v", visible.Name(to), failure.WithoutPath(err))
 	}
 	m.setStream(s)
 	return nil
@@ -221,9 +220,9 @@ func openEventFile(path string) (*os.File, error) {
 		case err == nil:
 			return f, nil
 		case !noReader(path, err):
-			return nil, misuse.Errorf("--events %s: %v", visible.Name(path), failure.WithoutPath(err))
+			return nil, failure.Misusef("--events %s: %v", visible.Name(path), failure.WithoutPath(err))
 		case time.Since(first) >= readerPatience:
-			return nil, misuse.Errorf("--events %s: no process has this FIFO open for reading: start its reader first", visible.Name(path))
+			return nil, failure.Misusef("--events %s: no process has this FIFO open for reading: start its reader first", visible.Name(path))
 		}
 	}
 }

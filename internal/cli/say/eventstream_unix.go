@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
 // openInherited returns the file that the parent process has opened for events, by the
@@ -20,14 +20,14 @@ func openInherited(number string) (*os.File, error) {
 	mode, unknown := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	switch {
 	case err != nil, closed != nil, unknown != nil, flags&unix.FD_CLOEXEC != 0: // a descriptor that this process has opened itself is closed on exec; an inherited descriptor is not
-		return nil, misuse.Errorf("--events %s: this file descriptor is not open: redirect it, as in %[1]s>events.jsonl", number)
+		return nil, failure.Misusef("--events %s: this file descriptor is not open: redirect it, as in %[1]s>events.jsonl", number)
 	case fd == 0:
-		return nil, misuse.Errorf("--events %s: this is CMD's standard input: use another file descriptor", number)
+		return nil, failure.Misusef("--events %s: this is CMD's standard input: use another file descriptor", number)
 	case mode&unix.O_ACCMODE == unix.O_RDONLY:
-		return nil, misuse.Errorf("--events %s: this file descriptor is open for reading only", number)
+		return nil, failure.Misusef("--events %s: this file descriptor is open for reading only", number)
 	case fd <= 2: // write to a copy: a broken pipe on descriptor 1 or 2 ends a Go program
 		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
-			return nil, misuse.Errorf("--events %s: %v", number, err)
+			return nil, failure.Misusef("--events %s: %v", number, err)
 		}
 	default:
 		unix.CloseOnExec(fd)

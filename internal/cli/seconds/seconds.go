@@ -2,26 +2,25 @@
 // the command reports.
 package seconds
 
-import "time"
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+)
 
 // Each calls fn each second until end is called. end waits for a call in progress.
 func Each(fn func()) (end func()) {
-	stop, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				fn()
-			case <-stop:
-				return
-			}
+	ctx, cancel := context.WithCancel(context.Background())
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		for attempts.Wait(ctx, time.Second) {
+			fn()
 		}
-	}()
+	})
 	return func() {
-		close(stop)
-		<-done
+		cancel()
+		calls.Wait()
 	}
 }

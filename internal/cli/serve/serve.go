@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/ui"
 )
@@ -27,10 +27,10 @@ import (
 func Loopback(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, misuse.Errorf("--addr %s: use HOST:PORT, such as 127.0.0.1:8000", addr)
+		return nil, failure.Misusef("--addr %s: use HOST:PORT, such as 127.0.0.1:8000", addr)
 	}
 	if !store.IsThisMachine(host) {
-		return nil, misuse.Errorf("--addr %s: the engine is for this machine only: use 127.0.0.1:%s", addr, port)
+		return nil, failure.Misusef("--addr %s: the engine is for this machine only: use 127.0.0.1:%s", addr, port)
 	}
 	return listen(ctx, "--addr", addr)
 }
@@ -39,14 +39,14 @@ func Loopback(ctx context.Context, addr string) (net.Listener, error) {
 func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	_, port, _ := net.SplitHostPort(addr)
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || port != strconv.FormatUint(n, 10) {
-		return nil, misuse.Errorf("%s %s: the port must be a number from 0 to 65535", flag, addr)
+		return nil, failure.Misusef("%s %s: the port must be a number from 0 to 65535", flag, addr)
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, misuse.Errorf("%s is in use: choose another address with %s, such as 127.0.0.1:0 for any free port", addr, flag)
+		return nil, failure.Misusef("%s is in use: choose another address with %s, such as 127.0.0.1:0 for any free port", addr, flag)
 	}
 	if err != nil {
-		return nil, misuse.Errorf("%s %s: %v", flag, addr, err)
+		return nil, failure.Misusef("%s %s: %v", flag, addr, err)
 	}
 	return listener, nil
 }
@@ -70,10 +70,10 @@ func (at *Page) Close() {
 func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, misuse.Errorf("--addr %s: use HOST:PORT, such as 127.0.0.1:8765", addr)
+		return nil, failure.Misusef("--addr %s: use HOST:PORT, such as 127.0.0.1:8765", addr)
 	}
 	if !anywhere && !store.IsThisMachine(host) {
-		return nil, misuse.Errorf("--addr %s: the page is for this machine only: use 127.0.0.1 and a tunnel such as ssh -L, or add --unsafe-listen", addr)
+		return nil, failure.Misusef("--addr %s: the page is for this machine only: use 127.0.0.1 and a tunnel such as ssh -L, or add --unsafe-listen", addr)
 	}
 	at, err := listenByName(ctx, addr)
 	for tries := 1; err != nil && port == "0" && tries < 10; tries++ {
@@ -126,7 +126,7 @@ func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	switch {
 	case err != nil:
-		return nil, misuse.Errorf("--http %s: use HOST:PORT, such as 127.0.0.1:8080, or 0.0.0.0:8080 for probes from elsewhere", addr)
+		return nil, failure.Misusef("--http %s: use HOST:PORT, such as 127.0.0.1:8080, or 0.0.0.0:8080 for probes from elsewhere", addr)
 	case host == "":
 		addr = net.JoinHostPort("127.0.0.1", port)
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/regions"
@@ -69,10 +68,10 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
 	if none, is := failure.As[config.SharedConfigProfileNotExistError](err); is {
-		return misuse.Errorf("no profile %q in the AWS configuration: check --profile or AWS_PROFILE", none.Profile)
+		return failure.Misusef("no profile %q in the AWS configuration: check --profile or AWS_PROFILE", none.Profile)
 	}
 	if err != nil {
-		return misuse.Errorf("AWS settings: %s", err)
+		return failure.Misusef("AWS settings: %s", err)
 	}
 	if id, err := arn.Parse(s.Table); err == nil && cfg.Region == "" {
 		cfg.Region = id.Region
@@ -107,7 +106,7 @@ func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
 	server, region, by := aws.ToString(s.Home.Options().BaseEndpoint), s.Home.Options().Region, settings.regionBy(cfg)
 	s.Location = cmp.Or(server, region)
 	if region == "" {
-		return misuse.Errorf("no region: set AWS_REGION or use --region")
+		return failure.Misusef("no region: set AWS_REGION or use --region")
 	}
 	if server != "" {
 		if err := checkEndpoint(server, "the profile's endpoint_url"); err != nil {
@@ -118,7 +117,7 @@ func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
 		return err
 	}
 	if id, err := arn.Parse(s.Table); err == nil && server == "" && id.Region != region {
-		return misuse.Errorf("table %s is in the Region %s, not %s (%s)", s.Table, id.Region, region, by)
+		return failure.Misusef("table %s is in the Region %s, not %s (%s)", s.Table, id.Region, region, by)
 	}
 	return nil
 }
@@ -161,42 +160,42 @@ func checkRegion(region, by string, otherServer bool) error {
 	case otherServer && hasForm(region, labelForm), hasForm(region, regionForm):
 		return nil
 	case otherServer:
-		return misuse.Errorf("the Region %q (%s) is not a name: use letters, digits and -", region, by)
+		return failure.Misusef("the Region %q (%s) is not a name: use letters, digits and -", region, by)
 	case hasForm(region, zoneForm):
-		return misuse.Errorf("%q (%s) is an Availability Zone: use its Region, %s", region, by, region[:len(region)-1])
+		return failure.Misusef("%q (%s) is an Availability Zone: use its Region, %s", region, by, region[:len(region)-1])
 	case hasForm(lower, regionForm):
-		return misuse.Errorf("the Region %q (%s) is not an AWS Region: use %s", region, by, lower)
+		return failure.Misusef("the Region %q (%s) is not an AWS Region: use %s", region, by, lower)
 	}
-	return misuse.Errorf("the Region %q (%s) is not an AWS Region: Regions look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
+	return failure.Misusef("the Region %q (%s) is not an AWS Region: Regions look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
 }
 
 // checkEndpoint refuses a URL that no request can be sent to. It also refuses a URL with a
 // password, since the URL is printed, stored in grants and given to CMD.
 func checkEndpoint(endpoint, by string) error {
 	if strings.Contains(endpoint, "@") { // check this first, so that no message shows a password, even if the URL cannot be parsed
-		return misuse.Errorf("%s has an @: leave out the user and the password, which DynamoDB does not read: requests are signed with AWS credentials", by)
+		return failure.Misusef("%s has an @: leave out the user and the password, which DynamoDB does not read: requests are signed with AWS credentials", by)
 	}
 	const use = "use http:// or https://, such as http://127.0.0.1:8000"
 	shown := by + " " + quotedIfSpaced(endpoint)
 	if !strings.Contains(endpoint, "://") {
-		return misuse.Errorf("%s must begin with http:// or https://", shown)
+		return failure.Misusef("%s must begin with http:// or https://", shown)
 	}
 	u, err := url.Parse(endpoint)
 	if err != nil {
-		return misuse.Errorf("%s is not a URL: %s", shown, use)
+		return failure.Misusef("%s is not a URL: %s", shown, use)
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return misuse.Errorf("%s: unknown scheme %s: %s", shown, u.Scheme, use)
+		return failure.Misusef("%s: unknown scheme %s: %s", shown, u.Scheme, use)
 	case u.Hostname() == "":
-		return misuse.Errorf("%s names no host: %s", shown, use)
+		return failure.Misusef("%s names no host: %s", shown, use)
 	case err != nil || port == 0:
-		return misuse.Errorf("%s: the port must be a number from 1 to 65535", shown)
+		return failure.Misusef("%s: the port must be a number from 1 to 65535", shown)
 	case u.RawQuery != "" || u.ForceQuery:
-		return misuse.Errorf("%s: leave out what follows ?", shown)
+		return failure.Misusef("%s: leave out what follows ?", shown)
 	case u.Fragment != "":
-		return misuse.Errorf("%s: leave out what follows #", shown)
+		return failure.Misusef("%s: leave out what follows #", shown)
 	}
 	return nil
 }
@@ -206,14 +205,14 @@ func checkEndpoint(endpoint, by string) error {
 func TableName(named string) (string, error) {
 	if !strings.HasPrefix(named, "arn:") {
 		if !hasForm(named, tableForm) {
-			return "", misuse.Errorf("--table %s is not the name of a table: those have letters, digits, _, - and ., 3 to 255 of them", quotedIfSpaced(named))
+			return "", failure.Misusef("--table %s is not the name of a table: those have letters, digits, _, - and ., 3 to 255 of them", quotedIfSpaced(named))
 		}
 		return named, nil
 	}
 	id, err := arn.Parse(named)
 	name, ok := strings.CutPrefix(id.Resource, "table/")
 	if err != nil || id.Service != "dynamodb" || !ok || name == "" || strings.Contains(name, "/") {
-		return "", misuse.Errorf("--table %s is not the ARN of a table: those look like arn:aws:dynamodb:REGION:ACCOUNT:table/NAME", visible.Name(named))
+		return "", failure.Misusef("--table %s is not the ARN of a table: those look like arn:aws:dynamodb:REGION:ACCOUNT:table/NAME", visible.Name(named))
 	}
 	return name, nil
 }
@@ -236,18 +235,18 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 	by := s.by("--failover")
 	options := at.Home.Options()
 	if server := aws.ToString(options.BaseEndpoint); server != "" {
-		return nil, misuse.Errorf("%s does not go with the endpoint %s: leave out one", by, server)
+		return nil, failure.Misusef("%s does not go with the endpoint %s: leave out one", by, server)
 	}
 	if arn.IsARN(at.Table) {
-		return nil, misuse.Errorf("%s needs the name of the table, not its ARN: use --table %s", by, at.Table[strings.LastIndexByte(at.Table, '/')+1:])
+		return nil, failure.Misusef("%s needs the name of the table, not its ARN: use --table %s", by, at.Table[strings.LastIndexByte(at.Table, '/')+1:])
 	}
 	seen := []string{options.Region}
 	for name := range strings.SplitSeq(s.Failover, ",") {
 		switch name = strings.TrimSpace(name); {
 		case name == "":
-			return nil, misuse.Errorf("%s %q has an empty Region: separate by one comma", by, s.Failover)
+			return nil, failure.Misusef("%s %q has an empty Region: separate by one comma", by, s.Failover)
 		case slices.Contains(seen, name):
-			return nil, misuse.Errorf("%s names the Region %s again: name others", by, name)
+			return nil, failure.Misusef("%s names the Region %s again: name others", by, name)
 		}
 		if err := checkRegion(name, by, false); err != nil {
 			return nil, err
@@ -264,7 +263,7 @@ func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil
 	}
-	return misuse.Errorf("table create makes no table in several Regions: see docs/regions.md, or leave out %s", s.by("--failover"))
+	return failure.Misusef("table create makes no table in several Regions: see docs/regions.md, or leave out %s", s.by("--failover"))
 }
 
 // Regions returns a client for each Region, home first. For a local store, it returns the

@@ -17,7 +17,6 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/filefault"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
@@ -52,7 +51,7 @@ func (s *Settings) defaultFile() (file string, machine bool, err error) {
 		return "", false, err
 	}
 	if whose := plainfile.Another(dir); whose != "" && os.Geteuid() == 0 {
-		return "", false, misuse.Errorf("no table, and the home of root here belongs to %s (%s): use sudo -H, --table, or --file PATH", whose, dir)
+		return "", false, failure.Misusef("no table, and the home of root here belongs to %s (%s): use sudo -H, --table, or --file PATH", whose, dir)
 	}
 	return filepath.Join(dir, DefaultFile), false, nil
 }
@@ -66,7 +65,7 @@ func (s *Settings) stateDir() (string, error) {
 	if home := s.Getenv("HOME"); home != "" {
 		return filepath.Join(home, ".local", "state", "leasehold"), nil
 	}
-	return "", misuse.Errorf("no table, and no place for a local store, as neither HOME nor XDG_STATE_HOME is set: use --table, or --file PATH")
+	return "", failure.Misusef("no table, and no place for a local store, as neither HOME nor XDG_STATE_HOME is set: use --table, or --file PATH")
 }
 
 // openMachineStore opens the store that all users of the machine share.
@@ -76,14 +75,14 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 	fault, known := filefault.Of(err)
 	switch {
 	case known:
-		return nil, misuse.Errorf("cannot use %s: %s", file, fault)
+		return nil, failure.Misusef("cannot use %s: %s", file, fault)
 	case err != nil:
 		err = deniedError{err}
 	default:
 		store, err = openFile(ctx, file, boltstore.OfAnyUser())
 	}
 	if errors.As(err, new(deniedError)) {
-		return nil, misuse.Errorf("user %s cannot use this machine's store: %v: ask an administrator to create %s as leasehold help environment says, "+
+		return nil, failure.Misusef("user %s cannot use this machine's store: %v: ask an administrator to create %s as leasehold help environment says, "+
 			"or name another store with --table or --file", userName(), err, filepath.Dir(file))
 	}
 	return store, err
@@ -164,11 +163,11 @@ func openFile(ctx context.Context, path string, options ...boltstore.Option) (lo
 	info, err := os.Lstat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return nil, misuse.Errorf("%s is a directory: name a file in it", path)
+		return nil, failure.Misusef("%s is a directory: name a file in it", path)
 	case err == nil && info.Mode()&fs.ModeSymlink == 0 && !info.Mode().IsRegular():
-		return nil, misuse.Errorf("%s is not a regular file: %s", path, another)
+		return nil, failure.Misusef("%s is not a regular file: %s", path, another)
 	case errors.Is(err, syscall.ENOTDIR):
-		return nil, misuse.Errorf("%s: a part of the path is not a directory: %s", path, another)
+		return nil, failure.Misusef("%s: a part of the path is not a directory: %s", path, another)
 	}
 	exists := err == nil
 	began := time.Now()
@@ -181,24 +180,24 @@ func openFile(ctx context.Context, path string, options ...boltstore.Option) (lo
 	var refused *plainfile.Error
 	switch {
 	case errors.As(err, &refused):
-		return nil, deniedError{misuse.Errorf("%v", refused)}
+		return nil, deniedError{failure.Misusef("%v", refused)}
 	case errors.Is(err, boltstore.ErrEmpty):
-		return nil, misuse.Errorf("%s is no longer a store: %v", path, boltstore.ErrEmpty)
+		return nil, failure.Misusef("%s is no longer a store: %v", path, boltstore.ErrEmpty)
 	case errors.Is(err, boltstore.ErrBusy):
 		return nil, failure.Like(err, fmt.Sprintf("%s was busy for %s: another process keeps it locked: end that process, or continue it if it was stopped; fuser(1) names it",
 			path, wording.Age(time.Since(began).Round(time.Second))))
 	case exists && (errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrVersionMismatch) || errors.Is(err, bolterrors.ErrChecksum)):
-		return nil, misuse.Errorf("%s is not a leasehold store: %s", path, another)
+		return nil, failure.Misusef("%s is not a leasehold store: %s", path, another)
 	case disked:
-		return nil, misuse.Errorf("cannot use %s: %s", path, wrong)
+		return nil, failure.Misusef("cannot use %s: %s", path, wrong)
 	case errors.As(err, &in) && in.Op == "mkdir":
-		return nil, deniedError{misuse.Errorf("cannot create the directory of %s: %v", path, in.Err)}
+		return nil, deniedError{failure.Misusef("cannot create the directory of %s: %v", path, in.Err)}
 	case errors.Is(err, fs.ErrPermission):
-		return nil, deniedError{misuse.Errorf("cannot use %s: %v: it belongs to another user, or its directory does", path, failure.WithoutPath(err))}
+		return nil, deniedError{failure.Misusef("cannot use %s: %v: it belongs to another user, or its directory does", path, failure.WithoutPath(err))}
 	case errors.As(err, &in):
-		return nil, misuse.Errorf("cannot open %s: %v", path, in.Err)
+		return nil, failure.Misusef("cannot open %s: %v", path, in.Err)
 	}
-	return nil, misuse.Errorf("%s", strings.TrimPrefix(err.Error(), "boltstore: "))
+	return nil, failure.Misusef("%s", strings.TrimPrefix(err.Error(), "boltstore: "))
 }
 
 // deniedError is the error of a file that this user may not use.
@@ -223,10 +222,10 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	}
 	if missing(dir) {
 		if standard, _, err := s.defaultFile(); err != nil || standard != path {
-			return false, misuse.Errorf("no such directory: %s: make it, or check --file and LEASEHOLD_FILE", dir)
+			return false, failure.Misusef("no such directory: %s: make it, or check --file and LEASEHOLD_FILE", dir)
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return false, misuse.Errorf("cannot create the directory of %s: %v", path, failure.WithoutPath(err))
+			return false, failure.Misusef("cannot create the directory of %s: %v", path, failure.WithoutPath(err))
 		}
 	}
 	if !missing(path) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -59,16 +59,16 @@ func (s *Settings) Place(granted string) (Place, error) {
 		}
 	}
 	if flag := s.AWSFlag(); flag != "" && p.File != "" {
-		return p, misuse.Errorf("%s is for DynamoDB, but --file or LEASEHOLD_FILE names a local store: use --table, or leave out %s", flag, flag)
+		return p, failure.Misusef("%s is for DynamoDB, but --file or LEASEHOLD_FILE names a local store: use --table, or leave out %s", flag, flag)
 	}
 	if p.File == "" && p.Table == "" {
 		switch sign := s.signOfAWS(); {
 		case (sign != "" || required) && granted != "":
 			p.Table = granted
 		case required:
-			return p, misuse.Errorf("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table with --table or LEASEHOLD_TABLE")
+			return p, failure.Misusef("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table with --table or LEASEHOLD_TABLE")
 		case sign != "" && (s.asksForDynamoDB() != "" || !s.OnTrial()):
-			return p, misuse.Errorf("no table: %s, so no local store is chosen: name the lock table with --table or LEASEHOLD_TABLE, "+
+			return p, failure.Misusef("no table: %s, so no local store is chosen: name the lock table with --table or LEASEHOLD_TABLE, "+
 				"or use --file for locks on this machine only", sign)
 		default:
 			p.Unnamed, p.Despite = true, sign
@@ -83,7 +83,7 @@ func (s *Settings) Place(granted string) (Place, error) {
 	p.Table = cmp.Or(p.Table, DefaultTable)
 	abs, err := filepath.Abs(p.File)
 	if err != nil {
-		return p, misuse.Errorf("--file %s: %v", p.File, err)
+		return p, failure.Misusef("--file %s: %v", p.File, err)
 	}
 	p.File = abs
 	return p, nil
@@ -103,9 +103,9 @@ func (s *Settings) placeInEnvironment(required bool) (table, file string, err er
 	case file == "" || s.SetByRun(cmp.Or(table, DefaultTable), file):
 		return table, file, nil
 	case table != "":
-		return "", "", misuse.Errorf("LEASEHOLD_TABLE and LEASEHOLD_FILE are both set: unset one of them, or use --table or --file, which override both")
+		return "", "", failure.Misusef("LEASEHOLD_TABLE and LEASEHOLD_FILE are both set: unset one of them, or use --table or --file, which override both")
 	case required:
-		return "", "", misuse.Errorf("LEASEHOLD_REQUIRE_TABLE is set, but LEASEHOLD_FILE names a local store: unset one of them, or use --table")
+		return "", "", failure.Misusef("LEASEHOLD_REQUIRE_TABLE is set, but LEASEHOLD_FILE names a local store: unset one of them, or use --table")
 	}
 	return "", file, nil
 }
@@ -118,7 +118,7 @@ func (s *Settings) requiresTable() (bool, error) {
 	}
 	required, err := strconv.ParseBool(v)
 	if err != nil {
-		return false, misuse.Errorf("LEASEHOLD_REQUIRE_TABLE must be 1 or 0, not %q", v)
+		return false, failure.Misusef("LEASEHOLD_REQUIRE_TABLE must be 1 or 0, not %q", v)
 	}
 	return required, nil
 }
@@ -129,7 +129,7 @@ func (s *Settings) requiresTable() (bool, error) {
 func (s *Settings) Variable(name string) (string, error) {
 	value, set := s.LookupEnv(name)
 	if set && value == "" {
-		return "", misuse.Errorf("%s is set but empty: give it a value, or unset it", name)
+		return "", failure.Misusef("%s is set but empty: give it a value, or unset it", name)
 	}
 	return value, nil
 }
@@ -237,7 +237,7 @@ func (s *Settings) Owner() (string, error) {
 	v, err := s.Variable("LEASEHOLD_OWNER")
 	owner := wording.OwnerWithoutID(v)
 	if err == nil && len(owner) > protocol.LongestOwner {
-		err = misuse.Errorf("LEASEHOLD_OWNER has %s: at most %d", wording.Count(len(owner), "byte", "bytes"), protocol.LongestOwner)
+		err = failure.Misusef("LEASEHOLD_OWNER has %s: at most %d", wording.Count(len(owner), "byte", "bytes"), protocol.LongestOwner)
 	}
 	return owner, err
 }
@@ -272,7 +272,7 @@ func (s *Settings) duration(variable string, otherwise time.Duration) (time.Dura
 	}
 	d, err := wording.ParseDuration(v)
 	if err != nil {
-		return 0, misuse.Errorf("%s %s: %v", variable, visible.Name(v), err)
+		return 0, failure.Misusef("%s %s: %v", variable, visible.Name(v), err)
 	}
 	return d, nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
 func TestFlagForStoreTakesPrecedenceOverEnvironment(t *testing.T) {
@@ -88,7 +88,7 @@ func TestFlagForStoreTakesPrecedenceOverEnvironment(t *testing.T) {
 			p, err := where.Place(c.granted)
 			switch {
 			case c.err != "":
-				if err == nil || !strings.Contains(err.Error(), c.err) || !errors.As(err, new(*misuse.Error)) {
+				if err == nil || !strings.Contains(err.Error(), c.err) || !errors.As(err, new(*failure.Misuse)) {
 					t.Errorf("error %v", err)
 				}
 			case err != nil:

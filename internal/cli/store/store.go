@@ -15,7 +15,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -102,7 +102,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 	p := s.Place
 	switch {
 	case missing(p.File) && (o.AsItIs || !o.Make && !p.Unnamed):
-		return misuse.Errorf("no store at %s: check --file and LEASEHOLD_FILE, or make one: leasehold table create%s", p.File, o.Flags)
+		return failure.Misusef("no store at %s: check --file and LEASEHOLD_FILE, or make one: leasehold table create%s", p.File, o.Flags)
 	case p.Unnamed:
 		o.Unnamed(p)
 	case o.Make:
@@ -149,7 +149,7 @@ func (s *Store) createTable(ctx context.Context) error {
 	}
 	for _, p := range problems {
 		if p.Fatal {
-			s.misfit = misuse.Errorf("%s does not fit: %s", s.Location, ByFlags(p.What))
+			s.misfit = failure.Misusef("%s does not fit: %s", s.Location, ByFlags(p.What))
 			return nil
 		}
 	}
@@ -188,7 +188,7 @@ func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	locks, err := leasehold.New(s.Requests(), cfg)
 	if err != nil {
-		return nil, misuse.Errorf("%s", strings.ReplaceAll(err.Error(), "leasehold: config: ", ""))
+		return nil, failure.Misusef("%s", strings.ReplaceAll(err.Error(), "leasehold: config: ", ""))
 	}
 	return locks, nil
 }
@@ -231,7 +231,7 @@ func (t *Table) Observer(limit time.Duration) holders.Observer {
 // Item reads the item of a key, even if the item is not a record of a lock.
 func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
 	if err := s.Proto.CheckKey(key); err != nil {
-		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)
+		return nil, failure.Misusef("%s: %v", wording.Key(key), err)
 	}
 	reader := holders.NewReader(s.Requests(), s.Table, s.Proto)
 	found, err := reader.ByKey(ctx, []protocol.Key{key})

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/lease"
@@ -116,13 +116,13 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 	case length >= least:
 		return nil
 	case skew == 0:
-		return misuse.Of(cmd, "a lease of %s is too short: use at least %s", wording.Duration(length), wording.Duration(least))
+		return failure.MisuseOf(cmd, "a lease of %s is too short: use at least %s", wording.Duration(length), wording.Duration(least))
 	}
 	instead := ""
 	if r.skewSet {
 		instead = ", or a shorter " + maxSkewVariable
 	}
-	return misuse.Of(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s for --lease%s",
+	return failure.MisuseOf(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s for --lease%s",
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }
 
@@ -183,7 +183,7 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // sort=- means a table of dynamo-dlm 1.x, which has no sort key
 			noSlots.SetBool(true)
 		default:
-			return nil, misuse.Errorf("--attr %s=%s: layout %s does not let you choose the name for %[1]s: leave it out, or use another layout", r.role, name, l.Name())
+			return nil, failure.Misusef("--attr %s=%s: layout %s does not let you choose the name for %[1]s: leave it out, or use another layout", r.role, name, l.Name())
 		}
 	}
 	return named.Interface().(layout.Layout), nil
@@ -233,13 +233,13 @@ func (s *Settings) RecordLayout() (layout.Layout, error) {
 	}
 	l, err := layout.Parse(name)
 	if err != nil {
-		return nil, misuse.Errorf("unknown layout %q: use one of %s", name, strings.Join(layout.Names(), ", "))
+		return nil, failure.Misusef("unknown layout %q: use one of %s", name, strings.Join(layout.Names(), ", "))
 	}
 	if l, err = s.Attributes.apply(l); err != nil {
 		return nil, err
 	}
 	if _, err := records.Of(l); err != nil {
-		return nil, misuse.Errorf("--attr: %s", strings.ReplaceAll(err.Error(), "layout: "+name+": ", ""))
+		return nil, failure.Misusef("--attr: %s", strings.ReplaceAll(err.Error(), "layout: "+name+": ", ""))
 	}
 	return l, nil
 }
@@ -269,7 +269,7 @@ func (s *Settings) Records() (r Records, err error) {
 	}
 	r.Proto, err = records.WithMaxSkew(r.Layout, r.MaxSkew)
 	if errors.Is(err, errors.ErrUnsupported) {
-		err = misuse.Errorf("%s: records of layout %s do not contain the end of a lease: leave it out, and a dead holder is observed for one lease, or use layout native", maxSkewVariable, r.Layout.Name())
+		err = failure.Misusef("%s: records of layout %s do not contain the end of a lease: leave it out, and a dead holder is observed for one lease, or use layout native", maxSkewVariable, r.Layout.Name())
 	}
 	return r, err
 }

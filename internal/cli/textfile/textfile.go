@@ -17,7 +17,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -52,17 +51,17 @@ var metrics = []struct{ name, kind, help string }{
 // file can be written at path.
 func Open(path string, now time.Time, p store.Place, keys []string, sortKey string) (*Run, error) {
 	if filepath.Ext(path) != ".prom" {
-		return nil, misuse.Errorf("--metrics %s: the node exporter reads only files whose names end in .prom", visible.Name(path))
+		return nil, failure.Misusef("--metrics %s: the node exporter reads only files whose names end in .prom", visible.Name(path))
 	}
 	file, err := plainfile.Named(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, misuse.Errorf("--metrics %s: there is no such directory: create it first", visible.Name(path))
+		return nil, failure.Misusef("--metrics %s: there is no such directory: create it first", visible.Name(path))
 	case err != nil:
-		return nil, misuse.Errorf("--metrics %s: %v", visible.Name(path), failure.WithoutPath(err))
+		return nil, failure.Misusef("--metrics %s: %v", visible.Name(path), failure.WithoutPath(err))
 	}
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, misuse.Errorf("--metrics %s: this is not a regular file", visible.Name(path))
+		return nil, failure.Misusef("--metrics %s: this is not a regular file", visible.Name(path))
 	}
 	r := &Run{path: path, file: file, began: now}
 	table := p.Table
@@ -98,7 +97,7 @@ func (r *Run) Ended(at time.Time) {
 // before returns the file's content and the values in it. The content is nil if there is no
 // file. An error means that the file was not written by runs of this key.
 func (r *Run) before() (content []byte, values map[string]float64, err error) {
-	refuse := func(why any) error { return misuse.Errorf("--metrics %s: %v", visible.Name(r.path), why) }
+	refuse := func(why any) error { return failure.Misusef("--metrics %s: %v", visible.Name(r.path), why) }
 	values = map[string]float64{}
 	content, err = plainfile.ReadNamed(r.file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -22,11 +22,15 @@ import (
 // mostNamed is the largest number of names that a message lists.
 const mostNamed = 5
 
-// List returns the first few names in one line, and the number of the others: a; a and b;
-// a, b and 9 more.
-func List(names []string) string {
-	if more := len(names) - mostNamed; more > 0 {
-		names = append(slices.Clip(names[:mostNamed]), fmt.Sprintf("%d more", more))
+// List returns the text of the first few things in one line, and the number of the others: a;
+// a and b; a, b and 9 more.
+func List[T any](things []T) string {
+	var names []string
+	for _, t := range things[:min(len(things), mostNamed)] {
+		names = append(names, fmt.Sprint(t))
+	}
+	if more := len(things) - mostNamed; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	last := len(names) - 1
 	if last == 0 {
@@ -37,7 +41,7 @@ func List(names []string) string {
 
 // KeysAre lists the keys as List does, and adds the verb: a is; a and b are.
 func KeysAre(keys []leasehold.Key) string {
-	return List(EachKey(keys)) + " " + Plural(len(keys), "is", "are")
+	return List(keys) + " " + Plural(len(keys), "is", "are")
 }
 
 // Key names a key in a message.
@@ -45,15 +49,6 @@ func Key(k leasehold.Key) string { return k.String() }
 
 // Name names a key without sort key, as Key does.
 func Name(key string) string { return leasehold.Key{Partition: key}.String() }
-
-// EachKey returns the name of each key for a sentence.
-func EachKey(keys []leasehold.Key) []string {
-	names := make([]string, len(keys))
-	for i, k := range keys {
-		names[i] = k.String()
-	}
-	return names
-}
 
 // Owner returns an owner for a sentence, with its client id shortened.
 func Owner(owner string) string {

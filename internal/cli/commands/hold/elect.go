@@ -2,7 +2,6 @@ package hold
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/probes"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/seconds"
@@ -37,26 +35,8 @@ type electFlags struct {
 func (c *Commands) Elect() *cobra.Command {
 	f := electFlags{runFlags: runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Leads: true}, lease: arguments.Lasting(protocol.DefaultLease)}, grace: arguments.Lasting(defaultGrace)}}
 	cmd := &cobra.Command{
-		Use:   "elect KEY [flags] -- CMD [ARG...]",
-		Short: "Run CMD whenever this process leads",
-		Long: `Run CMD while this process is the leader under KEY.
-
-Campaigns for leadership and runs CMD when elected. If leadership is lost, stops
-CMD and campaigns again. When CMD exits by itself, exits with CMD's code.
-With --watch, runs nothing and prints every change of leader.
-
-With --http, answers probes and load balancers: GET /leader is 200 while this
-process leads, and changes before another can be elected; else 503, with the
-leader as last seen. GET /live is 503 while CMD runs and renewals are overdue.
-
-With --step-down, runs nothing and asks the leader to resign. At its next
-renewal it sends CMD the signal, waits for CMD, resigns, and campaigns again
-after the other candidates. To end its work at once, break KEY. A holder by run
-or acquire ignores the request. While waiting, it shows the leader.`,
-		Example: `  leasehold elect scheduler --value "$(hostname):8080" -- ./scheduler
-  leasehold elect scheduler --http :8081 -- ./scheduler
-  leasehold elect scheduler --watch
-  leasehold elect scheduler --step-down`,
+		Use:               "elect KEY [flags] -- CMD [ARG...]",
+		Short:             "Run CMD whenever this process leads",
 		Annotations:       map[string]string{arguments.RunsCMD: arguments.UnlessWatch},
 		ValidArgsFunction: c.AnyKey,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -92,11 +72,11 @@ or acquire ignores the request. While waiting, it shows the leader.`,
 // or step-down). It refuses CMD and flags that have no meaning then.
 func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
-		return misuse.Of(cmd, "--%s and CMD: use one of them", flag)
+		return failure.MisuseOf(cmd, "--%s and CMD: use one of them", flag)
 	}
 	for _, name := range []string{"step-down", "value", "lease", "signal", "grace", "background", "die-with-parent", "events", "http"} {
 		if name != flag && cmd.Flags().Changed(name) {
-			return misuse.Of(cmd, "--%s and --%s: use one of them", flag, name)
+			return failure.MisuseOf(cmd, "--%s and --%s: use one of them", flag, name)
 		}
 	}
 	return arguments.OneKey(cmd, args)
@@ -253,12 +233,8 @@ func (c *Commands) watchLeader(cmd *cobra.Command, key string) error {
 			if err != nil {
 				return err
 			}
-			line, err := c.leaderLine(l)
-			if err != nil {
-				return err
-			}
 			c.Say.Clear()
-			if err := c.Stdout.Show(line, "\n"); err != nil {
+			if err := c.sayLeader(l); err != nil {
 				return err
 			}
 		}
@@ -266,29 +242,25 @@ func (c *Commands) watchLeader(cmd *cobra.Command, key string) error {
 	})
 }
 
-// leaderLine describes the new leader. It returns a sentence for a terminal, tab-separated
-// values for a pipe, or a JSON object.
-func (c *Commands) leaderLine(l election.Leader) (string, error) {
+// sayLeader writes the new leader: a sentence for a terminal, tab-separated values for a
+// pipe, or a JSON object.
+func (c *Commands) sayLeader(l election.Leader) error {
 	now, nobody := c.Now(), l == election.Leader{}
-	switch {
-	case c.JSON:
-		out := Leader{Time: wording.Time(now)}
-		if !nobody {
-			out.seat = &seat{l.Owner, l.Value, l.Token}
-		}
-		b, err := json.Marshal(out)
-		return string(b), err
-	case !c.Stdout.Terminal:
-		return say.Tabbed(wording.Time(now), wording.Cell(l.Owner), wording.Cell(l.Value), wording.Token(l.Token)), nil
-	case nobody:
-		return now.Local().Format(time.TimeOnly) + "  nobody leads", nil
+	out := Leader{Time: wording.Time(now)}
+	if !nobody {
+		out.seat = &seat{l.Owner, l.Value, l.Token}
 	}
 	line := now.Local().Format(time.TimeOnly) + "  " + wording.Owner(l.Owner) + " leads"
-	if l.Token != 0 {
+	switch {
+	case !c.Stdout.Terminal:
+		line = say.Tabbed(out.Time, wording.Cell(l.Owner), wording.Cell(l.Value), wording.Token(l.Token))
+	case nobody:
+		line = now.Local().Format(time.TimeOnly) + "  nobody leads"
+	case l.Token != 0:
 		line += fmt.Sprintf(", term %d", l.Token)
 	}
-	if l.Value != "" {
+	if l.Value != "" && c.Stdout.Terminal {
 		line += ": " + visible.Word(l.Value)
 	}
-	return line, nil
+	return c.Print(out, "%s\n", line)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/grants"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -39,7 +38,7 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 		return nil, nil, r, err
 	}
 	if f.path == grants.Standard && say.IsTerminal(c.Stdin) {
-		return nil, nil, r, misuse.Of(cmd, "name the FILE with the grant: -f FILE")
+		return nil, nil, r, failure.MisuseOf(cmd, "name the FILE with the grant: -f FILE")
 	}
 	if file, err = grants.Read(f.path, c.Stdin); err != nil {
 		return nil, nil, r, err
@@ -51,7 +50,7 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 // requireStdout refuses to write a grant to a standard output that is closed.
 func (c *Commands) requireStdout(path string) error {
 	if path == grants.Standard && say.IsClosed(c.Env.Stdout) {
-		return misuse.Errorf("standard output is closed, so the grant would be lost: name a file with --grant")
+		return failure.Misusef("standard output is closed, so the grant would be lost: name a file with --grant")
 	}
 	return nil
 }
@@ -65,7 +64,7 @@ func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.
 	}
 	return c.OnStore(cmd, store.Opening{Granted: g.Table}, func(ctx context.Context, s *store.Store) error {
 		if s.Table != g.Table {
-			return misuse.Errorf("the grant is from table %s, not %s", g.Table, s.Table)
+			return failure.Misusef("the grant is from table %s, not %s", g.Table, s.Table)
 		}
 		here := grants.PlaceOf(cmd.Context(), s)
 		if err := g.RefuseOther(here, c.Settings.Endpoint); err != nil {
@@ -89,9 +88,7 @@ func (c *Commands) Renew() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "renew [flags]",
 		Short: "Renew a grant made by acquire",
-		Long: `Renew the grant read from FILE or standard input, and write the new one back.
-After that the old grant can be released, but no longer renewed.`,
-		Args: arguments.None,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, data, r, err := c.read(cmd, &f)
 			if err != nil {
@@ -135,7 +132,7 @@ After that the old grant can be released, but no longer renewed.`,
 					return err
 				}
 				if err := file.Write(c.Stdout, grants.Grant{Grant: grant, At: here}); err != nil {
-					return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
+					return failure.Misusef("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
 						wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
 				}
 				return context.Cause(ctx) // the error of a signal, or nil
@@ -155,9 +152,7 @@ func (c *Commands) Release() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release [flags]",
 		Short: "Release a grant made by acquire",
-		Long: `Release the grant read from FILE or standard input, and remove FILE.
-A grant from before a renewal is accepted too, in case the new one was lost.`,
-		Args: arguments.None,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			file, data, r, err := c.read(cmd, &f)
 			if err != nil {
@@ -191,21 +186,8 @@ func (c *Commands) Acquire() *cobra.Command {
 	f := wantedFlags{Wanted: holding.Wanted{Detached: true}, lease: arguments.Lasting(protocol.DefaultLease)}
 	var path string
 	cmd := &cobra.Command{
-		Use:   "acquire KEY [flags]",
-		Short: "Acquire KEY and leave it held, for scripts",
-		Long: `Acquire KEY, print the grant as JSON and exit with KEY still held.
-
-Nothing renews the lease: run leasehold renew before it expires, and leasehold
-release when the work is done. If one command does the work, prefer leasehold
-run.
-
-FILE is a regular file, or - for standard output. It is written if it is
-missing, empty or holds a grant that has ended; any other file is refused. A
-symbolic link is followed. If the grant cannot be written, KEY is released
-again.`,
-		Example: `  leasehold acquire deploy/prod -l 10m -f grant.json
-  leasehold renew -f grant.json
-  leasehold release -f grant.json`,
+		Use:               "acquire KEY [flags]",
+		Short:             "Acquire KEY and leave it held, for scripts",
 		ValidArgsFunction: c.AnyKey,
 		Args:              arguments.OneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -251,8 +233,8 @@ func (c *Commands) acquire(ctx context.Context, s *store.Store, seeker *holding.
 	}
 	k := wording.Key(grant.Key)
 	if kept := h.TakeBack(ctx, grant); kept != nil {
-		return misuse.Errorf("cannot write the grant to %s: %v; %s could not be released either, and will be free when the lease expires: %s",
+		return failure.Misusef("cannot write the grant to %s: %v; %s could not be released either, and will be free when the lease expires: %s",
 			to.Name(), failure.WithoutPath(err), k, failure.Text(kept, s.Where()))
 	}
-	return misuse.Errorf("cannot write the grant to %s: %v; %s was released again", to.Name(), failure.WithoutPath(err), k)
+	return failure.Misusef("cannot write the grant to %s: %v; %s was released again", to.Name(), failure.WithoutPath(err), k)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/textfile"
@@ -47,24 +46,8 @@ type runFlags struct {
 func (c *Commands) Run() *cobra.Command {
 	f := runFlags{wantedFlags: wantedFlags{lease: arguments.Lasting(protocol.DefaultLease)}, grace: arguments.Lasting(defaultGrace)}
 	cmd := &cobra.Command{
-		Use:   "run KEY [flags] -- CMD [ARG...]",
-		Short: "Hold KEY while CMD runs",
-		Long: `Hold KEY while CMD runs.
-
-Waits for KEY and shows who holds it, then runs CMD and renews the lease until
-CMD ends, with CMD's exit code. If the lease cannot be renewed in time, CMD and
-its processes are stopped before another client can be granted KEY. Signals are
-passed on. CMD sees LEASEHOLD_KEY, LEASEHOLD_TOKEN (the fencing token), and the
-other variables that leasehold help environment lists.
-
-Several keys are held together or not at all; with --any, one of them. Work that
-was done with --once or --every is not done again: exit code 0. If CMD fails,
-its holder dies, or a signal ends it early, the work counts as not done.`,
-		Example: `  leasehold run nightly-report -- ./report.sh
-  leasehold run -n nightly-report -- ./report.sh       # skip it if held
-  leasehold run -p 3 gpu -- ./render frame-17          # three at a time
-  leasehold run -k src -k dst -- ./move.sh             # both, or wait
-  leasehold run --every 24h nightly -- ./report.sh     # once a day`,
+		Use:               "run KEY [flags] -- CMD [ARG...]",
+		Short:             "Hold KEY while CMD runs",
 		Annotations:       map[string]string{arguments.RunsCMD: arguments.Always},
 		ValidArgsFunction: c.AnyKey,
 		Args:              keyAndCommand,
@@ -103,13 +86,13 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 	switch {
 	case dash >= 0:
 	case len(args) == 0 && !named:
-		return misuse.Of(cmd, "KEY and CMD are missing")
+		return failure.MisuseOf(cmd, "KEY and CMD are missing")
 	case len(args) == 0, len(args) == 1 && !named:
-		return misuse.Of(cmd, "CMD is missing: put it after --")
+		return failure.MisuseOf(cmd, "CMD is missing: put it after --")
 	case named:
-		return misuse.Of(cmd, "put -- before CMD")
+		return failure.MisuseOf(cmd, "put -- before CMD")
 	default:
-		return misuse.Of(cmd, "put -- between KEY and CMD")
+		return failure.MisuseOf(cmd, "put -- between KEY and CMD")
 	}
 	if dash > 0 || !named {
 		if err := arguments.OneKey(cmd, args[:dash]); err != nil {
@@ -117,7 +100,7 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if dash == len(args) {
-		return misuse.Of(cmd, "CMD is missing after --")
+		return failure.MisuseOf(cmd, "CMD is missing after --")
 	}
 	return nil
 }
@@ -167,15 +150,15 @@ func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 	broken := slices.IndexFunc(keys, func(key string) bool { return strings.Contains(key, "\n") })
 	switch {
 	case slices.Contains(keys, ""):
-		return misuse.Of(cmd, "KEY is empty")
+		return failure.MisuseOf(cmd, "KEY is empty")
 	case broken >= 0 && len(keys) > 1 && !f.Any:
-		return misuse.Of(cmd, "KEY %s has a line break, and CMD gets several keys one a line: hold it alone", wording.Name(keys[broken]))
+		return failure.MisuseOf(cmd, "KEY %s has a line break, and CMD gets several keys one a line: hold it alone", wording.Name(keys[broken]))
 	case counted && (f.Permits < 1 || f.Permits > semaphore.MostPermits):
-		return misuse.Of(cmd, "-p %d: use 1 to %d permits", f.Permits, semaphore.MostPermits)
+		return failure.MisuseOf(cmd, "-p %d: use 1 to %d permits", f.Permits, semaphore.MostPermits)
 	case counted && f.Any:
-		return misuse.Of(cmd, "-p and --any: use one of them")
+		return failure.MisuseOf(cmd, "-p and --any: use one of them")
 	case counted && len(keys) > 1:
-		return misuse.Of(cmd, "-p and several keys: use one of them")
+		return failure.MisuseOf(cmd, "-p and several keys: use one of them")
 	}
 	return nil
 }
@@ -192,13 +175,13 @@ func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 	case !labelled && !periodic:
 		return nil
 	case labelled && periodic:
-		return misuse.Of(cmd, "--every and --once: use one of them")
+		return failure.MisuseOf(cmd, "--every and --once: use one of them")
 	case f.Permits > 0 || len(f.more) > 0:
-		return misuse.Of(cmd, "%s is for one key: leave it out, or -p and -k", name)
+		return failure.MisuseOf(cmd, "%s is for one key: leave it out, or -p and -k", name)
 	case !marks:
-		return misuse.Of(cmd, "%s: records of layout %s do not say what was done: leave it out, or give each day a key of its own", name, f.records.Layout.Name())
+		return failure.MisuseOf(cmd, "%s: records of layout %s do not say what was done: leave it out, or give each day a key of its own", name, f.records.Layout.Name())
 	case problem != "":
-		return misuse.Of(cmd, "%s: %s", name, problem)
+		return failure.MisuseOf(cmd, "%s: %s", name, problem)
 	}
 	f.Once = once
 	return nil
@@ -207,7 +190,7 @@ func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 // complete checks the flags, and reads the variables that may set them.
 func (c *Commands) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
 	if f.NoWait && f.wait.Given {
-		return misuse.Of(cmd, "--nonblock and --wait: use one of them")
+		return failure.MisuseOf(cmd, "--nonblock and --wait: use one of them")
 	}
 	f.Wait = f.wait.Duration
 	f.NoWait = f.NoWait || f.wait.Given && f.Wait == 0
@@ -268,7 +251,7 @@ func (c *Commands) run(cmd *cobra.Command, f *runFlags, args, command []string) 
 		return err
 	}
 	if f.conflictCode < 0 || f.conflictCode > 255 {
-		return misuse.Of(cmd, "-E %d: use an exit code from 0 to 255", f.conflictCode)
+		return failure.MisuseOf(cmd, "-E %d: use an exit code from 0 to 255", f.conflictCode)
 	}
 	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
 		return err
@@ -305,14 +288,14 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 	}
 	stop, err := process.ParseSignal(f.signal)
 	if err != nil {
-		return process.Job{}, misuse.Of(cmd, "--signal: %v", err)
+		return process.Job{}, failure.MisuseOf(cmd, "--signal: %v", err)
 	}
 	if !slices.Contains(process.BackgroundModes, f.background) {
-		return process.Job{}, misuse.Of(cmd, "--background %s: use %s", visible.Name(f.background), strings.Join(process.BackgroundModes, ", "))
+		return process.Job{}, failure.MisuseOf(cmd, "--background %s: use %s", visible.Name(f.background), strings.Join(process.BackgroundModes, ", "))
 	}
 	if f.withParent {
 		if f.orphaned, err = process.ParentEnd(); err != nil {
-			return process.Job{}, misuse.Of(cmd, "%v", err)
+			return process.Job{}, failure.MisuseOf(cmd, "%v", err)
 		}
 	}
 	path, err := process.Find(command[0])
@@ -338,7 +321,7 @@ func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 		grace = min(grace, longest/2)
 	}
 	if grace >= longest {
-		return 0, misuse.Of(cmd, "--grace %s is too long: it must be below %s (%s)", wording.Duration(grace), wording.Duration(longest), half)
+		return 0, failure.MisuseOf(cmd, "--grace %s is too long: it must be below %s (%s)", wording.Duration(grace), wording.Duration(longest), half)
 	}
 	return grace, nil
 }

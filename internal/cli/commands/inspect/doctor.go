@@ -28,21 +28,7 @@ func (c *Commands) Doctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Check everything that locks here depend on",
-		Long: `Check everything that locks here depend on, and print a line for each check: the
-table and its layout, the caller's permissions, a lock that is acquired, renewed
-and released, the round trip compared with the lease, the clock, and the expiry
-of the credentials. For a local store: its file, file locks on its disk, and the
-same lock. Each problem comes with advice.
-
-Writes about a hundred times to one key that begins with ` + doctorPrefix + ` and
-deletes it, if the caller may; leasehold table check writes nothing.
-
-Exit code 1: a check found a problem. 2: a check failed, as the server does not
-answer, the credentials are refused, or the table does not exist.`,
-		Example: `  leasehold doctor --table locks
-  leasehold doctor -l 1m
-  leasehold doctor --json | jq -r 'select(.state != "ok") | .what'`,
-		Args: arguments.None,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			length, err := c.Settings.Lease(flag)
 			if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -30,34 +29,18 @@ type getFlags struct {
 func (c *Commands) Get() *cobra.Command {
 	var f getFlags
 	cmd := &cobra.Command{
-		Use:   "get KEY [flags]",
-		Short: "Show one record",
-		Long: `Show the record of KEY. Exit code 1 if there is none.
-former is the last holder of a free key or, while the key is held, the holder
-before: when that grant ended, and how (released, taken over, broken), if known.
-
-done is the last work that was done once (run --every, --once). With --done,
-prints nothing: exit code 0 if that work has LABEL, 1 if not. The label of work
-of --every is the start of its period in UTC, in the format of get, 2026-11-24
-for a day and 2026-11-24 22:00:00 UTC for an hour, or in that of --json,
-2026-11-24T22:00:00.000Z.
-
-With --held, prints nothing: exit code 0 if KEY is held, 1 if not. A record
-whose holder has died counts as held; with --check too, exit code 0 means that
-the holder is live.`,
-		Example: `  leasehold get deploy/prod
-  leasehold get deploy/prod --data > state.json
-  if leasehold get deploy/prod --held; then echo busy; fi`,
+		Use:               "get KEY [flags]",
+		Short:             "Show one record",
 		ValidArgsFunction: c.AnyKey,
 		Args:              arguments.OneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.check.Given && f.data:
-				return misuse.Of(cmd, "--check and --data: use one of them")
+				return failure.MisuseOf(cmd, "--check and --data: use one of them")
 			case f.done != "" && (f.check.Given || f.data || f.held):
-				return misuse.Of(cmd, "--done answers by its exit code alone: leave out the other flag")
+				return failure.MisuseOf(cmd, "--done answers by its exit code alone: leave out the other flag")
 			case f.held && f.data:
-				return misuse.Of(cmd, "--held and --data: use one of them")
+				return failure.MisuseOf(cmd, "--held and --data: use one of them")
 			}
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				key := t.Key(args[0], f.sortKey)

@@ -25,23 +25,8 @@ type listFlags struct {
 func (c *Commands) List() *cobra.Command {
 	f := listFlags{}
 	cmd := &cobra.Command{
-		Use:   "ls [PREFIX] [flags]",
-		Short: "List locks and their holders",
-		Long: `List held locks whose key begins with PREFIX.
-
-Reads the whole table.
-
-A record alone does not show whether its holder is alive: --check reads the
-records again, for one lease at most. It writes each row as soon as the state of
-the holder is known: live once it has renewed, dead if it has not renewed for
-its lease, unknown if the time limit or Ctrl-C comes first. It first prints what
-this may cost. Records are read again by key (BatchGetItem) or with the whole
-listing, whichever uses fewer read units.
-
-To watch changes: leasehold ui or, at a terminal, watch leasehold ls.`,
-		Example: `  leasehold ls import/
-  leasehold ls --check
-  leasehold ls --json | jq -r 'select(.heldMs > 3600000) | .key'`,
+		Use:               "ls [PREFIX] [flags]",
+		Short:             "List locks and their holders",
 		ValidArgsFunction: c.HeldKey,
 		Args:              arguments.OnePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {

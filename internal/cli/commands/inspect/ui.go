@@ -17,7 +17,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/serve"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -42,20 +41,10 @@ func (c *Commands) UI() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui [flags]",
 		Short: "See every lock, and what happened to it, in a browser",
-		Long: `Serve a page for the browser that shows every lock of the table, its changes,
-and its history since this command was started. Prints the URL, which has an
-access token, opens no browser, and serves until it is stopped.
-
-Reads the whole table repeatedly, whether a page is open or not, once for all
-pages, with consistent reads and never faster than --reads. The page shows what
-that costs, and can slow it down or stop it.`,
-		Example: `  leasehold ui
-  leasehold ui --table locks --allow-break
-  leasehold ui --addr 127.0.0.1:8765 --token-file ~/.leasehold-ui-token`,
-		Args: arguments.None,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.reads <= 0 || f.reads > 1e6 {
-				return misuse.Of(cmd, "--reads must be above 0, and at most 1000000")
+				return failure.MisuseOf(cmd, "--reads must be above 0, and at most 1000000")
 			}
 			return c.serveUI(cmd, f)
 		},
@@ -161,7 +150,7 @@ func uiSecret(file string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", misuse.Errorf("--token-file: %v", err)
+		return "", failure.Misusef("--token-file: %v", err)
 	}
 	return secret, nil
 }
@@ -171,14 +160,14 @@ func keptSecret(file string, in *os.File) (string, error) {
 	content, err := io.ReadAll(io.LimitReader(in, 1<<10))
 	info, unknown := in.Stat()
 	if err := errors.Join(err, unknown); err != nil {
-		return "", misuse.Errorf("--token-file: %v", err)
+		return "", failure.Misusef("--token-file: %v", err)
 	}
 	secret := strings.TrimSpace(string(content))
 	if len(secret) < shortestSecret || strings.Trim(secret, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-		return "", misuse.Errorf("--token-file %s: it contains no secret: remove it, and a new one is made", file)
+		return "", failure.Misusef("--token-file %s: it contains no secret: remove it, and a new one is made", file)
 	}
 	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		return "", misuse.Errorf("--token-file %s: other users may read it: chmod 600 %s", file, file)
+		return "", failure.Misusef("--token-file %s: other users may read it: chmod 600 %s", file, file)
 	}
 	return secret, nil
 }

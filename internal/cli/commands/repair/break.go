@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -36,22 +35,8 @@ type breakFlags struct {
 func (c *Commands) Break() *cobra.Command {
 	var f breakFlags
 	cmd := &cobra.Command{
-		Use:   "break KEY [flags]",
-		Short: "Break one grant that is stuck",
-		Long: `Free KEY, even if it is held.
-
-Shows the record, observes whether its holder still renews, and asks. Breaks
-only that grant: if KEY has been granted again by then, nothing happens (exit
-code 1). A live holder may work on for some seconds: in that time only fenced
-writes are safe. The record keeps the operator, the time and the reason, and the
-holder is notified.
-
-A dead holder blocks no client: the next one to acquire KEY takes it over.
-leasehold ls --check shows which holders are dead.
-
-If the record is damaged, shows what is stored, asks, and removes exactly that.`,
-		Example: `  leasehold break import/7 --reason "host is gone"
-  leasehold break import/7 --token 1764230400000042 --yes`,
+		Use:               "break KEY [flags]",
+		Short:             "Break one grant that is stuck",
 		ValidArgsFunction: c.HeldKey,
 		Args:              arguments.OneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +46,7 @@ If the record is damaged, shows what is stored, asks, and removes exactly that.`
 			f.store = arguments.StoreFlags(cmd)
 			return c.OnTable(cmd, c.Settings.Breaker(), func(ctx context.Context, t *store.Table) error {
 				if f.reason.Value != "" && !t.Layout.Capabilities().KeepOnRelease {
-					return misuse.Errorf("--reason: layout %s keeps no record of a free key, so the reason could not be kept: leave out --reason", t.Layout.Name())
+					return failure.Misusef("--reason: layout %s keeps no record of a free key, so the reason could not be kept: leave out --reason", t.Layout.Name())
 				}
 				return c.breakGrant(ctx, t, t.Key(args[0], f.sortKey), f)
 			})
@@ -79,11 +64,11 @@ If the record is damaged, shows what is stored, asks, and removes exactly that.`
 func (f *breakFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.reason.Given && strings.TrimSpace(f.reason.Value) == "":
-		return misuse.Of(cmd, "--reason is empty: say why, or leave it out")
+		return failure.MisuseOf(cmd, "--reason is empty: say why, or leave it out")
 	case protocol.ReasonProblem(f.reason.Value) != "":
-		return misuse.Of(cmd, "--reason: %s", protocol.ReasonProblem(f.reason.Value))
+		return failure.MisuseOf(cmd, "--reason: %s", protocol.ReasonProblem(f.reason.Value))
 	case f.yes && f.token == "":
-		return misuse.Of(cmd, "--yes needs --token, so that no other grant is broken")
+		return failure.MisuseOf(cmd, "--yes needs --token, so that no other grant is broken")
 	}
 	return nil
 }
@@ -100,12 +85,12 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 	case err != nil:
 		return err
 	case r.Released:
-		return failure.Exit(failure.CodeNo, misuse.Errorf("%s is not held: nothing to break", wording.Key(key)))
+		return failure.Exit(failure.CodeNo, failure.Misusef("%s is not held: nothing to break", wording.Key(key)))
 	case f.token != "" && f.token != grantOf(r):
 		return &leasehold.ChangedError{Now: r}
 	}
 	if !f.yes && !c.CanAsk() {
-		return misuse.Errorf("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
+		return failure.Misusef("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
 			wording.Key(r.Key), wording.Owner(r.Owner), f.wordsFor(r))
 	}
 	how := leasehold.BreakOptions{Reason: f.reason.Value, IfUnrenewed: f.token != "" && r.Token == 0}
@@ -190,7 +175,7 @@ func (c *Commands) breakDamaged(ctx context.Context, t *store.Table, key leaseho
 		return fmt.Errorf("%w meanwhile: %s: look again", leasehold.ErrChanged, wording.Key(key))
 	}
 	if !c.CanAsk() {
-		return misuse.Errorf("the record of %s is damaged: %s %s: break shows what it removes, and asks at a terminal, and there is none", wording.Key(key), visible.Word(found.Damage.Attribute), found.Damage.Problem)
+		return failure.Misusef("the record of %s is damaged: %s %s: break shows what it removes, and asks at a terminal, and there is none", wording.Key(key), visible.Word(found.Damage.Attribute), found.Damage.Problem)
 	}
 	shown, _ := json.MarshalIndent(json.RawMessage(raw), "", "  ") // never fails, as raw is JSON
 	fmt.Fprintln(c.Stderr, string(shown))

@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
@@ -25,27 +24,13 @@ func (c *Commands) Forget() *cobra.Command {
 	var yes, done bool
 	var sortKey string
 	cmd := &cobra.Command{
-		Use:   "forget KEY [flags]",
-		Short: "Remove the record of a free key",
-		Long: `Remove the record of KEY, which is free.
-
-Asks at a terminal; otherwise it needs --yes. Removes the record only if it has
-not changed. Exit code 1 and no change: KEY is held (see leasehold break),
-damaged, changed meanwhile, or missing.
-
-Tokens start again from the clock: above all earlier ones, unless the clocks of
-holders differ by more than the time since the last grant. Your data and
-attributes are removed as well, and so is the mark of the last work (run
---every, --once): the next run does it again.
-
-With --done, removes only the mark of the last work under KEY, held or free.`,
-		Example: `  leasehold forget import/7
-  leasehold forget nightly-report --done              # run it again today`,
+		Use:               "forget KEY [flags]",
+		Short:             "Remove the record of a free key",
 		ValidArgsFunction: c.AnyKey,
 		Args:              arguments.OneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !yes && !c.CanAsk() {
-				return misuse.Of(cmd, "forget asks at a terminal, and there is none: use --yes")
+				return failure.MisuseOf(cmd, "forget asks at a terminal, and there is none: use --yes")
 			}
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				key := t.Key(args[0], sortKey)
@@ -151,7 +136,7 @@ func (c *Commands) forgetDone(ctx context.Context, t *store.Table, key leasehold
 	case err != nil:
 		return err
 	case r.Done == nil:
-		return failure.Exit(failure.CodeNo, misuse.Errorf("the record of %s contains no mark of work: nothing to forget", name))
+		return failure.Exit(failure.CodeNo, failure.Misusef("the record of %s contains no mark of work: nothing to forget", name))
 	case !yes:
 		_ = c.Stderr.Prose("%s: %s.", name, r.Done.String())
 		if err := c.Confirm(ctx, "Forget that, so that it is done again? [y/N] ", "nothing was removed"); err != nil {
@@ -161,13 +146,11 @@ func (c *Commands) forgetDone(ctx context.Context, t *store.Table, key leasehold
 	if err := t.Locks.ForgetDone(ctx, r); err != nil {
 		return err
 	}
-	return c.Print(Undone{t.Table, key.Partition, key.Sort, r.Done}, "forgot that for %s %s\n", name, r.Done)
+	return c.Print(Undone{&Forgotten{t.Table, key.Partition, key.Sort}, r.Done}, "forgot that for %s %s\n", name, r.Done)
 }
 
 // Undone is the output of forget --done --json.
 type Undone struct {
-	Table   string          `json:"table"`
-	Key     string          `json:"key"`
-	SortKey string          `json:"sortKey,omitempty"`
-	Done    *leasehold.Done `json:"done"`
+	*Forgotten
+	Done *leasehold.Done `json:"done"`
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/demo"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
@@ -26,16 +26,10 @@ func (c *Commands) Demo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo [flags]",
 		Short: "Watch a lock change hands on this machine",
-		Long: `Watch processes compete for one lock. One of them is killed with kill -9, and
-one is stopped past its lease and then continued. Shows each holder with its
-token, and how the late write of the stopped process is refused. Takes about 8
-seconds and needs no AWS.`,
-		Example: `  leasehold demo
-  leasehold demo --table locks      # the same on your table`,
-		Args: arguments.None,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if runtime.GOOS == "windows" {
-				return misuse.Errorf("the demo does not run on Windows, which cannot stop and continue a process")
+				return failure.Misusef("the demo does not run on Windows, which cannot stop and continue a process")
 			}
 			return c.demo(cmd, length)
 		},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/serve"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -29,27 +28,15 @@ const (
 func (c *Commands) Local() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
-		Use:   "local [flags] [-- CMD [ARG...]]",
-		Short: "Serve the embedded engine on loopback",
-		Long: `Serve the DynamoDB API on loopback, for tests and for clients in other
-languages. Tables are in memory, or in --file PATH. With CMD, runs CMD with
-AWS_ENDPOINT_URL_DYNAMODB set, and exits when CMD does.
-
-Every user of the machine can connect. So it answers only requests that are
-signed with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of its environment,
-which may be any pair. Without them it makes a pair for this run. CMD gets the
-pair; without CMD it is printed, as a line for the shell.`,
-		Example: `  leasehold local -- pytest
-  leasehold local               # in another shell: the line it printed, and
-  aws dynamodb list-tables
-  AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test leasehold local`,
+		Use:         "local [flags] [-- CMD [ARG...]]",
+		Short:       "Serve the embedded engine on loopback",
 		Annotations: map[string]string{arguments.RunsCMD: arguments.AfterDashes},
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch dash := cmd.ArgsLenAtDash(); {
 			case dash < 0 && len(args) > 0, dash > 0:
-				return misuse.Of(cmd, "unexpected argument %s: put -- before CMD", visible.Name(args[0]))
+				return failure.MisuseOf(cmd, "unexpected argument %s: put -- before CMD", visible.Name(args[0]))
 			case dash == 0 && len(args) == 0:
-				return misuse.Of(cmd, "CMD is missing after --")
+				return failure.MisuseOf(cmd, "CMD is missing after --")
 			}
 			return nil
 		},

@@ -2,7 +2,6 @@ package setup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -27,25 +25,12 @@ func (c *Commands) newTableRewrite() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rewrite [PREFIX] [flags]",
 		Short: "Rewrite released records of another layout for --layout",
-		Long: `Rewrite the records of another layout so that the library of --layout, awslabs
-or dynamolock, can read them. Run it before the first process of that library
-starts, and after the last process that uses another layout has ended: it would
-write such records again.
-
-Reads the whole table, shows the records that need rewriting, and asks. Released
-records whose key begins with PREFIX are acquired and released once: data and
-attributes stay, the token grows by one. Held records are skipped and listed
-(exit code 1): run it again once they are released. Without a terminal to ask
-at, nothing is written without --yes, and the exit code is 1 if any record needs
-rewriting.`,
-		Example: `  leasehold table rewrite --layout dynamolock </dev/null      # look
-  leasehold table rewrite --layout dynamolock import/ --yes`,
-		Args: arguments.OnePrefix,
+		Args:  arguments.OnePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				rewriting, ok := t.Proto.(protocol.Rewriting)
 				if !ok {
-					return misuse.Of(cmd, "layout %s can read every record in its table: there is nothing to rewrite", t.Layout.Name())
+					return failure.MisuseOf(cmd, "layout %s can read every record in its table: there is nothing to rewrite", t.Layout.Name())
 				}
 				return c.rewrite(ctx, t, rewriting, strings.Join(args, ""), yes) // args has at most one PREFIX
 			})
@@ -137,7 +122,7 @@ func (c *Commands) confirmRewrite(ctx context.Context, t *store.Table, all []toR
 		}
 	}
 	if !c.CanAsk() {
-		return failure.Exit(code, misuse.Errorf("nothing was rewritten: rewrite asks at a terminal, and there is none: use --yes"))
+		return failure.Exit(code, failure.Misusef("nothing was rewritten: rewrite asks at a terminal, and there is none: use --yes"))
 	}
 	return c.Confirm(ctx, fmt.Sprintf("Acquire and release the %s due, in layout %s? [y/N] ", wording.Count(due, "record that is", "records that are"), t.Layout.Name()), "nothing was rewritten")
 }
@@ -195,19 +180,16 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 
 // sayRewrite writes one line with the result for a record.
 func (c *Commands) sayRewrite(t *store.Table, r toRewrite) error {
-	if c.JSON {
-		return json.NewEncoder(c.Stdout).Encode(struct {
-			Table   string `json:"table"`
-			Key     string `json:"key"`
-			SortKey string `json:"sortKey,omitempty"`
-			Result  string `json:"result"`
-			What    string `json:"what"`
-			Owner   string `json:"owner,omitempty"`
-		}{t.Table, r.key.Partition, r.key.Sort, r.result, r.what, r.owner})
-	}
 	cells := []string{r.result, visible.Name(r.key.String()), visible.Name(r.what)}
 	if r.owner != "" {
 		cells = append(cells, "by "+wording.Owner(r.owner))
 	}
-	return c.Stdout.Show(say.Tabbed(cells...), "\n")
+	return c.Print(struct {
+		Table   string `json:"table"`
+		Key     string `json:"key"`
+		SortKey string `json:"sortKey,omitempty"`
+		Result  string `json:"result"`
+		What    string `json:"what"`
+		Owner   string `json:"owner,omitempty"`
+	}{t.Table, r.key.Partition, r.key.Sort, r.result, r.what, r.owner}, "%s\n", say.Tabbed(cells...))
 }

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -15,7 +14,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -27,18 +25,12 @@ func (c *Commands) Table() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "table COMMAND [flags]",
 		Short: "Create or check the lock table",
-		Long:  "Create or check the lock table, or print its IAM policy or a template for it.",
-		Example: `  leasehold table create --table locks
-  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks
-  leasehold table terraform --table locks > locks.tf`,
-		Args: cobra.ArbitraryArgs,
-		RunE: arguments.Subcommand,
+		Args:  cobra.ArbitraryArgs,
+		RunE:  arguments.Subcommand,
 	}
 	cmd.AddGroup(&cobra.Group{Title: "Commands:"})
 	cmd.AddCommand(c.newTableCreate(), c.newTableCheck(), c.newTableRewrite(), c.newTablePolicy(),
-		c.newTableText("terraform", "HCL", "a resource of Terraform's AWS provider", `  leasehold table terraform --table locks > locks.tf`, table.Spec.Terraform),
-		c.newTableText("cloudformation", "YAML", "a CloudFormation template", `  leasehold table cloudformation --table locks > locks.yaml
-  aws cloudformation deploy --stack-name locks --template-file locks.yaml`, table.Spec.CloudFormation))
+		c.newTableText("terraform", "HCL", table.Spec.Terraform), c.newTableText("cloudformation", "YAML", table.Spec.CloudFormation))
 	return cmd
 }
 
@@ -95,14 +87,7 @@ func (c *Commands) newTableCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [flags]",
 		Short: "Check keys, TTL, replicas and rights; exit 1: does not fit",
-		Long: `Check that the table fits the layout: its status, keys, time to live and
-replicas, and the caller's permissions, by requests that change nothing. Each
-problem comes with advice. Exit code 1: there is a problem.
-
-leasehold doctor checks that and more, and acquires a lock.`,
-		Example: `  leasehold table check --table locks
-  leasehold table check --json | jq -r 'select(.state != "ok") | .what'`,
-		Args: arguments.None,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.OnStore(cmd, store.Opening{AnyLayout: true}, func(ctx context.Context, s *store.Store) error {
 				t, err := checks.New(s, protocol.DefaultLease, "leasehold-table-check-")
@@ -124,36 +109,18 @@ func (c *Commands) newTablePolicy() *cobra.Command {
 	accesses := []table.Access{table.Use, table.Operate, table.Read}
 	var prefixes []string
 	cmd := &cobra.Command{
-		Use:   "policy [use|operate|read] [flags]",
-		Short: "Print a least-privilege IAM policy",
-		Long: `Print a least-privilege IAM policy for the table. --table must be an ARN.
-
-use (the default) allows holding locks, for services. operate also allows
-listing and breaking them, for operators. read allows only list and get. The
-policy does not cover writes of Commit to your own tables. No AWS settings are
-needed.
-
-With --prefix it allows only keys that begin with PREFIX, so that each service
-has its own keys: end PREFIX with a slash, as "bill" allows "billing/7" too. It
-then does not allow listing, and IAM refuses requests for other keys.
-
-Shared leases (Config.SharedLease) need --prefix leasehold/session/, too. It is
-reserved, and its rows belong to all clients: a client that has it can end the
-shared lease of any other client. A shorter PREFIX that overlaps it, such as
-leasehold/, is refused.`,
-		Example: `  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks
-  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks --prefix billing/
-  leasehold table policy read --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks > read.json`,
+		Use:       "policy [use|operate|read] [flags]",
+		Short:     "Print a least-privilege IAM policy",
 		Args:      cobra.ArbitraryArgs,
 		ValidArgs: []cobra.Completion{string(table.Use), string(table.Operate), string(table.Read)},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			access := accesses[0]
 			switch {
 			case len(args) > 1:
-				return misuse.Of(cmd, "only one access is allowed: remove %s", visible.Name(args[1]))
+				return failure.MisuseOf(cmd, "only one access is allowed: remove %s", visible.Name(args[1]))
 			case len(args) == 1:
 				if access = table.Access(args[0]); !slices.Contains(accesses, access) {
-					return misuse.Of(cmd, "unknown access %s: it can be use, operate or read", visible.Name(args[0]))
+					return failure.MisuseOf(cmd, "unknown access %s: it can be use, operate or read", visible.Name(args[0]))
 				}
 			}
 			spec, named, err := c.tableSpec(cmd)
@@ -161,24 +128,16 @@ leasehold/, is refused.`,
 				return err
 			}
 			if spec.Name == named {
-				return misuse.Errorf("--table %s: a policy needs the ARN of the table: --table arn:aws:dynamodb:REGION:ACCOUNT:table/%s", visible.Name(named), visible.Name(named))
+				return failure.Misusef("--table %s: a policy needs the ARN of the table: --table arn:aws:dynamodb:REGION:ACCOUNT:table/%s", visible.Name(named), visible.Name(named))
 			}
 			if slices.Contains(prefixes, "") {
-				return misuse.Of(cmd, "--prefix is empty, which every key begins with: name one, or leave it out")
+				return failure.MisuseOf(cmd, "--prefix is empty, which every key begins with: name one, or leave it out")
 			}
 			text, err := spec.Policy(named, access, prefixes...)
 			if err != nil {
-				return misuse.Of(cmd, "--prefix: %v", err)
+				return failure.MisuseOf(cmd, "--prefix: %v", err)
 			}
-			if c.JSON {
-				var line bytes.Buffer
-				if err := json.Compact(&line, []byte(text)); err != nil {
-					return err
-				}
-				text = line.String() + "\n"
-			}
-			_, err = fmt.Fprint(c.Stdout, text)
-			return err
+			return c.Print(json.RawMessage(text), "%s", text)
 		},
 	}
 	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "allow only keys that begin with `PREFIX`; may be repeated")
@@ -186,24 +145,14 @@ leasehold/, is refused.`,
 }
 
 // newTableText returns a command that prints a template of the table.
-func (c *Commands) newTableText(name, language, what, example string, text func(table.Spec) string) *cobra.Command {
+func (c *Commands) newTableText(name, language string, text func(table.Spec) string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [flags]",
 		Short: "Print " + language,
-		Long: "Print the table as " + language + ", " + what + `.
-
-It is the table that table create would create with the same --layout and
---attr.
-
-It is protected against deletion, and DynamoDB recovers it to a point in time,
-which AWS charges for by the size of the table: a lock is below a kilobyte. For
-a table of tests take both out of the text. Do not let clients use a table that
-was restored: see docs/table.md. No AWS settings are needed.`,
-		Example: example,
-		Args:    arguments.None,
+		Args:  arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.JSON {
-				return misuse.Of(cmd, "--json cannot be used here: %s prints %s", name, language)
+				return failure.MisuseOf(cmd, "--json cannot be used here: %s prints %s", name, language)
 			}
 			spec, _, err := c.tableSpec(cmd)
 			if err != nil {
@@ -223,11 +172,11 @@ func (c *Commands) tableSpec(cmd *cobra.Command) (spec table.Spec, named string,
 		return spec, "", err
 	}
 	if c.Settings.File != "" {
-		return spec, "", misuse.Errorf("--file names a local store, but %s is for DynamoDB tables: use --table", cmd.Name())
+		return spec, "", failure.Misusef("--file names a local store, but %s is for DynamoDB tables: use --table", cmd.Name())
 	}
 	named = cmp.Or(c.Settings.Table, c.Settings.Getenv("LEASEHOLD_TABLE"))
 	if named == "" {
-		return spec, "", misuse.Errorf("no table: name the lock table with --table or LEASEHOLD_TABLE")
+		return spec, "", failure.Misusef("no table: name the lock table with --table or LEASEHOLD_TABLE")
 	}
 	name, err := store.TableName(named)
 	return table.Spec{Name: name, Layout: l}, named, err

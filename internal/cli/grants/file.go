@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -33,10 +34,10 @@ type File struct {
 
 // Open prepares to write a grant to path. It refuses a file with content other than a
 // grant. It is called before any request is sent.
-func Open(path string) (*File, error) {
+func Open(path string, stdout io.Writer) (*File, error) {
 	g := &File{path: path}
 	if path == Standard {
-		return g, nil
+		return g, g.CheckWritable(stdout)
 	}
 	var err error
 	if g.file, err = regularFile(path); err != nil {
@@ -48,7 +49,7 @@ func Open(path string) (*File, error) {
 	if _, ok := parse(g.before); !ok && len(bytes.TrimSpace(g.before)) > 0 {
 		return nil, failure.Misusef("--grant %s: the file holds no grant, and its content would be lost: name another file", path)
 	}
-	return g, g.CheckWritable()
+	return g, g.CheckWritable(stdout)
 }
 
 // Read reads the grant to renew or to release, and prepares to replace or remove the grant
@@ -113,9 +114,13 @@ func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here P
 	return nil
 }
 
-// CheckWritable checks that a file can be created in the directory.
-func (g *File) CheckWritable() error {
-	if g.path == Standard {
+// CheckWritable checks that standard output is open, or that a file can be created in the
+// directory.
+func (g *File) CheckWritable(stdout io.Writer) error {
+	switch {
+	case g.path == Standard && say.IsClosed(stdout):
+		return failure.Misusef("standard output is closed, so the grant would be lost: name a file with --grant")
+	case g.path == Standard:
 		return nil
 	}
 	tmp, err := plainfile.Temporary(g.file, nil, 0o600)

@@ -175,35 +175,31 @@ func (m *Messages) Rewrites() bool {
 
 // Note writes a message that is not an error. -q suppresses it.
 func (m *Messages) Note(format string, args ...any) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.quiet {
-		m.note(fmt.Sprintf(format, args...))
-	}
+	m.message(fmt.Sprintf(format, args...), false, true)
 }
 
 // Always writes a message as Note does, but -q does not suppress it.
 func (m *Messages) Always(format string, args ...any) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.note(fmt.Sprintf(format, args...))
-}
-
-func (m *Messages) note(text string) {
-	if m.json {
-		m.object(map[string]string{"note": text})
-		return
-	}
-	m.sentence(text)
+	m.message(fmt.Sprintf(format, args...), true, true)
 }
 
 // Text writes a message as Note does, but writes nothing under --json, where an event
 // replaces the message.
 func (m *Messages) Text(format string, args ...any) {
+	m.message(fmt.Sprintf(format, args...), false, false)
+}
+
+// message writes a message. despiteQuiet and inJSON state whether it is also written with -q
+// and with --json.
+func (m *Messages) message(text string, despiteQuiet, inJSON bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.quiet && !m.json {
-		m.sentence(fmt.Sprintf(format, args...))
+	switch {
+	case m.quiet && !despiteQuiet, m.json && !inJSON:
+	case m.json:
+		m.object(map[string]string{"note": text})
+	default:
+		m.sentence(text)
 	}
 }
 

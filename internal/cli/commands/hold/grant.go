@@ -47,14 +47,6 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 	return file, data, r, err
 }
 
-// requireStdout refuses to write a grant to a standard output that is closed.
-func (c *Commands) requireStdout(path string) error {
-	if path == grants.Standard && say.IsClosed(c.Env.Stdout) {
-		return failure.Misusef("standard output is closed, so the grant would be lost: name a file with --grant")
-	}
-	return nil
-}
-
 // inStoreOf calls fn with a lock client for the store of a grant, and with the place of
 // that store. A signal ends fn's context. A grant can be resumed only once, so inStoreOf
 // first refuses data that the layout cannot store.
@@ -106,10 +98,7 @@ func (c *Commands) Renew() *cobra.Command {
 					return err
 				}
 			}
-			if err := c.requireStdout(f.path); err != nil {
-				return err
-			}
-			if err := file.CheckWritable(); err != nil {
+			if err := file.CheckWritable(c.Env.Stdout); err != nil {
 				return err
 			}
 			return failure.Answer(c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
@@ -194,10 +183,7 @@ func (c *Commands) Acquire() *cobra.Command {
 			if err := c.complete(cmd, &f); err != nil {
 				return err
 			}
-			if err := c.requireStdout(path); err != nil {
-				return err
-			}
-			to, err := grants.Open(path)
+			to, err := grants.Open(path, c.Env.Stdout)
 			if err != nil {
 				return err
 			}

@@ -1,3 +1,11 @@
+// Package hold has the commands that hold keys: run, elect, acquire, renew and release.
+//
+//	run.go    run: acquires the keys, holds them while CMD runs, and releases them; elect and acquire
+//	          share the flags about the hold
+//	elect.go  elect, also with --watch and --step-down
+//	grant.go  acquire, renew, release: a grant outlives the command
+//
+// Package holding determines how a key is held, and package process how CMD runs and ends.
 package hold
 
 import (
@@ -16,6 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/textfile"
@@ -26,6 +35,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
+
+// Commands makes the commands of this package, for one invocation.
+type Commands struct{ *invocation.Invocation }
 
 // defaultGrace is the default of --grace for leases of four seconds and more. For shorter
 // leases, the default is a quarter of the lease, or less in layouts that rely on clocks.

@@ -1,3 +1,9 @@
+// Package repair has the commands for repairs by an operator: break and forget.
+//
+//	break.go   break, also of a damaged record
+//	forget.go  forget
+//
+// Package holders decides whether a holder is dead.
 package repair
 
 import (
@@ -13,6 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -22,6 +29,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
+
+// Commands makes the commands of this package, for one invocation.
+type Commands struct{ *invocation.Invocation }
 
 type breakFlags struct {
 	token   string

@@ -1,3 +1,8 @@
+// Package setup has the commands to set up and try out: table, local and demo.
+//
+//	table.go      table; rewrite.go: table rewrite
+//	local.go      local, which serves the embedded engine
+//	demo.go       demo, which package demo runs
 package setup
 
 import (
@@ -14,11 +19,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/table"
 )
+
+// Commands makes the commands of this package, for one invocation.
+type Commands struct{ *invocation.Invocation }
 
 // Table returns leasehold table.
 func (c *Commands) Table() *cobra.Command {

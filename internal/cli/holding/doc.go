@@ -1,6 +1,6 @@
 // Package holding acquires what a command should hold, holds it, and releases it:
 //
-//	Seeker ── Acquire ──► Hold ──┬─ Run ──► CMD has ended ── Finish ──► the hold is released
+//	Seeker ── Acquire ──► Hold ──┬─ Run ──► CMD has ended ────────────► the hold is released
 //	   ▲     (waits, and says    └─ Detach ► a grant, which outlives    │
 //	   │      who holds it)                  the command                │
 //	   └──── the next term of an election: the hold was lost ◄──────────┘

@@ -78,9 +78,8 @@ func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 	return lock.Release(ctx)
 }
 
-// Run runs CMD under the hold until CMD has ended. If Run returns an error, CMD did not
-// run, and the hold is released. That error carries the exit code. If Run returns no error,
-// the caller must call Finish.
+// Run runs CMD under the hold until CMD has ended, and releases the hold. Its error carries
+// the exit code.
 func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	outer := h.outerValue()
 	cmd := *j.Cmd // a copy of the command, because elect runs the command again
@@ -99,8 +98,9 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	h.running.Store(false)
 	if err != nil {
 		_ = h.free(context.Background(), ReleaseLimit, false) // the error can be ignored: if the release fails, the key becomes free when the lease expires
+		return ended, err
 	}
-	return ended, err
+	return ended, h.finish(ended)
 }
 
 func (h *Hold) say() *say.Messages { return h.seeker.user.Say }
@@ -110,8 +110,8 @@ func (h *Hold) Event(kind string) say.Event {
 	return say.NewEvent(kind, h.seeker.user.Now()).Of(h.first().Key(), h.first().Token())
 }
 
-// Finish releases the hold after CMD has ended, and returns the error with the exit code.
-func (h *Hold) Finish(ended process.Ended) error {
+// finish releases the hold after CMD has ended, and returns the error with the exit code.
+func (h *Hold) finish(ended process.Ended) error {
 	e := h.Event(say.Exited)
 	e.ExitCode = &ended.Code
 	h.say().Event(e)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -221,11 +222,7 @@ func (c *Child) PassOn(sig os.Signal) {
 
 // endsWait reports whether leasehold stops waiting when it receives the signal.
 func endsWait(sig os.Signal) bool {
-	switch sig {
-	case unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE:
-		return false
-	}
-	return true
+	return !slices.Contains([]os.Signal{unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE}, sig)
 }
 
 // stopsJob reports whether a signal comes from Ctrl-Z and should stop this process.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -113,11 +114,7 @@ func (s *Signals) end() (told bool) {
 // isEnd reports whether a signal asks a program to end. Other signals end only a program
 // that does not handle them. For example, CMD may handle USR1 to report its progress.
 func isEnd(sig os.Signal) bool {
-	switch sig {
-	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:
-		return true
-	}
-	return false
+	return slices.Contains([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP}, sig)
 }
 
 // ParseSignal parses TERM, SIGTERM or 15.

@@ -69,11 +69,6 @@ func (t Target) NotFound(key leasehold.Key) error {
 	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), in)
 }
 
-// IsSession reports whether the item of key is the row of a shared lease.
-func (t Target) IsSession(key leasehold.Key) bool {
-	return protocol.IsSessionKey(t.Proto, key)
-}
-
 // Place is the location of the locks: a DynamoDB table or a local store.
 type Place struct {
 	Table   string

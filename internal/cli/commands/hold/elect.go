@@ -107,9 +107,6 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 			}
 			place.Won(h, leaderOf(h.Record()))
 			ended, err := h.Run(j)
-			if err == nil {
-				err = h.Finish(ended)
-			}
 			place.Left()
 			switch lost := errors.Is(err, leasehold.ErrLost); {
 			case !lost && (!ended.Resigned || ended.Signal != 0):

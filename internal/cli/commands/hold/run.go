@@ -280,10 +280,7 @@ func (c *Commands) run(cmd *cobra.Command, f *runFlags, args, command []string) 
 			return failure.Answer(err)
 		}
 		c.Metrics.Granted(c.Now())
-		ended, err := h.Run(j)
-		if err == nil {
-			err = h.Finish(ended)
-		}
+		_, err = h.Run(j)
 		c.Metrics.Ended(c.Now())
 		return err
 	})

@@ -81,7 +81,7 @@ func (c *Commands) forget(ctx context.Context, t *store.Table, key leasehold.Key
 
 // readFree reads the record of a key. It refuses a held key and a damaged record.
 func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item protocol.Item, free protocol.Record, err error) {
-	if t.IsSession(key) {
+	if protocol.IsSessionKey(t.Proto, key) {
 		return nil, free, failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease rather than a key: nothing was removed", wording.Key(key)))
 	}
 	if item, err = t.Item(ctx, key); err != nil {

@@ -99,8 +99,7 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if isAnswer := in.Quiet && errors.Is(err, leasehold.ErrHeld); !failure.Silent(err) && !isAnswer {
 		in.Say.Fail(err)
 	}
-	var code *failure.ExitError
-	if errors.As(err, &code) {
+	if code, ok := failure.As[*failure.ExitError](err); ok {
 		return code.Code
 	}
 	return troubleCode(cmd, in.Args)

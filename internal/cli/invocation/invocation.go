@@ -70,9 +70,9 @@ type Invocation struct {
 	Settings             store.Settings
 	JSON, Quiet, Verbose bool
 
-	Metrics    *textfile.Run // metrics of run --metrics; nil if the flag is not used
-	PlaceShown bool          // true if the command itself shows which store it uses
-	completing bool          // true while the shell completes an argument: nothing may be created
+	Metrics    textfile.Run // metrics of run --metrics
+	PlaceShown bool         // true if the command itself shows which store it uses
+	completing bool         // true while the shell completes an argument: nothing may be created
 }
 
 // New returns an invocation whose flags have not been parsed.

@@ -36,12 +36,7 @@ func (t Target) Server() requests.Server {
 }
 
 // At returns where the table is: the file, the endpoint or the region.
-func (t Target) At() string {
-	if t.File != "" {
-		return t.File
-	}
-	return t.Location
-}
+func (t Target) At() string { return cmp.Or(t.File, t.Location) }
 
 // Name returns the name that the user gave: the table or, for a local store, the file.
 func (t Target) Name() string {

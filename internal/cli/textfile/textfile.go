@@ -22,16 +22,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Run collects the metrics of a run. Without --metrics it is nil, and its methods do
-// nothing.
+// Run collects the metrics of a run.
 type Run struct {
-	path   string // the path that the user named
+	path   string // the path that the user named; empty without --metrics
 	file   string // path without symbolic links
 	labels string // the labels in the file
 	began  time.Time
 
-	granted time.Time // time of the grant; zero before the grant
-	ended   time.Time // time when CMD had ended and the key was released; zero before that
+	Granted time.Time // time of the grant; zero before the grant
+	Ended   time.Time // time when CMD had ended and the key was released; zero before that
 }
 
 const metricPrefix = "leasehold_run_"
@@ -49,21 +48,21 @@ var metrics = []struct{ name, kind, help string }{
 
 // Open prepares to write metrics to path when a run ends. It returns an error if no such
 // file can be written at path.
-func Open(path string, now time.Time, p store.Place, keys []string, sortKey string) (*Run, error) {
+func Open(path string, now time.Time, p store.Place, keys []string, sortKey string) (Run, error) {
 	if filepath.Ext(path) != ".prom" {
-		return nil, failure.Misusef("--metrics %s: the node exporter reads only files whose names end in .prom", visible.Name(path))
+		return Run{}, failure.Misusef("--metrics %s: the node exporter reads only files whose names end in .prom", visible.Name(path))
 	}
 	file, err := plainfile.Named(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, failure.Misusef("--metrics %s: there is no such directory: create it first", visible.Name(path))
+		return Run{}, failure.Misusef("--metrics %s: there is no such directory: create it first", visible.Name(path))
 	case err != nil:
-		return nil, failure.Misusef("--metrics %s: %v", visible.Name(path), failure.WithoutPath(err))
+		return Run{}, failure.Misusef("--metrics %s: %v", visible.Name(path), failure.WithoutPath(err))
 	}
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, failure.Misusef("--metrics %s: this is not a regular file", visible.Name(path))
+		return Run{}, failure.Misusef("--metrics %s: this is not a regular file", visible.Name(path))
 	}
-	r := &Run{path: path, file: file, began: now}
+	r := Run{path: path, file: file, began: now}
 	table := p.Table
 	if p.File != "" {
 		table = "" // omit the table: another label contains the name of the file
@@ -78,20 +77,6 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 	r.labels = strings.Join(labels, ",")
 	_, _, err = r.before()
 	return r, err
-}
-
-// Granted records the time when the key was granted.
-func (r *Run) Granted(at time.Time) {
-	if r != nil {
-		r.granted = at
-	}
-}
-
-// Ended records the time when CMD had ended and the key was released.
-func (r *Run) Ended(at time.Time) {
-	if r != nil {
-		r.ended = at
-	}
 }
 
 // before returns the file's content and the values in it. The content is nil if there is no
@@ -123,10 +108,10 @@ func (r *Run) before() (content []byte, values map[string]float64, err error) {
 	return content, values, nil
 }
 
-// Write writes the metrics of the run, which ended with code and err. Callers show Write's
+// Write writes the metrics of the run, which ended with code and err, if there is a file. Callers show Write's
 // error only as a warning, because CMD has already run.
 func (r *Run) Write(now time.Time, code int, err error) error {
-	if r == nil {
+	if r.path == "" {
 		return nil
 	}
 	for { // try again if another run of the same key, such as one with -p, has written meanwhile
@@ -149,13 +134,13 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 func (r *Run) change(values map[string]float64, now time.Time, code int, err error) {
 	values["lost_total"] += 0 // creates the metric in the first run, so that the first loss is an increase
 	values["last_exit_code"] = float64(code)
-	values["last_wait_seconds"] = cmp.Or(r.granted, now).Sub(r.began).Seconds()
-	if !r.granted.IsZero() {
-		values["last_held_seconds"] = cmp.Or(r.ended, now).Sub(r.granted).Seconds()
+	values["last_wait_seconds"] = cmp.Or(r.Granted, now).Sub(r.began).Seconds()
+	if !r.Granted.IsZero() {
+		values["last_held_seconds"] = cmp.Or(r.Ended, now).Sub(r.Granted).Seconds()
 	}
 	ended := "failure"
 	switch {
-	case r.granted.IsZero() && failure.NotGranted(err): // the error decides rather than the exit code, since -E may set the code to 0
+	case r.Granted.IsZero() && failure.NotGranted(err): // the error decides rather than the exit code, since -E may set the code to 0
 		ended = "not_granted"
 	case code == 0:
 		ended = "success"

@@ -279,9 +279,9 @@ func (c *Commands) run(cmd *cobra.Command, f *runFlags, args, command []string) 
 		case err != nil:
 			return failure.Answer(err)
 		}
-		c.Metrics.Granted(c.Now())
+		c.Metrics.Granted = c.Now()
 		_, err = h.Run(j)
-		c.Metrics.Ended(c.Now())
+		c.Metrics.Ended = c.Now()
 		return err
 	})
 }

@@ -1,16 +1,16 @@
-// Package examples is a folder of programs. Each runs in a clone, without AWS, and runs with
-// AWS as it is:
+// Package examples contains example programs. Each runs from a clone of the repository,
+// without AWS. With AWS it runs unchanged:
 //
 //	go run ./cmd/leasehold local -- go run ./examples/hello
 //
-// Each program's first lines have its command.
+// The first lines of each program contain the command that runs it.
 //
-//	hello        a function under a lock
-//	cron         a report once a day, whichever host comes first
-//	customers    a worker for each customer; Commit writes only while the lock is held
+//	hello        runs a function under a lock
+//	cron         writes a report once a day, on whichever host starts first
+//	customers    one worker for each customer; Commit writes only while the lock is held
 //	election     one of several processes leads
-//	processes    three processes want one lock, and its holder is killed
-//	dynamolock   from dynamolock to leasehold, host by host
+//	processes    three processes contend for one lock, and its holder is killed
+//	dynamolock   moves from dynamolock to leasehold, host by host
 //
 // Package leasehold has an example of each call, which also runs as a test.
 package examples

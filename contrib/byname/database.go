@@ -5,31 +5,31 @@ import (
 	"database/sql"
 )
 
-// Database is a lock with one name, for programs that lock before they change a database.
-// It implements lock.Locker and lock.SessionLocker of goose. It does not use the database,
-// so it also works for databases without locks.
+// Database is a lock with a fixed name, for programs that lock before they change a
+// database. It implements lock.Locker and lock.SessionLocker of goose. It sends nothing to
+// the database, so it also works for databases without locks.
 type Database struct {
 	names *Locker
 	name  string
 }
 
-// ForDatabase returns the lock with that name, for goose.WithLocker or
+// ForDatabase returns the lock with the given name, for goose.WithLocker or
 // goose.WithSessionLocker. Use the database's name. A process that uses WithLocker and a
 // process that uses WithSessionLocker exclude each other.
 func (l *Locker) ForDatabase(name string) *Database { return &Database{l, name} }
 
-// Lock calls Locker.Lock. It does not use the database.
+// Lock calls Locker.Lock with the lock's name.
 func (d *Database) Lock(ctx context.Context, _ *sql.DB) error { return d.names.Lock(ctx, d.name) }
 
-// Unlock calls Locker.Unlock. It does not use the database.
+// Unlock calls Locker.Unlock with the lock's name.
 func (d *Database) Unlock(ctx context.Context, _ *sql.DB) error { return d.names.Unlock(ctx, d.name) }
 
-// SessionLock calls Locker.Lock. It does not use the connection.
+// SessionLock calls Locker.Lock with the lock's name.
 func (d *Database) SessionLock(ctx context.Context, _ *sql.Conn) error {
 	return d.names.Lock(ctx, d.name)
 }
 
-// SessionUnlock calls Locker.Unlock. It does not use the connection.
+// SessionUnlock calls Locker.Unlock with the lock's name.
 func (d *Database) SessionUnlock(ctx context.Context, _ *sql.Conn) error {
 	return d.names.Unlock(ctx, d.name)
 }

@@ -34,8 +34,8 @@ type Locker struct {
 	held map[string]*section
 }
 
-// section is the work under one lock, from the grant until Unlock. It lasts until Unlock
-// even if the lock is lost earlier.
+// section is the time between a granted Lock or TryLock and its Unlock. It lasts until
+// Unlock even if the lock is lost earlier.
 type section struct {
 	lock *leasehold.Lock
 	left chan struct{} // closed by Unlock
@@ -48,7 +48,7 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("byname: the client is nil: pass what leasehold.New returned")
 	}
-	// Acquire checks its arguments before ctx, so it sends nothing with an ended context.
+	// This call checks only the arguments: Acquire sends nothing if its context has ended.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"name"); !errors.Is(err, context.Canceled) {
@@ -65,8 +65,8 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 // process. It may run beside sections of other processes.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
-		// If the earlier section's lock is still trusted, Lock waits in the client's own
-		// queue, where the grant is handed over.
+		// While the earlier section's lock is trusted, Lock waits in the client's local
+		// queue, where that lock is handed over.
 		if before := l.section(name); before != nil && before.lock.Err() != nil {
 			if err := before.wait(ctx); err != nil {
 				return err
@@ -80,18 +80,18 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 		if l.enter(name, lock) {
 			return nil
 		}
-		// The earlier section has lost its lock but has not ended, as its caller has not
-		// called Unlock yet. Release the lock that was granted just now, so that other
-		// processes need not wait for that Unlock.
+		// The earlier section has lost its lock, but its caller has not called Unlock yet.
+		// Release the lock that was just granted, so that other processes need not wait for
+		// that Unlock.
 		if err := lock.Release(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// TryLock is Lock without waiting. It returns false without an error if the name is locked,
-// by this or another process. A holder that appears dead is observed for its lease, and
-// taken over, as with leasehold.NoWait.
+// TryLock is Lock without waiting. It returns false without an error if this or another
+// process holds the name. If the holder appears dead, TryLock observes it for its lease,
+// and takes over, as with leasehold.NoWait.
 func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	if l.section(name) != nil {
 		return false, nil
@@ -109,7 +109,7 @@ func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// wait waits until the section ends.
+// wait waits until Unlock ends the section, or ctx ends.
 func (s *section) wait(ctx context.Context) error {
 	select {
 	case <-s.left:
@@ -119,11 +119,11 @@ func (s *section) wait(ctx context.Context) error {
 	}
 }
 
-// Unlock ends the section, and releases the lock. It is called once for each granted Lock
-// and TryLock. ctx may have ended (leasehold.Lock.Release).
+// Unlock ends the section, and releases the lock. Call it once for each granted Lock and
+// TryLock. ctx may have ended already: see leasehold.Lock.Release.
 //
-// It returns leasehold.ErrLost if the lock was lost before: other holders may have worked
-// since. After any other error the lock becomes free when its lease expires.
+// It returns leasehold.ErrLost if the lock was lost during the section: other holders may
+// have worked since. After any other error the lock becomes free when its lease expires.
 func (l *Locker) Unlock(ctx context.Context, name string) error {
 	l.mu.Lock()
 	s := l.held[name]
@@ -137,9 +137,9 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 }
 
 // RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
-// held. Locks are renewed in the background, so no lease needs to be as long as the work.
-// RenewLockLease ignores the duration. If it were the length of the lease, a holder that
-// dies would block the name for that long.
+// held. It ignores the duration, because locks are renewed in the background, so their
+// lease need not be as long as the work. With a lease of that length, a dead holder would
+// block the name for as long.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {
@@ -148,8 +148,8 @@ func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duratio
 	return s.lock.Renew(ctx)
 }
 
-// Held returns the lock of a name between Lock and Unlock. The lock's context ends when the
-// lock is lost. Its token and its Commit fence writes.
+// Held returns the lock of a name between Lock and Unlock. Its context ends when the lock
+// is lost. Its token and its Commit fence writes.
 func (l *Locker) Held(name string) (*leasehold.Lock, bool) {
 	s := l.section(name)
 	if s == nil {
@@ -164,7 +164,7 @@ func (l *Locker) section(name string) *section {
 	return l.held[name]
 }
 
-// enter begins a section unless the name already has one.
+// enter begins a section. It returns false if the name already has one.
 func (l *Locker) enter(name string, lock *leasehold.Lock) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,10 +11,12 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// ErrNotLeader is returned if this process does not lead. gocron then skips the run.
+// ErrNotLeader is returned by IsLeader if this process does not lead. gocron then skips the
+// run.
 var ErrNotLeader = errors.New("leaseholdgocron: this process does not lead")
 
-// Elector is a gocron.Elector. It is safe for concurrent use.
+// Elector implements gocron.Elector by an election of leasehold. It is safe for concurrent
+// use.
 type Elector struct {
 	election *election.Election
 	value    string
@@ -24,8 +26,8 @@ type Elector struct {
 var _ gocron.Elector = (*Elector)(nil)
 
 // NewElector returns an Elector that campaigns under key, like election.New. It sends no
-// request, and does not lead before Run. value is shown to observers of the election, such
-// as an address; use "" in layouts without data.
+// request, and does not lead before Run is called. Observers of the election see value, for
+// example an address; use "" in layouts without data.
 func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 	e, err := election.New(locks, key)
 	if err != nil {
@@ -35,9 +37,9 @@ func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 }
 
 // Run campaigns and leads, term after term, until ctx ends. It then resigns and returns the
-// cause with which ctx ended. It also returns the errors of election.Election.Lead. Shut
-// the scheduler down before ctx ends: otherwise its last runs continue beside the next
-// leader.
+// cause of ctx's end. It also returns the errors of election.Election.Lead. Shut the
+// scheduler down before ctx ends: otherwise its last runs continue after another process
+// has become the leader.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Lead(ctx, e.value, func(ctx context.Context, term *leasehold.Lock) error {
 		e.term.Store(term)
@@ -47,8 +49,8 @@ func (e *Elector) Run(ctx context.Context) error {
 }
 
 // IsLeader returns nil while this process leads, and an error that matches ErrNotLeader
-// otherwise. It sends no request. It reads the clock, so that it is right immediately after
-// a pause of the process.
+// otherwise. It sends no request. It reads the clock, so that its answer is correct even
+// immediately after a pause of the process.
 func (e *Elector) IsLeader(context.Context) error {
 	term := e.term.Load()
 	if term == nil {

@@ -26,7 +26,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Locker is a gocron.Locker, for a client in any layout. It is safe for concurrent use.
+// Locker implements gocron.Locker, for a client in any layout. It is safe for concurrent
+// use.
 type Locker struct {
 	locks  *leasehold.Client
 	prefix string
@@ -43,7 +44,7 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("leaseholdgocron: the client is nil: pass what leasehold.New returned")
 	}
-	// Acquire checks its arguments before ctx, so it sends nothing with an ended context.
+	// This call checks only the arguments: Acquire sends nothing if its context has ended.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"job"); !errors.Is(err, context.Canceled) {
@@ -52,12 +53,12 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	return &Locker{locks: locks, prefix: prefix}, nil
 }
 
-// Every returns a Locker under which a job runs once in each period, if the clocks of the
+// Every returns a Locker with which a job runs once in each period, if the clocks of the
 // processes differ by less than the period: see leasehold.Every. Use the interval of the
-// scheduler's jobs as the period, and start the jobs at the beginning of a period, as
-// gocron.CronJob does. A run that has ended counts as done even if it returned an error:
-// gocron does not pass the error to its locks. Layout Native supports this; in other
-// layouts Lock returns a *leasehold.UnsupportedError.
+// scheduler's jobs as the period. Start the jobs at the beginning of a period, as
+// gocron.CronJob does. A run that has ended counts as done even if it returned an error,
+// because gocron does not pass the error to the lock. In layouts other than Native, Lock
+// returns a *leasehold.UnsupportedError.
 func (l *Locker) Every(period time.Duration) *Locker {
 	return &Locker{l.locks, l.prefix, period}
 }
@@ -84,7 +85,7 @@ func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	return held{lock, ends}, nil
 }
 
-// held is the lock of one run.
+// held is the gocron.Lock of one run of a job.
 type held struct {
 	lock *leasehold.Lock
 	ends []leasehold.ReleaseOption

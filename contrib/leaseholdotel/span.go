@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/internal/metrics"
 )
 
-// trace creates a span for each acquire, commit or hold that an event ends.
+// trace creates the span of an acquire, a commit or a hold from the event that reports its
+// end.
 func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGranted:
@@ -21,9 +22,9 @@ func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 		t.span(ctx, "leasehold.commit", e, e.Time.Add(-e.Took), e.Time)
 	case leasehold.EventLost, leasehold.EventReleased:
 		if e.Held == 0 {
-			return // no span, as an earlier event has ended the hold
+			return // an earlier event has already created the span of this hold
 		}
-		end := e.Time.Add(-e.Took) // time when the release began, as the lock is not held after that time
+		end := e.Time.Add(-e.Took) // start of the release, since which the lock is no longer held
 		var more []attribute.KeyValue
 		if reason, ok := metrics.LossIn(e); ok {
 			more = append(more, attribute.String("leasehold.reason", string(reason)))
@@ -32,7 +33,7 @@ func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// span creates a span with the given start and end, under the span of ctx.
+// span creates a span with the given start and end. Its parent is the span in ctx.
 func (t *Telemetry) span(ctx context.Context, name string, e leasehold.Event, start, end time.Time, more ...attribute.KeyValue) {
 	attributes := append(more,
 		attribute.String("leasehold.key", e.Key.Partition),

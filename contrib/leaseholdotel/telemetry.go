@@ -50,7 +50,7 @@ const scope = "github.com/leasehold-go/leasehold/contrib/leaseholdotel"
 type Telemetry struct {
 	tracer  trace.Tracer
 	adders  map[*metrics.Metric]func(context.Context, metrics.Sample)
-	first   sync.Once // starts the counters at zero again when the first event arrives: see OnEvent
+	first   sync.Once // repeats startAtZero at the first event: see OnEvent
 	watched *watched
 }
 
@@ -79,8 +79,8 @@ func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 	return out, nil
 }
 
-// newAdder creates an instrument, and returns a function that adds to it. A view can change
-// a histogram's buckets.
+// newAdder creates an instrument, and returns a function that records a sample with it. A
+// view of the user's provider can replace a histogram's buckets.
 func newAdder(meter metric.Meter, of *metrics.Metric) (func(context.Context, metrics.Sample), error) {
 	if of.Buckets != nil {
 		h, err := meter.Float64Histogram(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Help), metric.WithExplicitBucketBoundaries(of.Buckets...))
@@ -96,8 +96,8 @@ func newAdder(meter metric.Meter, of *metrics.Metric) (func(context.Context, met
 	}, err
 }
 
-// startAtZero makes every counter visible with the value 0. If a counter appeared only with
-// its first loss, monitoring would see no increase.
+// startAtZero exports every counter with the value 0. If a counter only appeared with its
+// first loss, monitoring would not see it increase.
 func (t *Telemetry) startAtZero() {
 	for _, of := range metrics.All() {
 		values := of.Values
@@ -113,9 +113,9 @@ func (t *Telemetry) startAtZero() {
 	}
 }
 
-// OnEvent is the function for Config.OnEvent.
+// OnEvent records an event. Use it as Config.OnEvent.
 func (t *Telemetry) OnEvent(ctx context.Context, e leasehold.Event) {
-	t.first.Do(t.startAtZero) // repeats what New did, as the global provider may have been set after New
+	t.first.Do(t.startAtZero) // again, because the global provider may have been set after New
 	for _, s := range metrics.Of(e) {
 		t.adders[s.Of](ctx, s)
 	}

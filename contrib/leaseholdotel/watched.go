@@ -30,7 +30,7 @@ func (t *Telemetry) Watch(c *leasehold.Client) error {
 	return nil
 }
 
-// watched observes the gauges of clients.
+// watched exports the Stats of clients as gauges.
 type watched struct {
 	meter         metric.Meter
 	held, waiting metric.Int64ObservableUpDownCounter
@@ -50,8 +50,9 @@ func newWatched(meter metric.Meter) (*watched, error) {
 	return &watched{meter: meter, held: held, waiting: waiting, remaining: remaining, region: region}, errors.Join(err1, err2, err3, err4)
 }
 
-// register registers the gauges' callback. Before the first client is added, the gauges
-// have no value rather than zero.
+// register registers the callback that observes the gauges, unless it is registered already.
+// Until the first client is added there is no callback, so that the gauges have no value
+// rather than zero.
 func (w *watched) register() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

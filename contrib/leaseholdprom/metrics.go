@@ -107,20 +107,20 @@ func (cs collectors) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// OnEvent is the function for Config.OnEvent.
+// OnEvent records an event. Use it as Config.OnEvent.
 func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 	s := m.seriesOfEvent(e)
 	for _, sample := range metrics.Of(e) {
 		add, ok := s.adders[adderKey{sample.Of, sample.Label}]
-		if !ok { // the group has no prepared adder for this label value
+		if !ok { // a label value that is not in Metric.Values
 			add = m.adder(sample.Of, s.labels, sample.Label)
 		}
 		add(sample.Value)
 	}
 }
 
-// seriesOfEvent returns the series of an event's group. An event about a move of requests
-// to another Region has no key, so it belongs to no group.
+// seriesOfEvent returns the series of an event's group. The event EventRegion has no key:
+// requests have moved to another Region. It is recorded under the group "".
 func (m *Metrics) seriesOfEvent(e leasehold.Event) *series {
 	if m.group != nil && e.Kind == leasehold.EventRegion {
 		return &series{labels: []string{""}}
@@ -139,8 +139,9 @@ type adderKey struct {
 	label string
 }
 
-// seriesOf returns the series of a key's group. It creates all of them at the same time, at
-// zero. If a counter appeared only with its first loss, monitoring would see no increase.
+// seriesOf returns the series of a key's group. It creates all series of a group together,
+// with the value zero. If a counter only appeared with its first loss, monitoring would not
+// see it increase.
 func (m *Metrics) seriesOf(k leasehold.Key) *series {
 	var group string
 	var labels []string
@@ -161,7 +162,7 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 			s.adders[adderKey{of, value}] = m.adder(of, labels, value)
 		}
 	}
-	m.groups.Store(group, s) // may replace the series that another goroutine has just stored; both use the same counters
+	m.groups.Store(group, s) // another goroutine may just have stored a series for the group; both add to the same counters
 	return s
 }
 
@@ -183,7 +184,7 @@ func (m *Metrics) adder(of *metrics.Metric, labels []string, label string) func(
 // A closed client adds nothing. Watch does not keep a client alive.
 func (m *Metrics) Watch(c *leasehold.Client) { m.watched.clients.Add(c) }
 
-// watched collects the gauges of clients.
+// watched exports the Stats of clients as gauges. It is a prometheus.Collector.
 type watched struct {
 	held, waiting, remaining, region *prometheus.Desc
 	clients                          metrics.Clients

@@ -52,7 +52,7 @@ func run(ctx context.Context, every time.Duration) error {
 	return err
 }
 
-// report is the work. If it returns an error, the report is still to be written.
+// report does the work. If it returns an error, a later start writes the report.
 func report(ctx context.Context, _ *leasehold.Lock) error {
 	fmt.Println("writing the report")
 	return ctx.Err()

@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// invoices is how many invoices each customer has.
+// invoices is the number of invoices of each customer.
 const invoices = 3
 
 func main() {

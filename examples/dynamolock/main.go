@@ -1,7 +1,8 @@
-// Dynamolock is a program that has moved from dynamolock to leasehold. LOCK_LAYOUT is how it
-// writes its locks: first dynamolock, while processes with the old library share its table,
-// and native once no such process is left. Each layout respects the locks of the other, so a
-// deployment may change it host by host. docs/migrating/dynamolock.md has the steps.
+// Dynamolock is a program that has moved from dynamolock to leasehold. The environment
+// variable LOCK_LAYOUT selects the layout in which it writes its locks. Use dynamolock
+// while processes with the old library share the table, and native once there are none.
+// Each layout respects the locks of the other, so a deployment may change it host by host.
+// docs/migrating/dynamolock.md has the steps.
 //
 //	go run ./cmd/leasehold local -- sh -c 'for l in dynamolock native; do LOCK_LAYOUT=$l go run ./examples/dynamolock; done'
 package main

@@ -1,9 +1,10 @@
-// Election has one of several processes lead. When the leader ends or dies, another one
-// leads. The argument is the name of this process, which the others see; by default the host's.
+// Election is a program of which one of several processes leads. When the leader ends or
+// dies, another process leads. The argument is the name of this process, which the others
+// see; by default the host's.
 //
 //	go run ./cmd/leasehold local -- sh -c 'go run ./examples/election north & go run ./examples/election south'
 //
-// Ctrl-C ends both.
+// Ctrl-C ends both processes.
 package main
 
 import (
@@ -49,7 +50,7 @@ func run(ctx context.Context, name string) error {
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		return err
 	}
-	// A leader that died is replaced after one lease. The default is 20 s.
+	// A leader that died is replaced after one lease. The default lease is 20 s.
 	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", Lease: 5 * time.Second})
 	if err != nil {
 		return err

@@ -1,5 +1,6 @@
-// Processes starts three processes that want one lock, kills the process that holds it, and
-// shows that another takes the lock over and goes on where the dead process was.
+// Processes starts three processes that contend for one lock, and kills the process that
+// holds it. It shows that another process takes the lock over and continues the work of the
+// dead process.
 //
 //	go run ./cmd/leasehold local -- go run ./examples/processes
 package main

@@ -8,16 +8,17 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Clients is the set of clients whose Stats are exported as gauges. Its pointers are weak:
-// a client that holds a lock or waits for one is kept alive by its own goroutines. The zero
-// value is empty. It is safe for concurrent use.
+// Clients is the set of clients whose Stats are exported as gauges. It refers to them by
+// weak pointers, so that unused clients are freed. A client that holds a lock or waits for
+// one is kept alive by its own goroutines. The zero value is empty. It is safe for
+// concurrent use.
 type Clients struct {
 	mu   sync.Mutex // not held while Stats are read
 	seen map[weak.Pointer[leasehold.Client]]bool
 	any  bool
 }
 
-// These are names and descriptions of the gauges.
+// Names and descriptions of the gauges.
 const (
 	HeldName      = "leasehold.held"
 	HeldHelp      = "Locks held."
@@ -39,9 +40,9 @@ func (s *Clients) Add(c *leasehold.Client) {
 	s.seen[weak.Make(c)], s.any = true, true
 }
 
-// Stats returns the sum of the clients' Stats, with the shortest remaining trust. Clients
-// that are no longer in use are forgotten. ok is false until the first client is added:
-// zero would mean that no locks are held.
+// Stats returns the sum of the clients' Stats, with the shortest remaining trust of all. It
+// forgets clients that are no longer in use. ok is false until the first client is added: a
+// zero would be read as "no locks are held".
 func (s *Clients) Stats() (sum leasehold.Stats, ok bool) {
 	alive, ok := s.alive()
 	for _, c := range alive {
@@ -55,8 +56,8 @@ func (s *Clients) Stats() (sum leasehold.Stats, ok bool) {
 	return sum, ok
 }
 
-// Regions returns the number of clients of package regions, by the Region that their
-// requests go to.
+// Regions returns how many clients send their requests to each Region. It counts only
+// clients of package regions.
 func (s *Clients) Regions() map[string]int {
 	alive, _ := s.alive()
 	clients := map[string]int{}

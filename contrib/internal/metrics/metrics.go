@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Metric is a histogram or, without buckets, a counter.
+// Metric describes a histogram or, without buckets, a counter.
 type Metric struct {
 	Name, Unit, Help string
-	Buckets          []float64 // upper bounds in seconds
+	Buckets          []float64 // upper bounds of the buckets in seconds; nil for a counter
 	Label            string    // name of the label that distinguishes the metric's series; empty if it has only one series
-	Values           []string  // values of the label that exist from the beginning
+	Values           []string  // values of the label whose series exist from the beginning
 }
 
-// These are the histograms. Their buckets suit the usual times. A grant takes one request,
-// or a wait for another holder's work. A lock may be held for one request or for a night. A
-// renewal is one request with a deadline of seconds.
+// The histograms. Their buckets fit the usual durations. A grant takes one request, or
+// waits for another holder's work. A lock may be held for one request or for a night. A
+// renewal is one request, with a deadline of seconds.
 var (
 	Acquire = &Metric{Name: "leasehold.acquire_seconds", Unit: "s", Help: "Time from the call to the grant, or to giving up, waiting included.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}}
@@ -29,7 +29,7 @@ var (
 		Buckets: []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}
 )
 
-// These are the counters.
+// The counters.
 var (
 	Grants = &Metric{Name: "leasehold.grants", Unit: "{grant}", Label: "how", Values: []string{free, takenOver, handedOver},
 		Help: "Grants: of a free key, taken over from a dead holder, or handed over inside the process."}
@@ -80,7 +80,7 @@ func Of(e leasehold.Event) []Sample {
 		add(RenewErrors, 1, "")
 	case leasehold.EventRegion:
 		add(Moves, 1, "")
-	case leasehold.EventThrottled: // returns only this sample, as the event that ends the call counts the request
+	case leasehold.EventThrottled: // no further samples, as the request is counted by the event that ends the call
 		return []Sample{{Of: Throttled, Value: 1}}
 	case leasehold.EventCommitted:
 		add(Commits, 1, outcomeOf(e.Err))
@@ -100,10 +100,10 @@ func Of(e leasehold.Event) []Sample {
 }
 
 // LossIn returns the reason why a lock was lost. It returns false if the event shows no
-// loss, or a loss that was counted before. A release may be the first request that finds
-// the loss, so a released event can report a loss. Only the first event that ends a grant
-// has Held above zero. A released event in which Held is zero follows an earlier event of a
-// loss, or a release that had no answer.
+// loss, or a loss that an earlier event has already reported. A release may discover a
+// loss, so a released event can be the first to report it. Only the first event that ends a
+// grant has Held above zero. So a released event with Held zero follows an earlier event of
+// the loss, or a release without an answer.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {
@@ -112,14 +112,14 @@ func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	return lost.Reason, true
 }
 
-// These are values of the label "how".
+// Values of the label "how".
 const (
 	free       = "free"
 	takenOver  = "taken_over"  // taken over from a dead holder
 	handedOver = "handed_over" // handed over within this process
 )
 
-// How returns how a key was granted.
+// How returns the value of the label "how" for a granted event.
 func How(e leasehold.Event) string {
 	switch {
 	case e.Local:
@@ -130,7 +130,7 @@ func How(e leasehold.Event) string {
 	return free
 }
 
-// These are values of the label "outcome".
+// Values of the label "outcome".
 const (
 	landed  = "landed"
 	failed  = "failed"  // a write's own condition failed
@@ -139,13 +139,13 @@ const (
 	refused = "refused" // DynamoDB rejected the writes, or they were never sent
 )
 
-// outcomeOf returns the outcome of a commit's writes.
+// outcomeOf returns the value of the label "outcome" for the error of a commit.
 func outcomeOf(err error) string {
 	var write *leasehold.CommitError
 	switch {
 	case err == nil:
 		return landed
-	case errors.Is(err, leasehold.ErrUnknownOutcome): // checked first, as an unknown outcome takes precedence over the outcomes below
+	case errors.Is(err, leasehold.ErrUnknownOutcome): // first, because such an error may also match the cases below
 		return unknown
 	case errors.Is(err, leasehold.ErrLost):
 		return lost

@@ -77,8 +77,8 @@ func do(ctx context.Context, args []string) error {
 	return errors.Join(err, failed(results))
 }
 
-// failed prints the errors of failed runs, and returns an error if there are any. Only the
-// figures of these runs are missing from the results.
+// failed prints the errors of failed runs, and returns an error if there are any. The other
+// runs remain in the results.
 func failed(results *contest.Results) error {
 	n := 0
 	for _, run := range results.Runs {
@@ -93,8 +93,8 @@ func failed(results *contest.Results) error {
 	return nil
 }
 
-// results returns stored results, or plays the contest. If the contest is interrupted, it
-// returns the results so far and an error.
+// results returns the results stored in a file or, if no file is given, plays the contest.
+// If the contest is interrupted, it returns the results so far and an error.
 func (o options) results(ctx context.Context) (*contest.Results, error) {
 	if o.from != "" {
 		return report.Read(o.from)

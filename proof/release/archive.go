@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// pack returns an archive that contains files in one directory: a zip for Windows and a
-// tar.gz otherwise. The files are in the order of their names, and all have the same time.
+// pack returns an archive of files in the directory dir: a zip for Windows, and a tar.gz
+// for other platforms. The files are sorted by name, and all have the same time.
 func pack(dir string, files []file, p platform, at time.Time) (file, error) {
 	files = slices.SortedFunc(slices.Values(files), byName)
 	for i := range files {
@@ -46,8 +46,7 @@ func tarred(files []file, at time.Time) ([]byte, error) {
 	}
 	w := tar.NewWriter(z)
 	for _, f := range files {
-		// The format is USTAR, because PAX and GNU headers would include more properties of
-		// the machine.
+		// USTAR, because PAX and GNU headers would contain properties of the build machine.
 		h := &tar.Header{Name: f.name, Mode: int64(f.mode()), Size: int64(len(f.content)), ModTime: at, Format: tar.FormatUSTAR}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, err

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// checkout is a commit and its time. Every file of a release has this time.
+// checkout is a commit and its time. Every file of a release has that time.
 type checkout struct {
 	commit string
 	time   time.Time
@@ -33,7 +33,8 @@ func checkedOut(ctx context.Context, module string) (checkout, error) {
 	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, nil
 }
 
-// clone clones the repository of module, and checks a commit out there.
+// clone clones the repository of module to the directory to, and checks out the commit in
+// c.
 func clone(ctx context.Context, module string, c checkout, to string) error {
 	repository, err := output(ctx, module, nil, "git", "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {
@@ -46,8 +47,8 @@ func clone(ctx context.Context, module string, c checkout, to string) error {
 	return err
 }
 
-// build builds the command. The same commit and Go version give the same bytes on any
-// machine: the binary contains no path of the machine, and no C code.
+// build builds the command. The same commit and Go version produce the same bytes on every
+// machine, because the binary contains no path of the machine, and no C code.
 func build(ctx context.Context, source, to string, p platform) (file, *debug.BuildInfo, error) {
 	env := []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off"}
 	if _, err := output(ctx, source, env, "go", "build", "-trimpath", "-ldflags=-s -w", "-buildvcs=true", "-o", to, "./cmd/leasehold"); err != nil {

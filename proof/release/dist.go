@@ -58,7 +58,7 @@ func dist(ctx context.Context, module, out string) error {
 	return nil
 }
 
-// same returns an error that lists the differences between two builds of a release.
+// same returns an error that lists the files that differ between two builds of a release.
 func same(a, b []file) error {
 	again := map[string][]byte{}
 	for _, f := range b {
@@ -76,9 +76,9 @@ func same(a, b []file) error {
 	return errors.Join(problems...)
 }
 
-// releaseOf builds the files of a commit's release: an archive and a bill of materials for
-// each platform, and the checksums of all of them. It works on a clone in a directory of
-// its own, so that only files of the commit are included.
+// releaseOf builds the files of a release from a commit: for each platform an archive and a
+// bill of materials, and the checksums of all files. It builds in a new clone, so that only
+// files of the commit are included.
 func releaseOf(ctx context.Context, module string, c checkout, on []platform) ([]file, error) {
 	dir, err := os.MkdirTemp("", "leasehold-release-")
 	if err != nil {
@@ -132,7 +132,7 @@ type file struct {
 
 func byName(a, b file) int { return strings.Compare(a.name, b.name) }
 
-// read reads files of a directory.
+// read reads the named files in a directory.
 func read(dir string, names ...string) ([]file, error) {
 	var files []file
 	for _, name := range names {

@@ -14,11 +14,11 @@ import (
 //go:embed go-version
 var goVersionFile string
 
-// releaseGo returns the version of goVersionFile in Go's form, such as go1.26.8.
+// releaseGo returns the version in goVersionFile in Go's notation, such as go1.26.8.
 func releaseGo() string { return "go" + strings.TrimSpace(goVersionFile) }
 
-// requireReleaseGo returns an error if another version of Go would build the release of
-// module.
+// requireReleaseGo returns an error if module would be built with a version of Go other
+// than releaseGo.
 func requireReleaseGo(ctx context.Context, module string) error {
 	installed, err := output(ctx, module, nil, "go", "env", "GOVERSION")
 	if err != nil {

@@ -28,9 +28,9 @@ type vulnerabilityCheck struct {
 	say      io.Writer
 }
 
-// newVulnerabilityCheck returns a check with tool, a version of govulncheck in the form for
-// go run. The environment variable GOVULNDB can name another database, as it can for
-// govulncheck itself.
+// newVulnerabilityCheck returns a check with the given version of govulncheck, which go run
+// can run. The environment variable GOVULNDB can name another database, as for govulncheck
+// itself.
 func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	database := os.Getenv("GOVULNDB")
 	if database == "" {
@@ -48,8 +48,9 @@ func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	}
 }
 
-// released checks the released modules. It returns an error if they call vulnerable code.
-// If the database does not answer, it reports that the check was skipped, and returns nil.
+// released checks the modules that are released. It returns an error if they call
+// vulnerable code. If the database does not answer, it prints that the check was skipped,
+// and returns nil.
 func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	if err := v.answers(ctx); err != nil {
 		fmt.Fprintln(v.say, "govulncheck was not run:", err)
@@ -71,7 +72,7 @@ func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	return errors.Join(found...)
 }
 
-// answers returns nil if the database answers, and the reason otherwise.
+// answers returns nil if the database answers. Otherwise it returns the reason why not.
 func (v vulnerabilityCheck) answers(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.database+"/index/db.json", nil)
 	if err != nil {

@@ -12,10 +12,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli"
 )
 
-// manual returns a page for each command and topic, and the completions of each shell.
+// manual returns a manual page for each command and topic, and the completion script for
+// each shell.
 func manual(at time.Time) ([]file, error) {
 	root := cli.Command()
-	root.DisableAutoGenTag = true // the tag that cobra generates would contain today's date
+	root.DisableAutoGenTag = true // cobra's tag would contain today's date, so builds would differ
 	var files []file
 	for _, cmd := range documented(root) {
 		var page bytes.Buffer
@@ -50,7 +51,7 @@ func documented(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// asMarkdown converts a help text. Indented lines stay separate lines.
+// asMarkdown converts a help text to Markdown. Indented lines stay separate lines.
 func asMarkdown(text string) string {
 	var out []string
 	table := false

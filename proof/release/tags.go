@@ -16,7 +16,7 @@ const mainModule = "github.com/leasehold-go/leasehold"
 // adapters lists the modules that are tagged together with the main module.
 var adapters = []string{"contrib/leaseholdgocron", "contrib/leaseholdotel", "contrib/leaseholdprom"}
 
-// tagProblems returns the reasons that a commit cannot be tagged with a version.
+// tagProblems returns the reasons why a commit cannot be tagged with a version.
 func tagProblems(ctx context.Context, module, version string) (problems []string, err error) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if semver.Canonical(version) != version || semver.Build(version) != "" {

@@ -16,10 +16,10 @@ import (
 	"strings"
 )
 
-// Asker checks histories of the code against the model history.h.
+// Asker checks whether the model history.h allows histories of the simulation.
 type Asker struct {
 	dir        string // directory of the verifier
-	simulation string // path of the compiled tests
+	simulation string // path of the simulation's compiled tests
 	where      string // directory in which the tests run
 }
 
@@ -39,17 +39,17 @@ func NewAsker(ctx context.Context, c *Checker) (*Asker, error) {
 // Close removes the compiled files.
 func (a *Asker) Close() error { return os.RemoveAll(a.dir) }
 
-// Histories returns the histories of the first seeds of the simulation, or of a variant of
-// it that is broken on purpose.
+// Histories returns the histories of the simulation for the first seeds. If broken is not
+// empty, it returns those of the variant with that name, which is broken on purpose.
 func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histories []History, err error) {
 	path := filepath.Join(a.dir, "written")
-	cmd := exec.CommandContext(ctx, a.simulation, "-test.run=^TestHistoriesOfSimulationAreWrittenToFile$", "-test.timeout=0") //nolint:gosec // it was compiled a moment ago
+	cmd := exec.CommandContext(ctx, a.simulation, "-test.run=^TestHistoriesOfSimulationAreWrittenToFile$", "-test.timeout=0") //nolint:gosec // this program has compiled it
 	cmd.Dir = a.where
 	cmd.Env = append(os.Environ(), "LEASEHOLD_WRITES="+path, "LEASEHOLD_BROKEN="+broken, fmt.Sprint("LEASEHOLD_SEEDS=", seeds))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("the simulation: %w\n%s", err, out)
 	}
-	file, err := os.Open(path) //nolint:gosec // in a directory of this program
+	file, err := os.Open(path) //nolint:gosec // the path is in a directory of this program
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histor
 	return ReadHistories(file)
 }
 
-// Refusal is a history that the model does not allow. Some execution of the model shows the
-// events before index At, but none continues with the event at At.
+// Refusal is a history that the model does not allow. The model can execute the events
+// before index At, but in no way the event at At after them.
 type Refusal struct {
 	History
 	At int
@@ -72,7 +72,7 @@ func (r Refusal) String() string {
 
 // Refused returns the histories that the model does not allow.
 func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, error) {
-	const atOnce = 2000 // limits the memory: 2000 histories take several hundred megabytes
+	const atOnce = 2000 // 2000 histories take several hundred megabytes of memory
 	var refused []Refusal
 	for some := range slices.Chunk(histories, atOnce) {
 		theirs, err := a.ask(ctx, some)
@@ -84,8 +84,8 @@ func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, er
 	return refused, nil
 }
 
-// answer matches the verifier's line about a history: its verdict, and the number of events
-// before the verdict.
+// answer matches a line of the verifier's output: the verdict on a history, and the number
+// of events that the model executed.
 var answer = regexp.MustCompile(`(?m)^history \d+ (accepted|refused) (\d+)$`)
 
 func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error) {
@@ -94,8 +94,8 @@ func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error)
 	if err := writeEvents(filepath.Join(a.dir, "events"), histories); err != nil {
 		return nil, err
 	}
-	// For a refused history, the verifier ends in a state in which no process can continue.
-	// With -E, the verifier does not report this as an error.
+	// When the model refuses a history, no process of the model can continue. -E keeps the
+	// verifier from reporting this state as an error.
 	out, ran := run(ctx, a.dir, filepath.Join(a.dir, "pan"), fmt.Sprintf("-m%d", deepest), "-w22", "-E")
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%d histories took longer than %s", len(histories), patience)
@@ -120,7 +120,7 @@ func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error)
 	return refused, nil
 }
 
-// writeEvents writes histories as events.h reads them.
+// writeEvents writes histories to a file in the format that events.h reads.
 func writeEvents(path string, histories []History) error {
 	var all [][]int
 	counts := make([]int, len(histories))
@@ -131,7 +131,7 @@ func writeEvents(path string, histories []History) error {
 		}
 		counts[i], all = len(events), append(all, events...)
 	}
-	file, err := os.Create(path) //nolint:gosec // in a directory of this program
+	file, err := os.Create(path) //nolint:gosec // the path is in a directory of this program
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// Limits of one search. A search that exceeds them has failed.
+// Limits of a search. A search that exceeds one of them fails.
 const (
 	atOnce   = 2    // number of searches at the same time
 	memory   = 6000 // memory limit of each search, in megabytes
@@ -25,14 +25,15 @@ const (
 	patience = 10 * time.Minute
 )
 
-// Checker searches models in a directory.
+// Checker searches all states of models.
 type Checker struct {
 	dir      string
 	spin, cc string
-	more     int // number that is added to the bounds of every model
+	more     int // number that is added to the bounds of every model (LEASEHOLD_BOUNDS)
 }
 
-// NewChecker finds spin and a C compiler, or installs them.
+// NewChecker returns a Checker for the models in dir. It installs spin and a C compiler if
+// they are missing.
 func NewChecker(ctx context.Context, dir string, more int) (*Checker, error) {
 	spin, err := install.Debian(ctx, "spin", "spin")
 	if err != nil {
@@ -50,10 +51,11 @@ type Result struct {
 	Search
 	Report
 	Took time.Duration
-	Err  error // error of the search; nil if the verdict is the expected one
+	Err  error // nil if the verdict is the expected one
 }
 
-// All starts searches in their order, and passes each result to done in the same order.
+// All runs searches, some at the same time, and passes the results to done in the order of
+// the searches.
 func (c *Checker) All(ctx context.Context, searches []Search, done func(Result)) {
 	results := make([]chan Result, len(searches))
 	for i := range results {
@@ -80,8 +82,8 @@ func (c *Checker) All(ctx context.Context, searches []Search, done func(Result))
 	workers.Wait()
 }
 
-// Run runs one search. The complete model must hold. A model without one of its rules must
-// be refuted.
+// Run runs one search. A complete model must hold, and a model without one of its rules
+// must be refuted. Otherwise the result has an error.
 func (c *Checker) Run(ctx context.Context, s Search) Result {
 	r := Result{Search: s}
 	want := Holds
@@ -104,7 +106,7 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	verify := []string{fmt.Sprintf("-m%d", deepest), "-w22"}
 	if s.Without != "" {
 		generate = append(generate, "-DWITHOUT_"+s.Without)
-		compile[0] = "-O1" // the search is too short for -O2 to pay off
+		compile[0] = "-O1" // a short search, for which -O2 would take longer than it saves
 	}
 	if s.InTime {
 		generate = append(generate, "-DLIVENESS")
@@ -118,7 +120,7 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 		return Report{}, fmt.Errorf("%s: %w", s, err)
 	}
 	defer os.RemoveAll(work)
-	// The verifier's own exit code adds nothing to its summary.
+	// The verifier's exit code is ignored, because its output contains the verdict.
 	out, err := run(ctx, work, append([]string{filepath.Join(work, "pan")}, verify...)...)
 	if ctx.Err() != nil {
 		return Report{}, fmt.Errorf("%s: it took longer than %s", s, patience)
@@ -130,7 +132,8 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	return r, nil
 }
 
-// compile makes the verifier of a model, pan, in a directory of its own.
+// compile compiles the verifier of a model, which spin calls pan, in a new directory. It
+// returns the directory.
 func (c *Checker) compile(ctx context.Context, model string, generate, compile []string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "leasehold-spec-"); err != nil {
 		return "", err
@@ -155,7 +158,7 @@ func (c *Checker) compile(ctx context.Context, model string, generate, compile [
 }
 
 func run(ctx context.Context, dir string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // spin, the C compiler, and what they have made
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the command is spin, the C compiler, or a program that they have made
 	cmd.Dir = dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

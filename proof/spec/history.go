@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// History contains the events of one key in the simulation of one seed, in the format of
+// History contains the events of one key in a run of the simulation, in the format of
 // internal/simulation/writes_test.go.
 type History struct {
 	Name  string
 	Lines []string
 }
 
-// ReadHistories reads what the simulation has written.
+// ReadHistories reads the histories that the simulation has written.
 func ReadHistories(from io.Reader) ([]History, error) {
 	var all []History
 	lines := bufio.NewScanner(from)
@@ -36,7 +36,7 @@ func ReadHistories(from io.Reader) ([]History, error) {
 	return all, lines.Err()
 }
 
-// These numbers equal the numbers in history.h and record.h.
+// These numbers must equal those in history.h and record.h.
 const (
 	mostAttempts = 30
 	mostPlaces   = 8
@@ -53,7 +53,8 @@ var (
 	}
 )
 
-// step is one event of a history, with the names in its line.
+// step is one event of a history, parsed. Attempts and clients have the names that the
+// history gives them.
 type step struct {
 	event, client, attempt, kind, lease, place, entry string
 	grants                                            []string
@@ -89,12 +90,12 @@ func readStep(line string) (step, error) {
 	return s, nil
 }
 
-// numbered is a history in numbers, as history.h reads it. A number is reused once no later
-// event mentions its attempt.
+// numbered converts a history to the numbers that history.h reads. Each attempt gets a
+// number. The number is used again once no later event uses the attempt.
 type numbered struct {
 	steps   []step
-	sent    map[string]step // event that sent each attempt
-	last    map[string]int  // last event that mentions each name
+	sent    map[string]step // event in which each attempt was sent
+	last    map[string]int  // index of the last event that uses each attempt
 	numbers map[string]int
 	used    [mostAttempts + 1]string
 }
@@ -120,12 +121,12 @@ func numbersOf(h History) ([][]int, error) {
 	return events, nil
 }
 
-// mention finds the last event that uses each attempt. An event uses an attempt if it
-// mentions the attempt, if the record then shows the attempt, or if a belief may rest on
-// the attempt.
+// mention finds the last event that uses each attempt. An event uses an attempt if it names
+// the attempt, if the record contains the attempt at that time, or if a belief may be based
+// on the attempt.
 func (n *numbered) mention() {
 	var record step
-	rests := map[[2]string]string{} // the attempt on which a belief rests, by client and grant
+	rests := map[[2]string]string{} // attempt on which a belief is based, by client and grant
 	for i, s := range n.steps {
 		mentioned := append([]string{s.attempt, s.version, s.grant, record.version, record.grant}, slices.Concat(s.queue, record.queue)...)
 		if s.event == "sends" {
@@ -150,7 +151,7 @@ func (n *numbered) mention() {
 	}
 }
 
-// event returns one event as numbers.
+// event returns the ith event, s, as numbers.
 func (n *numbered) event(i int, s step) ([]int, error) {
 	client := 0
 	if s.client != "" {
@@ -158,7 +159,7 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		client = min(id, mostClients-1) // the client that asks at the end has a much larger number
+		client = min(id, mostClients-1) // the client that acquires every key at the end has a larger number than the model allows
 	}
 	if s.event == "sends" {
 		if err := n.take(i, s.attempt); err != nil {
@@ -211,7 +212,7 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 	return out, wrong
 }
 
-// take gives an attempt a number that is no longer used.
+// take assigns to attempt a number whose previous attempt no later event uses.
 func (n *numbered) take(i int, attempt string) error {
 	for number := 1; number <= mostAttempts; number++ {
 		if old := n.used[number]; old == "" || n.last[old] < i {

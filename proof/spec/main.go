@@ -1,15 +1,15 @@
 //go:build linux
 
 // Command spec checks the models of the protocol, the *.pml files in this directory, in every
-// state within their bounds. Each model must hold as it is, and must be refuted without any
-// one of its rules. Then it runs the simulation, and checks that the model history.h
-// allows each of its histories. It prints the results.
+// state within their bounds. Each model must hold, and must be refuted if any one of its
+// rules is left out. Then the command runs the simulation, and checks that the model
+// history.h allows each of its histories. It prints the results.
 //
 //	go run .                       # the bounds of make check
 //	LEASEHOLD_BOUNDS=1 go run .    # one more attempt in each model
 //	LEASEHOLD_SEEDS=9000 go run .  # more seeds of the simulation
 //
-// It needs spin and a C compiler. If it may, it installs them from Debian's packages.
+// The command needs spin and a C compiler. As root, it installs them from Debian's packages.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// checkAll prints a table of all searches.
+// checkAll runs all searches, and prints a table of their results.
 func checkAll(ctx context.Context, to io.Writer) error {
 	more, err := moreBounds()
 	if err != nil {
@@ -69,7 +69,7 @@ func checkAll(ctx context.Context, to io.Writer) error {
 	return askAll(ctx, to, checker)
 }
 
-// askAll prints how many histories of the simulation the model allows.
+// askAll prints how many histories of the simulation the model history.h allows.
 func askAll(ctx context.Context, to io.Writer, checker *Checker) (err error) {
 	seeds, err := seedsAsked()
 	if err != nil {
@@ -102,7 +102,8 @@ func askAll(ctx context.Context, to io.Writer, checker *Checker) (err error) {
 	return nil
 }
 
-// seedsAsked returns the number of seeds of the simulation that the model is asked about.
+// seedsAsked returns the number of seeds whose histories are checked: LEASEHOLD_SEEDS or
+// the default.
 func seedsAsked() (int, error) {
 	const usual = 1000
 	text := os.Getenv("LEASEHOLD_SEEDS")
@@ -116,7 +117,8 @@ func seedsAsked() (int, error) {
 	return seeds, nil
 }
 
-// moreBounds returns by how much LEASEHOLD_BOUNDS raises the bounds of the models.
+// moreBounds returns the number in LEASEHOLD_BOUNDS, which is added to the bounds of the
+// models.
 func moreBounds() (int, error) {
 	text := os.Getenv("LEASEHOLD_BOUNDS")
 	if text == "" {

@@ -11,21 +11,21 @@ import (
 	"strings"
 )
 
-// Model is a file of Promela.
+// Model is a model of the protocol in Promela, the language of spin.
 type Model struct {
 	Name  string // file name without .pml
 	Rules []Rule
-	Lives bool // the model also states what must happen eventually
+	Lives bool // whether the model also states what must happen eventually
 }
 
 // Rule is a rule of the protocol that a model can omit.
 type Rule struct {
-	Name   string // NAME in the variant's name, WITHOUT_NAME
+	Name   string // the model is compiled without the rule if WITHOUT_NAME is defined
 	Text   string
-	InTime bool // without the rule, nothing bad happens, but something that must happen never does
+	InTime bool // without the rule, no state is wrong, but something that must happen eventually never does
 }
 
-// ruleLine matches a rule in the comment at the beginning of a model.
+// ruleLine matches the line of a rule in the comment at the beginning of a model.
 var ruleLine = regexp.MustCompile(`^ \*   ([A-Z][A-Z_]*)(, in time)?: (.+)$`)
 
 // Models reads the models in dir, in the order of their names.
@@ -37,7 +37,7 @@ func Models(dir string) ([]Model, error) {
 	slices.Sort(paths)
 	models := make([]Model, 0, len(paths))
 	for _, path := range paths {
-		text, err := os.ReadFile(path) //nolint:gosec // a model beside this program
+		text, err := os.ReadFile(path) //nolint:gosec // the path is that of a model beside this program
 		if err != nil {
 			return nil, err
 		}
@@ -59,15 +59,15 @@ func Models(dir string) ([]Model, error) {
 	return models, nil
 }
 
-// Search is one search through all states of a model.
+// Search is a search through all states of a model, complete or without one rule.
 type Search struct {
 	Model   string
-	Without string // the rule that is left out; empty for none
-	InTime  bool   // searches for progress that never happens, rather than for a violation
+	Without string // name of the rule that is left out; empty for the complete model
+	InTime  bool   // whether to search for an event that must happen and never does, instead of a wrong state
 }
 
-// Searches returns all searches: each model as it is, and each model without each of its
-// rules.
+// Searches returns all searches: for each model one with all its rules, and one without
+// each of them.
 func Searches(models []Model) []Search {
 	var all []Search
 	for _, m := range models {

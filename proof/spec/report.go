@@ -12,14 +12,14 @@ import (
 // Verdict is the result of a search.
 type Verdict string
 
-// These are the verdicts. The zero Verdict means that a search was not finished, or that
-// its output was not understood. It never counts as another verdict.
+// Values of Verdict. The zero Verdict means that the search did not finish, or that its
+// output was not understood. It never counts as one of these.
 const (
 	Holds   Verdict = "holds"
 	Refuted Verdict = "refuted"
 )
 
-// Report is the parsed output of a verifier that spin has generated.
+// Report is the output of a verifier that spin has generated, parsed.
 type Report struct {
 	Verdict Verdict
 	States  int // number of stored states
@@ -34,7 +34,8 @@ var (
 	trouble  = regexp.MustCompile(`(?mi)^.*(search depth too small|not completed|out of memory|reached -DMEMLIM|interrupted|bit statespace|hash-compact|invalid array index|vectorsz|value .* truncated).*$`)
 )
 
-// Read parses the output of a verifier. An error says why there is no verdict.
+// Read parses the output of a verifier. It returns an error if the output contains no
+// verdict.
 func Read(out string) (Report, error) {
 	var r Report
 	if t := trouble.FindString(out); t != "" && (!strings.Contains(t, "not completed") || !findings.MatchString(out)) {

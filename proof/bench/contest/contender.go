@@ -19,16 +19,16 @@ type Contender struct {
 	// perProcess is the number of clients that share a process: as many as the library
 	// allows without clients disturbing each other.
 	perProcess int
-	// reuses means that a client acquires a key again with the object that acquired the key
-	// before.
+	// reuses means that a client acquires a key again with the same object of the library,
+	// instead of a new one.
 	reuses bool
 	// split is the largest number of locks per client; zero means no limit.
 	split int
 	// quiet means that the contender polls at most once a second while it waits. Quiet
 	// contenders may play at the same time.
 	quiet bool
-	// absent returns why the contender is not in a scenario. It returns "" if the contender
-	// is in it.
+	// absent returns the reason why the contender does not play a scenario, or "" if it
+	// does.
 	absent func(Scenario) string
 }
 
@@ -116,9 +116,9 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned returns the settings for a scenario. The more waiters there are, the less often
-// each of them polls: all waiters together poll once in the time share. If they polled more
-// often, the polls alone would keep two processors busy.
+// tuned returns the settings for a scenario. All waiters together poll once in the time
+// share. So the more waiters there are, the less often each of them polls. Otherwise the
+// polls alone would keep two processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {
@@ -130,8 +130,9 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 	return set
 }
 
-// withoutRenewal is like tuned, but for a library that does not renew. Its lease has to
-// outlast the longest section. share is 0 for a library whose polls cannot be configured.
+// withoutRenewal returns settings like tuned, for a library that does not renew. Its lease
+// must be longer than the longest section. share is 0 for a library whose polls cannot be
+// configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)
@@ -146,7 +147,7 @@ func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	}
 }
 
-// These functions return the reasons for which contenders are excluded from scenarios.
+// These functions return why a contender does not play a scenario, or "" if it does.
 
 func either(reasons ...func(Scenario) string) func(Scenario) string {
 	return func(s Scenario) string {

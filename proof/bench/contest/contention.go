@@ -26,15 +26,15 @@ type section struct {
 	releasing time.Time
 }
 
-// contend plays clients that contend for one key. First they play a closed loop, where each
-// client acquires the key again at once. At the end they play an open loop, where sections
-// are due at a fixed rate. If there are 16 clients, they also play, between the two, a
-// closed loop with sections of random length. The reason is that pauses that suit equal
-// sections may leave the key idle after sections of other lengths.
+// contend returns the scenario in which clients contend for one key. First they play a
+// closed loop: each client acquires the key again at once. With 16 clients they then play a
+// closed loop with sections of random length, because pauses that fit equal sections may
+// leave the key idle after others. Finally they play an open loop: sections are due at a
+// fixed rate.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	if clients > 16 { // longer, so that each client has some fifteen sections: with fewer, chance and the start dominate Jain's index
+	if clients > 16 { // long enough for about fifteen sections of each client; with fewer, chance and the start dominate Jain's index
 		closedFor, openFor, starts = 24*time.Second, 4*time.Second, 7*time.Second
 	}
 	random := clients == 16
@@ -96,17 +96,18 @@ func contend(clients int) Scenario {
 	return s
 }
 
-// equal returns the same length for every section.
+// equal returns the length of every section in the scenarios with equal sections.
 func equal() time.Duration { return hold }
 
-// exponential returns a function that draws random lengths of sections, whose mean is the
-// constant hold. The lengths are the same for all contenders of a round.
+// exponential returns a function that draws the lengths of a client's sections from an
+// exponential distribution with the mean hold. All contenders of a round get the same
+// lengths.
 func exponential(round, client int) func() time.Duration {
 	random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
 	return func() time.Duration { return time.Duration(random.ExpFloat64() * float64(hold)) }
 }
 
-// localLine runs callers of one client that contend for one key.
+// localLine returns the scenario in which callers of one client contend for one key.
 func localLine(callers int) Scenario {
 	const window = 2 * time.Second
 	return Scenario{
@@ -137,14 +138,14 @@ func localLine(callers int) Scenario {
 }
 
 // sectionLimit returns the best possible figures for processes that do not know of each
-// other. The next holder must learn of a release before it can request its grant. So a
-// hand-over takes two round trips.
+// other. A hand-over takes them at least two round trips: the release, and then the request
+// for the next grant.
 func sectionLimit(roundTrip float64) Figures {
 	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
 }
 
 // comeBack plays client i in a closed loop: it acquires the key again immediately after
-// each release.
+// each release, until the time end.
 func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration, key string, end time.Time, note func(section)) error {
 	for {
 		due := time.Now()
@@ -159,9 +160,9 @@ func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration,
 	}
 }
 
-// arrivals returns when the sections of each client are due: openRate a second in total, at
-// random times, like the requests of independent clients (a Poisson process). The times are
-// the same for all contenders of a round.
+// arrivals returns when the sections of each client are due, at random times like the
+// requests of independent clients (a Poisson process). In total, openRate sections are due
+// per second. All contenders of a round get the same times.
 func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	due = make([][]time.Time, clients)
 	random := rand.New(rand.NewPCG(uint64(round), uint64(clients)))
@@ -174,8 +175,9 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	}
 }
 
-// comeWhenDue begins each section of a client when it is due, or as soon as the previous
-// section has ended. A section for which no time is left is recorded as not granted.
+// comeWhenDue plays client i in an open loop: each section begins when it is due, or as
+// soon as the previous section has ended. A section for which no time is left is recorded
+// as not granted.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -195,7 +197,7 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 	return nil
 }
 
-// pass waits for the key, holds it and releases it.
+// pass plays one section: it waits for the key, holds it and releases it.
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
 	// If the window ends before the first reply, each library returns its own error. So any
@@ -217,17 +219,16 @@ func pass(ctx context.Context, s section, c *client, key string, end time.Time, 
 	return true, err
 }
 
-// played is the result of one run of contention.
+// played contains the measurements of one run of a contention scenario.
 type played struct {
 	began, end time.Time
 	sections   []section
-	used       usage // usage up to the end of the window
+	used       usage // requests and capacity units until the end of the window
 	busy       float64
 }
 
-// contention calls come, the function that plays the clients until the end of the window.
-// window is the length of this window. contention also waits for clients that are still
-// active after the end.
+// contention measures a run for the duration window. It calls come, which plays the clients
+// until the end of the window, and waits until come returns.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}
@@ -247,12 +248,12 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	if err != nil {
 		return played{}, err
 	}
-	<-metered // wait for the end of the window, because come returns earlier if no client is granted the key again
+	<-metered // come may have returned before the end of the window, if no client acquires the key again
 	return p, p.alone()
 }
 
-// alone returns an error if two clients had the key at once. It discards grants after the
-// end of the window.
+// alone returns an error if two clients held the key at the same time. It discards grants
+// after the end of the window.
 func (p *played) alone() error {
 	granted := p.granted()
 	for i := 1; i < len(granted); i++ {
@@ -275,8 +276,9 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns the length of each wait in ms, and the number of sections that overtook
-// each wait. A wait without a grant lasts until the end of the window.
+// waits returns, for each section, how long its client waited for the key, in ms, and how
+// many later sections were granted first. A wait without a grant lasts until the end of the
+// window.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {
@@ -290,7 +292,7 @@ func (p *played) waits() (lasted []float64, overtaken []int) {
 	return lasted, stats.Overtaken(waits)
 }
 
-// both returns the figures that the closed and the open loop have in common.
+// both returns the figures that are measured in closed and in open loops.
 func (p *played) both() Figures {
 	lasted, overtaken := p.waits()
 	f := Figures{"busy": 100 * p.busy, "longest": slices.Max(lasted) / 1000, "overtaken": float64(slices.Max(overtaken))}

@@ -33,7 +33,8 @@ type Contest struct {
 	Progress func(format string, args ...any)
 }
 
-// takes estimates how long the contest takes with the installed contenders.
+// takes returns the estimated duration of the contest, with the contenders that are
+// installed.
 func (c *Contest) takes() (d time.Duration) {
 	for _, s := range c.Scenarios {
 		d += s.takes * time.Duration(len(batches(s, c.present(s))))
@@ -60,7 +61,8 @@ func (c *Contest) Play(ctx context.Context) (*Results, error) {
 	return r, nil
 }
 
-// install installs the contenders, and records the absent ones with the reasons.
+// install installs the contenders. It records those that cannot be installed as absent,
+// with the reason.
 func (c *Contest) install(ctx context.Context, r *Results) error {
 	var can []Contender
 	for _, one := range c.Contenders {
@@ -85,8 +87,8 @@ func (c *Contest) install(ctx context.Context, r *Results) error {
 	return nil
 }
 
-// round plays every scenario once with all contenders. It starts a server that only this
-// round uses. The order of contenders differs between rounds.
+// round plays every scenario once with all contenders, on a server of its own. The order of
+// contenders differs between rounds.
 func (c *Contest) round(ctx context.Context, round int, r *Results) error {
 	server, err := c.Engine.Start(ctx)
 	if err != nil {
@@ -122,7 +124,7 @@ func (c *Contest) round(ctx context.Context, round int, r *Results) error {
 	return nil
 }
 
-// present returns the contenders in a scenario.
+// present returns the contenders that play a scenario.
 func (c *Contest) present(s Scenario) (there []Contender) {
 	for _, one := range c.Contenders {
 		if one.reason(s) == "" {
@@ -132,8 +134,7 @@ func (c *Contest) present(s Scenario) (there []Contender) {
 	return there
 }
 
-// reason returns why a contender is not in a scenario. It returns "" if the contender is in
-// it.
+// reason returns why a contender does not play a scenario, or "" if it does.
 func (c Contender) reason(s Scenario) string {
 	if c.absent == nil {
 		return ""
@@ -141,9 +142,10 @@ func (c Contender) reason(s Scenario) string {
 	return c.absent(s)
 }
 
-// batches groups the contenders that play at once. If all contenders in the scenario do
-// almost nothing, they all play at once. Otherwise the quiet contenders play at once if the
-// scenario consists mostly of waiting. Every other contender plays alone on the machine.
+// batches groups the contenders of a scenario. The contenders of a group play at the same
+// time. If clients do almost nothing but wait (together), all contenders are one group. If the
+// scenario consists mostly of waiting, the quiet contenders are a group. All other contenders
+// play alone on the machine.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}
@@ -162,7 +164,8 @@ func batches(s Scenario, there []Contender) (all [][]Contender) {
 	return all
 }
 
-// quietly reports whether a scenario consists mostly of waiting.
+// quietly reports whether the clients of a scenario mostly wait, so that quiet contenders
+// do not disturb each other.
 func (s Scenario) quietly() bool { return s.kind == contending || s.kind == sharing }
 
 func names(batch []Contender) (text string) {
@@ -175,7 +178,7 @@ func names(batch []Contender) (text string) {
 	return text
 }
 
-// simple turns a name into a valid table name of DynamoDB.
+// simple replaces the characters of a name that are not allowed in DynamoDB's table names.
 func simple(name string) string {
 	b := []byte(name)
 	for i, c := range b {
@@ -186,7 +189,7 @@ func simple(name string) string {
 	return string(b)
 }
 
-// stage is the environment of one run.
+// stage is the environment of one run: a scenario, played by a contender on a server.
 type stage struct {
 	scenario  Scenario
 	contender Contender
@@ -198,7 +201,7 @@ type stage struct {
 	fleets []*fleet
 }
 
-// run plays the scenario. Failures are part of the result.
+// run plays the scenario. It records a failure in the result.
 func (s *stage) run(ctx context.Context, distance time.Duration) Run {
 	const patience = 3 * time.Minute // longer than any scenario takes
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done within %v", patience))
@@ -231,7 +234,7 @@ func (s *stage) run(ctx context.Context, distance time.Duration) Run {
 	return r
 }
 
-// pings is the name of the table for bare writes, which measure the round trip.
+// pings is the name of the table to which bare writes go, which measure the round trip.
 const pings = "pings"
 
 // roundTrip returns the median duration of a bare write through the meter, in ms.

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// cycle plays one client that acquires and releases a key that no other client wants.
+// cycle returns the scenario in which one client acquires and releases a key that no other
+// client wants.
 func cycle() Scenario {
 	const window = 1500 * time.Millisecond
 	return Scenario{

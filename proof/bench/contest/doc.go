@@ -4,13 +4,13 @@
 //
 //	scenario.go    the scenarios and their figures
 //	contender.go   a library and its settings: the defaults, or tuned
-//	fleet.go       the clients of a contender, in processes of its own
+//	fleet.go       the clients of a contender, in processes of their own
 //	contention.go  cycle.go  hold.go  takeover.go  held.go   the scenarios
 //	contest.go     rounds: every scenario, every contender, in turn
 //	result.go      the measurements
 //
-// Every contender, including ours, runs in processes of its own behind the line protocol of
-// proof/interop/README.md, and is measured from this side of it. To add other settings of
-// ours, add an entry to Contenders and, for an option of Config that is not used yet, a
-// field to peers.Settings.
+// Every contender, including leasehold, runs in processes of its own. The contest sends it
+// requests by the line protocol of proof/interop/README.md, and measures the replies. To
+// add other settings of leasehold, add an entry to Contenders and, for an option of Config
+// that is not used yet, a field to peers.Settings.
 package contest

@@ -17,14 +17,15 @@ import (
 
 type usage = meter.Usage
 
-// client is one client of a library. The clients of a fleet do not know of each other.
+// client is one client of a library. The clients of a fleet behave like separate programs:
+// none knows of the others.
 type client struct {
 	driver *peers.Driver
 	id     int64
-	reuses bool // whether the client acquires a key again with the same object
+	reuses bool // whether the client acquires a key again with the same object of the library
 
 	mu      sync.Mutex
-	objects map[string]int64 // ID of the last granted acquire request for each key; the next request reuses the object of this request
+	objects map[string]int64 // for each key, the ID of the last granted acquire request, whose object the next request reuses
 }
 
 // grant is a granted key.
@@ -33,8 +34,8 @@ type grant struct {
 	at   time.Time
 }
 
-// acquire waits for key for at most the duration wait plus a millisecond. The time in the
-// grant is the time when this process received the reply.
+// acquire waits for key, for at most wait plus a millisecond. The time in the grant is when
+// this process received the reply.
 func (c *client) acquire(ctx context.Context, key string, wait time.Duration) (grant, error) {
 	request := peers.Request{Do: "acquire", Client: c.id, Key: key, Wait: max(wait, 0) + time.Millisecond}
 	c.mu.Lock()
@@ -60,18 +61,19 @@ func (c *client) holds(ctx context.Context, g grant) (bool, error) {
 	return reply.Held, err
 }
 
-// fleet is a number of clients in as few processes as the contender allows.
+// fleet is a number of clients, in as few processes as the contender's perProcess allows.
 type fleet struct {
 	clients []*client
 	drivers []*peers.Driver
 }
 
-// start starts clients with a new table of their own.
+// start starts clients that share a new table.
 func (s *stage) start(ctx context.Context, clients int) (*fleet, error) {
 	return s.startApart(ctx, clients, s.contender.perProcess)
 }
 
-// startApart starts clients, with a limit of clients per process.
+// startApart starts clients that share a new table, with at most perProcess clients in each
+// process.
 func (s *stage) startApart(ctx context.Context, clients, perProcess int) (*fleet, error) {
 	f := &fleet{}
 	s.fleets = append(s.fleets, f)
@@ -99,8 +101,8 @@ func (f *fleet) add(d *peers.Driver, id int64, reuses bool) {
 	f.clients = append(f.clients, &client{driver: d, id: id, reuses: reuses, objects: map[string]int64{}})
 }
 
-// warmUp makes every client work for a while on a key of its own. After that, connections
-// are open and just-in-time compilers have compiled the code.
+// warmUp makes every client acquire and release a key of its own for a while. After that,
+// connections are open, and just-in-time compilers have compiled the code.
 func (f *fleet) warmUp(ctx context.Context) error {
 	const least = 500 * time.Millisecond
 	until := time.Now().Add(least)
@@ -118,8 +120,8 @@ func (f *fleet) warmUp(ctx context.Context) error {
 	})
 }
 
-// pipe returns how long an empty request takes: the time that the driver adds to each
-// measurement.
+// pipe returns how long an empty request to a driver takes. This is the time that the
+// driver adds to each measurement.
 func (f *fleet) pipe(ctx context.Context) (time.Duration, error) {
 	const asked = 21
 	took := make([]float64, 0, asked)
@@ -139,7 +141,7 @@ func (f *fleet) kill() {
 	}
 }
 
-// each calls fn concurrently for all elements, and returns the first error.
+// each calls fn for all elements at the same time, and returns the first error.
 func each[T any](all []T, fn func(i int, one T) error) error {
 	errs := make(chan error, len(all))
 	for i, one := range all {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// heldLocks plays one process that holds many locks and renews them.
+// heldLocks returns the scenario in which one process holds many locks and renews them.
 func heldLocks(locks int) Scenario {
 	// The window of the measurement is one renewal period, which is the same for all
 	// contenders by default. For many locks it is two periods, because the locks are not
@@ -57,7 +57,7 @@ func heldLocks(locks int) Scenario {
 			figures["cpu"] = ms(processorTime(driver.PID())-cpu) / window.Seconds()
 			figures["memory"] = float64(residentBytes(driver.PID())) / (1 << 20)
 			settings := s.contender.settings(s.scenario)
-			if !settings.Shared { // with Shared, one renewal serves all locks
+			if !settings.Shared { // with Settings.Shared, one renewal serves all locks
 				figures["renewed"] = 100 * figures["requests"] * settings.Heartbeat.Seconds() / float64(locks)
 			}
 			lost, err := countLost(ctx, f, grants)
@@ -67,10 +67,11 @@ func heldLocks(locks int) Scenario {
 	}
 }
 
-// inFlight is the number of concurrent requests while locks are acquired.
+// inFlight is the number of concurrent requests to the driver while locks are acquired or
+// counted.
 const inFlight = 64
 
-// acquireMany acquires a number of keys, spread over the clients.
+// acquireMany acquires the given number of keys, spread over the clients of f.
 func acquireMany(ctx context.Context, f *fleet, locks int) ([]grant, error) {
 	grants := make([]grant, locks)
 	return grants, share(locks, func(i int) (err error) {
@@ -95,7 +96,7 @@ func countLost(ctx context.Context, f *fleet, grants []grant) (lost int, err err
 	return lost, err
 }
 
-// share makes inFlight workers call fn for each number below n.
+// share calls fn for each number below n, from inFlight goroutines.
 func share(n int, fn func(i int) error) error {
 	return each(make([]struct{}, inFlight), func(worker int, _ struct{}) error {
 		for i := worker; i < n; i += inFlight {

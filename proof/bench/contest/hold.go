@@ -18,7 +18,7 @@ import (
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {
-		return least + time.Duration(round)*382*time.Millisecond%(most-least) // the golden ratio spreads the fractions evenly
+		return least + time.Duration(round)*382*time.Millisecond%(most-least) // multiples of the golden ratio spread the fractions evenly
 	}
 	crowds := []int{1, 16}
 	s := Scenario{Name: "long-hold", clients: 16, kind: waiting, together: true, takes: 2*most + 7*time.Second}
@@ -50,7 +50,7 @@ func longHold() Scenario {
 	return s
 }
 
-// waitOut makes clients wait for a key that another client holds for the given time.
+// waitOut makes holder hold a key for the given time while other clients wait for it.
 func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters []*client, held time.Duration) (Figures, error) {
 	const most = 15 * time.Second // limit of a wait, long enough for the slowest library to poll once
 	g, err := holder.acquire(ctx, key, most)
@@ -87,7 +87,7 @@ func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters
 	select {
 	case first := <-grants:
 		figures["handover"] = ms(first.Sub(releasing))
-	case err := <-waited: // the key was not granted
+	case err := <-waited: // no waiter was granted the key
 		return nil, err
 	}
 	// Grants after the first one are ignored, but all clients must end their waits before

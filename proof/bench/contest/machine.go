@@ -44,15 +44,15 @@ func firstLine(path string) string {
 	return line
 }
 
-// ticks is the processors' time in clock ticks.
+// ticks is processor time in clock ticks: all of it, and the idle part.
 type ticks struct{ all, idle float64 }
 
-// processors reads the processors' time since the machine's start.
+// processors returns the processors' time since the machine started.
 func processors() (t ticks) {
-	const idle, waiting = 3, 4 // indexes of fields in the first line of /proc/stat, see proc(5)
+	const idle, waiting = 3, 4 // indexes of fields in the first line of /proc/stat; see proc(5)
 	for i, field := range strings.Fields(firstLine("/proc/stat"))[1:] {
 		n, _ := strconv.ParseFloat(field, 64)
-		if i < 8 { // the times in later fields are also contained in earlier fields
+		if i < 8 { // later fields (guest time) are already contained in earlier ones
 			t.all += n
 		}
 		if i == idle || i == waiting {
@@ -62,7 +62,7 @@ func processors() (t ticks) {
 	return t
 }
 
-// busy returns the share of the processors' time that was used since t.
+// busy returns the share of the processors' time since t that was not idle.
 func (t ticks) busy() float64 {
 	now := processors()
 	if now.all == t.all {
@@ -74,9 +74,9 @@ func (t ticks) busy() float64 {
 // ticksPerSecond is USER_HZ, which is 100 on every Linux system.
 const ticksPerSecond = 100
 
-// processorTime returns the processor time of a process.
+// processorTime returns the processor time that a process has used.
 func processorTime(pid int) time.Duration {
-	const user, system = 11, 12 // indexes of fields, counted after the name; the search for the last ) skips the name, which may contain any character
+	const user, system = 11, 12 // indexes of the fields after the name, which ends with the last ")": a name may contain any character
 	stat := firstLine(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= system {

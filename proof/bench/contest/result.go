@@ -4,7 +4,7 @@ package contest
 
 import "time"
 
-// Results contains all measurements in the form in which they are stored.
+// Results contains all measurements of a contest, as they are stored in a file.
 type Results struct {
 	Began      time.Time     `json:"began"`
 	Took       time.Duration `json:"took"`
@@ -17,7 +17,7 @@ type Results struct {
 	Absent     []Absence     `json:"absent"`
 }
 
-// Described describes a contender in words.
+// Described is a contender as the results describe it.
 type Described struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -29,9 +29,9 @@ type Run struct {
 	Round     int                `json:"round"`
 	Scenario  string             `json:"scenario"`
 	Contender string             `json:"contender"`
-	RoundTrip float64            `json:"roundTrip"` // ms for a bare write, measured in this run
+	RoundTrip float64            `json:"roundTrip"` // duration of a bare write in ms, measured in this run
 	Others    float64            `json:"others"`    // share of the machine's processors that other programs used before the run
-	Busy      float64            `json:"busy"`      // share of the machine's processors during it
+	Busy      float64            `json:"busy"`      // share of the machine's processors that was used during the run
 	Tables    map[string]Figures `json:"tables"`
 	Failed    string             `json:"failed,omitempty"`
 }
@@ -39,7 +39,7 @@ type Run struct {
 // Figures maps the names of columns to measurements.
 type Figures map[string]float64
 
-// Absence is the reason that a contender is not in a scenario.
+// Absence is the reason why a contender does not play a scenario.
 type Absence struct {
 	Scenario  string `json:"scenario"` // empty for all scenarios
 	Contender string `json:"contender"`

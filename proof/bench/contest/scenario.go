@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Scenario is one experiment.
+// Scenario is one experiment that contenders play.
 type Scenario struct {
 	Name   string
 	Tables []Table
 
-	clients int           // number of clients, callers or locks; contenders are tuned to it
-	kind    kind          // subject of the scenario; contenders may be excluded from scenarios of a kind
+	clients int           // number of clients, callers or locks; the tuned settings depend on it
+	kind    kind          // subject of the scenario; contenders may be absent from all scenarios of a kind
 	takes   time.Duration // estimated duration, including the start of processes
-	// together means that all contenders play at once, since they do almost nothing but
-	// wait.
+	// together means that all contenders play at once, because their clients do almost
+	// nothing but wait.
 	together bool
 	play     func(context.Context, *stage) (map[string]Figures, error)
 }
@@ -34,24 +34,24 @@ const (
 	holding
 )
 
-// Table is one table of figures.
+// Table describes a table of the results.
 type Table struct {
 	Name    string
 	Title   string
 	Columns []Column
 	Note    string
-	// limit returns the best possible figures for a round trip of roundTrip ms. It is nil
-	// if they are not known.
+	// limit returns the best possible figures if a round trip takes roundTrip ms. It is nil
+	// if they are unknown.
 	limit func(roundTrip float64) Figures
 }
 
-// Column is one figure of each contender.
+// Column describes a column of a table: one figure of each contender.
 type Column struct {
 	Figure, Heading string
 	Digits          int // digits after the decimal point
 }
 
-// These columns are shared by several tables.
+// Columns that several tables have.
 var (
 	perSection = []Column{
 		{"requests", "requests", 1}, {"writes", "write units", 1}, {"reads", "read units", 1}, {"dollars", "$ per million", 2},
@@ -67,11 +67,11 @@ var (
 	busy = Column{"busy", "% of the machine", 0}
 )
 
-// hold is how long a section of a contending client lasts.
+// hold is the length of a section in which a contending client holds the key.
 const hold = 10 * time.Millisecond
 
-// openRate is the number of sections a second that are due in an open loop, for all clients
-// together: a bit more than half of the limit.
+// openRate is the number of sections per second that are due in an open loop, for all
+// clients together. It is a bit more than half of what is possible at best.
 const openRate = 25
 
 // Scenarios returns all scenarios in the order in which they are played and shown.
@@ -103,7 +103,7 @@ func Find(names ...string) ([]Scenario, error) {
 	return found, nil
 }
 
-// Limit returns the best figures that are possible in the table, or nil if they are not known.
+// Limit returns the best possible figures of the table, or nil if they are unknown.
 func (t Table) Limit(roundTrip float64) Figures {
 	if t.limit == nil {
 		return nil
@@ -111,8 +111,8 @@ func (t Table) Limit(roundTrip float64) Figures {
 	return t.limit(roundTrip)
 }
 
-// These are on-demand prices in us-east-1 since November 2024, in dollars for a million
-// units. docs/timing.md has them too.
+// Prices in dollars for a million units, on demand in us-east-1 since November 2024.
+// docs/timing.md has the same prices.
 const (
 	writePrice = 0.625
 	readPrice  = 0.125

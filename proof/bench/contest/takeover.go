@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// takeover plays a holder that is killed while another client waits.
+// takeover returns the scenario in which a holder is killed while another client waits.
 func takeover() Scenario {
 	return Scenario{
 		Name: "takeover", clients: 2, kind: takingOver, together: true, takes: 40 * time.Second,

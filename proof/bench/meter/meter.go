@@ -18,7 +18,7 @@ type Usage struct {
 	Writes, Reads float64 // capacity units
 }
 
-// Minus returns the usage between other and u.
+// Minus returns the usage between two readings: other, the earlier one, and u.
 func (u Usage) Minus(other Usage) Usage {
 	return Usage{u.Requests - other.Requests, u.Writes - other.Writes, u.Reads - other.Reads}
 }
@@ -37,8 +37,8 @@ type Meter struct {
 	used Usage
 }
 
-// Start starts a meter in front of the server at endpoint. The meter delays a request and
-// its reply by distance in total.
+// Start starts a meter in front of the server at endpoint. It delays each request and its
+// reply by distance in total.
 func Start(endpoint string, distance time.Duration) (*Meter, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,12 +69,12 @@ func (m *Meter) Used() Usage {
 	return m.used
 }
 
-// ServeHTTP forwards one request. If the client disconnects, ServeHTTP still forwards the
-// request, as a network would.
+// ServeHTTP forwards one request to the server. It does so even if the client disconnects,
+// as a network would.
 func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the client was killed
+		return // the client was killed while it sent the request
 	}
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	kind := kinds[operation]
@@ -124,11 +124,11 @@ func (m *Meter) count(kind kind, reply []byte) {
 	}
 }
 
-// kind is the kind of units that an operation consumes.
+// kind is the kind of capacity units that an operation consumes.
 type kind int
 
 const (
-	ofTable kind = iota // a request without units, like DescribeTable
+	ofTable kind = iota // an operation on a table, such as DescribeTable, which consumes no units
 	reads
 	writes
 )
@@ -138,7 +138,7 @@ var kinds = map[string]kind{
 	"PutItem": writes, "UpdateItem": writes, "DeleteItem": writes, "BatchWriteItem": writes, "TransactWriteItems": writes,
 }
 
-// askForUnits makes the reply contain the consumption of the request.
+// askForUnits changes the body of a request so that the reply contains the consumed units.
 func askForUnits(body []byte) []byte {
 	if !bytes.HasPrefix(body, []byte("{")) || bytes.Contains(body, []byte(`"ReturnConsumedCapacity"`)) {
 		return body
@@ -146,8 +146,9 @@ func askForUnits(body []byte) []byte {
 	return append([]byte(`{"ReturnConsumedCapacity":"TOTAL",`), body[1:]...)
 }
 
-// units returns the consumption in a reply. For a write with a failed condition it returns
-// 1: such a write costs as much as an applied write, although its reply does not show that.
+// units returns the units that a reply reports. For a write whose condition failed it
+// returns 1: such a write costs as much as an applied one, although its reply does not show
+// that.
 func units(reply []byte) (consumed float64) {
 	if bytes.Contains(reply, []byte("#ConditionalCheckFailedException")) {
 		return 1

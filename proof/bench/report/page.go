@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/contest"
 )
 
-// These are the files of the documentation that Publish writes, and the markers around the
-// tables of the page.
+// Files of the documentation that Publish writes, and the markers around the tables in the
+// page.
 const (
 	page      = "performance.md"
 	kept      = "performance.json"

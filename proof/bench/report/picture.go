@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Picture is a bar chart: for each contender it has one bar of each series. The axis is
+// Picture is a bar chart. For each contender it has one bar of each series. Its axis is
 // logarithmic, because some values are a hundred times as large as others.
 type Picture struct {
 	Title, Unit string
@@ -23,10 +23,10 @@ type Picture struct {
 	Missing     []string // libraries that were not measured, with the reasons
 }
 
-// Series is the name and the colour of bars.
+// Series is the name and the colour of one bar of each contender.
 type Series struct{ Name, Colour string }
 
-// Row is a contender's bars, in the order of the series.
+// Row contains the bars of one contender, in the order of the series.
 type Row struct {
 	Name string
 	Bars []stats.Spread // one bar for each series; the zero Spread if nothing was measured
@@ -45,14 +45,14 @@ func Cost(r *contest.Results) Picture {
 		append([]source{{Series{"alone", "#a8a8a8"}, "cycle"}}, contending()...))
 }
 
-// source is the table that contains the figures of a series.
+// source is a series, and the table from which its figures come.
 type source struct {
 	Series
 	table string
 }
 
-// contending returns the series of the contended sections. Their colours can be
-// distinguished in grey too.
+// contending returns the series for the scenarios with contending clients. Their colours
+// can also be told apart in grey.
 func contending() []source {
 	return []source{
 		{Series{"4 clients", "#9ecae1"}, "contention-4-closed"},
@@ -88,7 +88,7 @@ func picture(r *contest.Results, p Picture, figure string, sources []source) Pic
 	return p
 }
 
-// missing returns the libraries that were in no scenario, each once, with the reason.
+// missing returns the libraries that played no scenario, each once, with the reason.
 func missing(r *contest.Results) (lines []string) {
 	for _, a := range r.Absent {
 		library, _, _ := strings.Cut(a.Contender, ", ")
@@ -100,7 +100,7 @@ func missing(r *contest.Results) (lines []string) {
 	return lines
 }
 
-// These are sizes in a picture's own units.
+// Sizes in an SVG picture's units.
 const (
 	pictureWidth = 860
 	namesWidth   = 210
@@ -161,7 +161,7 @@ func (p Picture) SVG() string {
 	return b.String()
 }
 
-// bounds returns the powers of ten around all values.
+// bounds returns the range of the axis: the powers of ten below and above all values.
 func (p Picture) bounds() (low, high float64) {
 	low, high = math.Inf(1), 0.0
 	see := func(v float64) {
@@ -176,7 +176,7 @@ func (p Picture) bounds() (low, high float64) {
 			see(bar.High)
 		}
 	}
-	if high == 0 { // there is no value
+	if high == 0 { // no contender has a value
 		return 1, 10
 	}
 	low, high = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high)))
@@ -199,6 +199,6 @@ func short(v float64) string {
 
 func escaped(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder returns no errors
+	_ = xml.EscapeText(&b, []byte(text)) // writing to a Builder cannot fail
 	return b.String()
 }

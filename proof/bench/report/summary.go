@@ -17,7 +17,7 @@ import (
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string
-		figures []string // figures whose sum is shown
+		figures []string // figures that are added up in the row
 		digits  int
 	}{
 		{"ms a section", []string{"section"}, 0},
@@ -51,8 +51,8 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians returns, for each number of clients, the median of a sum of figures. of contains
-// the names of these figures. medians returns "" if nothing was measured.
+// medians returns the median of a sum of figures, for each number of clients. of contains
+// the names of the figures. It returns "" if nothing was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

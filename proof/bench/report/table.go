@@ -94,8 +94,8 @@ func cell(measured []float64, digits int) string {
 
 func number(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 
-// aligned returns a table of Markdown with aligned columns. Numbers are aligned to the
-// right.
+// aligned returns rows as a Markdown table with aligned columns. If numbers is true, all
+// columns after the first are aligned to the right.
 func aligned(rows [][]string, numbers bool) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -131,7 +131,7 @@ func aligned(rows [][]string, numbers bool) string {
 	return b.String()
 }
 
-// Text returns all measurements in Markdown.
+// Text returns all tables of the results in Markdown.
 func Text(r *contest.Results) string {
 	parts := []string{how(r)}
 	for _, s := range contest.Scenarios() {
@@ -149,7 +149,7 @@ func Text(r *contest.Results) string {
 	return strings.Join(parts, "\n")
 }
 
-// how describes the contest and its machine.
+// how describes the contest and its machine, for the page.
 func how(r *contest.Results) string {
 	var others, trips []float64
 	for _, run := range r.Runs {
@@ -179,8 +179,8 @@ func how(r *contest.Results) string {
 	return text
 }
 
-// leftOut lists the contenders that were not in a scenario, with the reasons, and failed
-// runs.
+// leftOut lists the contenders that did not play a scenario, with the reasons, and the runs
+// that failed.
 func leftOut(r *contest.Results, scenario string) string {
 	var b strings.Builder
 	seen := map[string]bool{}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Jain returns Jain's index of fairness: 1 if all have the same share, 1/n if one of n has
-// everything (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984). It returns 0 if all shares are
-// zero.
+// Jain returns Jain's index of fairness (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984). It
+// is 1 if all shares are equal, and 1/n if one of n shares is everything. Jain returns 0 if
+// all shares are zero.
 func Jain(shares []float64) float64 {
 	var sum, squares float64
 	for _, s := range shares {
@@ -26,8 +26,8 @@ type Wait struct {
 	Granted time.Time // zero if not granted by the end of the run
 }
 
-// Overtaken returns for each wait the number of waits that began later but were granted
-// first.
+// Overtaken returns, for each wait, the number of waits that began later but ended in a
+// grant earlier.
 func Overtaken(waits []Wait) []int {
 	granted := slices.DeleteFunc(slices.Clone(waits), func(w Wait) bool { return w.Granted.IsZero() })
 	times := make([]int, len(waits))

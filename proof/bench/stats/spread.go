@@ -22,8 +22,8 @@ func Of(measured []float64) Spread {
 	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Low: sorted[0], High: sorted[n-1], Runs: n}
 }
 
-// Quantile returns the smallest v in values such that at least a share q of the values are
-// at most v (the nearest rank). It returns 0 if there are no values.
+// Quantile returns the q-quantile of values by the nearest rank: the smallest value that is
+// at least as large as a share q of the values. It returns 0 if there are no values.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0

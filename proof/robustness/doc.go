@@ -1,5 +1,5 @@
-// Package robustness tests the lock as hard as a machine can: histories under a checker,
-// processes killed and paused, loads, and leaks. It contains only tests, and is a module of
-// its own. docs/internals/reliability.md describes each test, how often it has run, and
-// what it has found.
+// Package robustness contains long and destructive tests of the lock: histories under a
+// checker, processes that are killed and paused, loads, and leaks. It contains only tests,
+// and is a module of its own. docs/internals/reliability.md describes each test, how often
+// it has run, and what it has found.
 package robustness

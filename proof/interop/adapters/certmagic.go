@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/byname"
 )
 
-// Storage keeps certificates in another storage of certmagic's, and locks with leasehold.
-// TryLock and RenewLockLease are Locker's.
+// Storage stores certificates in another storage of certmagic, and locks with leasehold.
+// The embedded Locker has the methods TryLock and RenewLockLease.
 type Storage struct {
 	certmagic.Storage
 	*byname.Locker

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package browser starts a real Chromium, from Debian's packages, for tests of pages.
+// Package browser runs Chromium, from Debian's packages, in tests of web pages.
 package browser
 
 import (
@@ -35,17 +35,17 @@ type Browser struct {
 // ForeignName is a name that the browser resolves to 127.0.0.1.
 const ForeignName = "rebound.example"
 
-// Start installs Chromium if need be and starts it, without a window.
+// Start starts Chromium without a window. It installs Chromium first if necessary.
 func Start(ctx context.Context) (*Browser, error) {
 	path, err := install.Debian(ctx, "chromium", "chromium", "fonts-dejavu-core")
 	if err != nil {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
-		// ForeignName simulates DNS rebinding. It acts as an attacker's domain name that
-		// points at this machine.
+		// For the browser, ForeignName is like a domain name of an attacker that points to
+		// this machine (DNS rebinding).
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
-	if os.Getuid() == 0 { // Chromium's sandbox does not work for root, and is not needed for our own pages
+	if os.Getuid() == 0 { // Chromium's sandbox does not work as root, and our own pages do not need it
 		options = append(options, chromedp.NoSandbox)
 	}
 	allocator, free := chromedp.NewExecAllocator(context.Background(), options...)
@@ -61,21 +61,21 @@ func Start(ctx context.Context) (*Browser, error) {
 	return b, nil
 }
 
-// Stop ends the browser and waits until it has ended.
+// Stop stops the browser and waits until it has ended.
 func (b *Browser) Stop() {
 	_ = chromedp.Cancel(b.ctx) // the error is ignored, as the browser ends in any case
 	b.free()
 }
 
-// Shared is one browser for all tests of a package. The first test that opens a page starts
-// it.
+// Shared is one browser that all tests of a package share. The first test that opens a page
+// starts the browser.
 type Shared struct {
 	once    sync.Once
 	browser *Browser
 	err     error
 }
 
-// Stop ends the browser if one was started.
+// Stop stops the browser if a test has started it.
 func (s *Shared) Stop() {
 	if s.browser != nil {
 		s.browser.Stop()
@@ -115,8 +115,8 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	p := &Page{t: t}
 	p.ctx, p.end = chromedp.NewContext(in, options...)
 	t.Cleanup(p.end)
-	// The first call with p.ctx opens the page. The page is closed when the context of this
-	// first call ends. So p.ctx must have no deadline.
+	// The first call with p.ctx opens the page, and the page is closed when the context of
+	// that call ends. So p.ctx must not have a deadline.
 	err := chromedp.Listen(p.ctx, p.hear)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func (p *Page) Another() *Page {
 // Close closes the page.
 func (p *Page) Close() { p.end() }
 
-// Do runs actions.
+// Do runs actions in the page.
 func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -173,7 +173,7 @@ func (p *Page) Open(url string) {
 	p.Do(chromedp.Navigate(url))
 }
 
-// Type types keys.
+// Type sends key strokes to the page.
 func (p *Page) Type(keys string) {
 	p.t.Helper()
 	p.Do(chromedp.KeyEvent(keys))
@@ -200,7 +200,8 @@ func (p *Page) Dark(dark bool) {
 	}))
 }
 
-// Eval returns the value of an expression, which may be a promise.
+// Eval returns the value of a JavaScript expression. If the value is a promise, Eval waits
+// for it.
 func Eval[T any](p *Page, expression string) T {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, 2*patience)
@@ -212,21 +213,21 @@ func Eval[T any](p *Page, expression string) T {
 	return v
 }
 
-// Run evaluates statements.
+// Run executes JavaScript statements, which may use await.
 func (p *Page) Run(statements string) {
 	p.t.Helper()
 	Eval[bool](p, "(async () => {"+statements+"; return true})()")
 }
 
-// Wait waits until an expression is true.
+// Wait waits until a JavaScript expression is true.
 func (p *Page) Wait(expression string) {
 	p.t.Helper()
 	p.WaitFor(patience, expression)
 }
 
-// WaitFor waits until an expression is true, for d at most. If another page is loaded
-// meanwhile, WaitFor continues on that page. If the expression is not true after d, the
-// test fails, and the message shows the page's text.
+// WaitFor waits until a JavaScript expression is true, for at most d. If the browser loads
+// another page meanwhile, WaitFor continues there. If the expression is not true after d,
+// the test fails, with the page's text in the message.
 func (p *Page) WaitFor(d time.Duration, expression string) {
 	p.t.Helper()
 	end := time.Now().Add(d)
@@ -243,7 +244,7 @@ func (p *Page) WaitFor(d time.Duration, expression string) {
 		case ok:
 			return
 		case err != nil && time.Now().Before(end) && strings.Contains(err.Error(), "navigated"):
-			continue // another document was loaded: continue to wait there
+			continue // the browser has loaded another document: continue there
 		case err != nil:
 			p.t.Fatalf("wait for %s: %v", expression, err)
 		}
@@ -257,7 +258,8 @@ var manifest []byte
 //go:embed npm/package-lock.json
 var lockFile []byte
 
-// Axe returns the source of axe-core, which finds accessibility problems of a page.
+// Axe returns the JavaScript source of axe-core, which finds accessibility problems in a
+// page.
 func Axe(ctx context.Context) (string, error) {
 	dir, err := install.Once(ctx, "axe-core-4.14.1", func(ctx context.Context, dir string) error {
 		if err := install.Require("npm", "install Node 20 or newer (Debian: apt-get install npm)"); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // DynamoDBLocal is AWS's own server for tests, from Maven. Its licence forbids
-// redistribution, so it is installed where it is used and never shipped.
+// redistribution, so every machine downloads its own copy.
 var DynamoDBLocal = Engine{Name: "DynamoDB Local", Version: "2.6.1", install: installDynamoDBLocal, start: startDynamoDBLocal}
 
 //go:embed pom.xml

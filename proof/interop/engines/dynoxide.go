@@ -13,7 +13,7 @@ import (
 // Dynoxide is a small server in one static binary, from npm.
 var Dynoxide = Engine{Name: "dynoxide", Version: "1.2.1", install: installDynoxide, start: startDynoxide}
 
-// The lock file has the package's checksum.
+// package-lock.json contains the checksum of the package.
 var (
 	//go:embed npm/package.json
 	dynoxidePackage []byte
@@ -36,8 +36,8 @@ func startDynoxide(dir, tables string) (*Server, error) {
 	if tables != "" {
 		args = append(args, "--db-path", filepath.Join(tables, "dynoxide.db"))
 	}
-	// For port 0, dynoxide prints 0 and not the port that it chose. So Server asks the
-	// kernel for the port.
+	// If dynoxide is started with port 0, it prints 0 instead of the port that it has
+	// chosen. So Server gets the port from the kernel.
 	s, err := launch(command{
 		path: filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"),
 		args: args,

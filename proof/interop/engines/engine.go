@@ -25,8 +25,8 @@ type Engine struct {
 	tables string
 }
 
-// In returns the engine with its tables in the folder dir. The next server that is started
-// there finds these tables, however the previous server ended.
+// In returns the engine with its tables in the folder dir. The tables are kept there: a
+// later server finds them, however the earlier one ended.
 func (e Engine) In(dir string) Engine {
 	e.tables = dir
 	return e
@@ -47,16 +47,16 @@ func Find(name string) (Engine, error) {
 	return Engine{}, fmt.Errorf("engines: no engine %q: there are %s", name, strings.Join(names, " and "))
 }
 
-// Install installs the engine unless it is there already, and returns its
-// folder. Processes that install at the same time take turns.
+// Install installs the engine, unless it is already installed, and returns its folder.
+// Processes that install at the same time take turns.
 func (e Engine) Install(ctx context.Context) (string, error) {
 	return install.Once(ctx, e.Name+"-"+e.Version, e.install)
 }
 
-// Start installs the engine if need be and starts it. The server has the tables of the
-// folder given to [Engine.In] or, without a folder, no tables. Start returns when the
-// server answers. ctx bounds the install and the wait, but not the server's life. The
-// server ends with [Server.Stop] or with this process.
+// Start starts the engine, and installs it first if necessary. The server's tables are in
+// the folder given to [Engine.In] or, without a folder, in memory. Start returns when the
+// server answers. ctx limits the installation and this wait, but the server continues after
+// ctx ends. The server ends with [Server.Stop] or with this process.
 func (e Engine) Start(ctx context.Context) (*Server, error) {
 	dir, err := e.Install(ctx)
 	if err != nil {

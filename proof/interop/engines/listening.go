@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// listening returns the addresses on which a process accepts TCP connections, as seen in
-// the process's own network namespace.
+// listening returns the addresses on which a process accepts TCP connections, in the
+// network namespace of that process.
 func listening(pid int) ([]netip.AddrPort, error) {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	sockets, err := socketsOf(proc)
@@ -29,7 +29,7 @@ func listening(pid int) ([]netip.AddrPort, error) {
 			return nil, fmt.Errorf("engines: read the sockets of process %d: %w", pid, err)
 		}
 		for line := range strings.Lines(string(content)) {
-			const local, state, inode = 1, 3, 9 // columns, see proc(5)
+			const local, state, inode = 1, 3, 9 // indexes of columns; see proc(5)
 			fields := strings.Fields(line)
 			if len(fields) <= inode || fields[state] != "0A" || !slices.Contains(sockets, fields[inode]) {
 				continue
@@ -54,7 +54,7 @@ func socketsOf(proc string) ([]string, error) {
 	for _, fd := range fds {
 		target, err := os.Readlink(filepath.Join(proc, "fd", fd.Name()))
 		if err != nil {
-			continue // the file has been closed meanwhile
+			continue // the process has closed the file meanwhile
 		}
 		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
 			inodes = append(inodes, strings.TrimSuffix(inode, "]"))
@@ -63,8 +63,8 @@ func socketsOf(proc string) ([]string, error) {
 	return inodes, nil
 }
 
-// parseAddr reads the kernel's notation: an address in hexadecimal, as words of
-// this machine's byte order, and a port.
+// parseAddr parses the kernel's notation of an address and a port. The address is in
+// hexadecimal, as words in this machine's byte order.
 func parseAddr(s string) (netip.AddrPort, error) {
 	words, port, ok := strings.Cut(s, ":")
 	number, portErr := strconv.ParseUint(port, 16, 16)

@@ -15,16 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A server that listens on every address runs in a network namespace whose only
-// interface is loopback. Two processes are involved:
+// A server that listens on every address runs in a network namespace whose only interface
+// is loopback. Two processes make the server reachable:
 //
-//	outside     opens a listener on 127.0.0.1 and starts this program again in a
-//	            new namespace, passing it the listener
-//	namespace   brings loopback up, starts the server and pipes each connection
-//	            of the listener to it
+//	outside     opens a listener on 127.0.0.1, and starts this program again in a new
+//	            namespace, with the listener
+//	namespace   brings loopback up, starts the server, and copies each connection of the
+//	            listener to the server
 //
-// A socket stays in the namespace it was made in, so the inherited listener is
-// outside's and the connections to the server are the namespace's.
+// A socket belongs to the namespace in which it was opened. So the process in the namespace
+// accepts connections from outside on the inherited listener, and connects to the server
+// inside.
 const (
 	// namespaceName is the value of argv[0] that makes this program the process in the
 	// namespace.
@@ -36,8 +37,9 @@ const (
 	listenerFD = 3
 )
 
-// Any program that imports this package, test binaries included, can be started as the
-// process in the namespace. So init checks argv[0] before main runs and flags are parsed.
+// This process may have been started as the process in the namespace. Any program that
+// imports this package can be, even a test. So init checks argv[0] before main runs and
+// flags are parsed.
 func init() {
 	if os.Args[0] == namespaceName {
 		if err := beNamespace(os.Args[1:]); err != nil {
@@ -48,11 +50,11 @@ func init() {
 	}
 }
 
-// beNamespace runs the process in the namespace. It returns when the server ends, or when
-// our stdin is closed. The process outside holds the other end of stdin, so stdin is
-// closed, at the latest, when that process ends.
+// beNamespace is the main function of the process in the namespace. It returns when the
+// server ends. It ends the server when stdin is closed, which happens at the latest when
+// the process outside ends.
 func beNamespace(server []string) error {
-	runtime.LockOSThread() // keep this thread, because the kernel kills the server when the thread that started it ends
+	runtime.LockOSThread() // the kernel kills the server when the thread that started it ends, so this thread must stay
 	if err := loopbackUp(); err != nil {
 		return err
 	}
@@ -92,8 +94,8 @@ func loopbackUp() error {
 	return nil
 }
 
-// forward pipes each connection to the server. While the server is not
-// listening yet, connections are closed at once.
+// forward copies each connection of the listener to a connection to the server. It closes a
+// connection at once if the server is not listening yet.
 func forward(listener net.Listener) {
 	for {
 		outside, err := listener.Accept()
@@ -112,7 +114,8 @@ func forward(listener net.Listener) {
 	}
 }
 
-// pipe copies in both directions until both sides have stopped sending.
+// pipe copies data between two connections, in both directions, until both sides have
+// stopped sending.
 func pipe(a, b *net.TCPConn) {
 	var both sync.WaitGroup
 	both.Go(func() { _, _ = io.Copy(a, b); _ = a.CloseWrite() })

@@ -26,12 +26,12 @@ type Server struct {
 	Endpoint string // http://127.0.0.1:port
 
 	process *process.Process
-	stdin   io.Closer     // closing stdin ends a process in a namespace
+	stdin   io.Closer     // closing it ends a process in a namespace
 	output  *process.Tail // last output of the server
 }
 
-// Run starts an engine for a test and stops it when the test ends. If the server is
-// missing, the test is not skipped: it fails with the server's name.
+// Run starts an engine for a test and stops it when the test ends. If the engine cannot be
+// installed, the test is not skipped: it fails.
 func Run(t testing.TB, e Engine) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -48,8 +48,8 @@ func Run(t testing.TB, e Engine) *Server {
 	return s
 }
 
-// Client returns an SDK client of the server, with region "local" and made-up credentials.
-// Each client has its own connections, which optFns can replace.
+// Client returns an SDK client of the server, with Region "local" and placeholder
+// credentials. Each client has its own connections, which optFns can replace.
 func (s *Server) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(s.Endpoint),
@@ -58,7 +58,7 @@ func (s *Server) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, optFns...)
 }
 
-// Stop ends the server and waits until it is gone. It is safe to call twice.
+// Stop ends the server and waits until its process is gone. It may be called twice.
 func (s *Server) Stop() error {
 	_ = s.stdin.Close()
 	if err := s.process.Kill(); err != nil {
@@ -75,7 +75,7 @@ type command struct {
 	files     []*os.File
 }
 
-// launch starts a process that dies when this process dies.
+// launch starts a process that ends when this process ends.
 func launch(c command) (*Server, error) {
 	cmd := exec.Command(c.path, c.args...)
 	if c.name != "" {
@@ -86,7 +86,7 @@ func launch(c command) (*Server, error) {
 	cmd.ExtraFiles = c.files
 	if c.namespace {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-		if uid := os.Getuid(); uid != 0 { // without root, creating a network namespace needs a user namespace
+		if uid := os.Getuid(); uid != 0 { // without root rights, a process needs a user namespace to create a network namespace
 			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}

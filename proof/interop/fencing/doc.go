@@ -1,13 +1,13 @@
-// Package fencing writes to PostgreSQL and to S3 so that a holder that has lost its lock
-// cannot overwrite the writes of a later holder. docs/recipes.md quotes the package: copy
-// the functions, because there is nothing to import.
+// Package fencing shows how to fence writes to PostgreSQL and to S3: a holder that has lost
+// its lock cannot overwrite the writes of a later holder. docs/recipes.md quotes the
+// package: copy the functions, because there is nothing to import.
 //
-// Each write carries the token of its lock, and the target remembers the greatest token
-// beside the data. So the guard is a condition in the target itself: neither a clock nor
-// the lock table is read.
+// Each write contains the token of its lock. The target stores the greatest token beside
+// the data, and refuses a write with a lower one. So the guard is a condition in the target
+// itself: it depends neither on a clock nor on the lock table.
 //
-// The tests run on a real PostgreSQL, and on gofakes3, a server of the S3 API that keeps
-// objects in memory. gofakes3 compares If-Match and If-None-Match in one step with the
-// write. It makes an ETag from the content alone. S3 does the same for an object that was
-// put in one piece and is not encrypted with a KMS key.
+// The tests run on a real PostgreSQL, and on gofakes3, a server of the S3 API that stores
+// objects in memory. gofakes3 checks If-Match and If-None-Match atomically with the write.
+// It computes an ETag from the content alone. S3 does the same for an object that was put
+// in one piece and is not encrypted with a KMS key.
 package fencing

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Debian returns the path of a program. If the program is not on PATH and this process runs
-// as root, Debian installs the program from Debian's packages. Processes that install at
-// the same time take turns.
+// Debian returns the path of a program. If the program is not on PATH, and this process
+// runs as root, Debian installs it from Debian's packages. Processes that install at the
+// same time take turns.
 func Debian(ctx context.Context, program string, packages ...string) (string, error) {
 	found := func() bool { return Require(program, "") == nil }
 	if err := debian(ctx, program, found, packages); err != nil {
@@ -31,7 +31,8 @@ func DebianFile(ctx context.Context, path string, packages ...string) error {
 	}, packages)
 }
 
-// debian installs packages until found returns true.
+// debian installs packages unless found returns true. It returns an error if found still
+// returns false after the installation.
 func debian(ctx context.Context, what string, found func() bool, packages []string) error {
 	if found() {
 		return nil
@@ -48,14 +49,14 @@ func debian(ctx context.Context, what string, found func() bool, packages []stri
 		return err
 	}
 	defer unlock()
-	if found() { // another process has installed it while this one waited for the lock
+	if found() { // another process has installed the program while this process waited for the lock
 		return nil
 	}
 	if os.Getuid() != 0 || Require("apt-get", "") != nil {
 		return fmt.Errorf("install: %s is not there, and only root can install it: apt-get install %s", what, strings.Join(packages, " "))
 	}
 	apt := func(args ...string) error {
-		// Wait until another apt-get releases its lock, and retry if a mirror does not
+		// Wait for another apt-get that holds dpkg's lock, and retry if a mirror does not
 		// answer at once.
 		options := []string{"-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"}
 		return Run(ctx, "/", "env", append(append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get"}, options...), args...)...)

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Package install installs third-party programs once for all processes. They are in
-// .engines at the root of the repository, or in the folder that LEASEHOLD_ENGINES names.
+// Package install installs third-party programs once for all processes of a machine. They
+// are in .engines at the root of the repository, or in the folder that LEASEHOLD_ENGINES
+// names.
 package install
 
 import (
@@ -15,11 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Once returns the folder with the given name. If the folder does not exist yet, Once calls
-// fill to fill it. Concurrent installations take turns, also in different processes. An
-// existing folder is never filled again, so the name must contain the version. fill gets a
-// folder with another name, which is renamed after fill returns. So no file in the folder
-// may contain the folder's path.
+// Once returns the folder with the given name. If the folder does not exist, Once calls
+// fill to create its content. Processes that do so at the same time take turns. The content
+// is never changed later, so the name must contain the version. fill gets a temporary
+// folder, which is renamed after fill returns. So no file may contain the folder's path.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {
@@ -37,11 +37,11 @@ func Once(ctx context.Context, name string, fill func(ctx context.Context, dir s
 		return "", err
 	}
 	defer unlock()
-	if installed(dir) { // another process has installed it while this one waited for the lock
+	if installed(dir) { // another process has filled the folder while this process waited for the lock
 		return dir, nil
 	}
-	// The folder gets its name last, so that an interrupted install is never
-	// taken for a whole one.
+	// The folder gets its final name last, so that an interrupted installation never seems
+	// complete.
 	unfinished, err := os.MkdirTemp(root, name+"-unfinished-")
 	if err != nil {
 		return "", fmt.Errorf("install: make the folder of %s: %w", name, err)
@@ -75,7 +75,7 @@ func Require(program, how string) error {
 	return nil
 }
 
-// Files writes files into dir. files maps the name of each file to its content.
+// Files writes files into dir. files maps the name of each to its content.
 func Files(dir string, files map[string][]byte) error {
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
@@ -90,7 +90,7 @@ func installed(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// folder returns the folder of all installations.
+// folder returns the folder that contains all installations.
 func folder() (string, error) {
 	if dir := os.Getenv("LEASEHOLD_ENGINES"); dir != "" {
 		return filepath.Abs(dir)
@@ -110,7 +110,7 @@ func folder() (string, error) {
 	}
 }
 
-// lock waits for the file lock at path and takes it.
+// lock waits for the file lock at path, and returns a function that unlocks it.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -6,7 +6,8 @@ import "context"
 
 const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
-// Jars copies the dependencies in dir's pom.xml to the folder lib in dir.
+// Jars downloads the dependencies in the pom.xml of dir, and copies them to the folder lib
+// in dir.
 func Jars(ctx context.Context, dir string) error {
 	if err := Require("mvn", "install Maven (Debian: apt-get install maven)"); err != nil {
 		return err

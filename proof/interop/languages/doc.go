@@ -1,4 +1,4 @@
-// Package languages contains code in Python and in Node that holds locks by running the
-// command. docs/languages.md tells users to copy the two files. Users need to install only
-// leasehold beside these files.
+// Package languages tests code in Python and in Node that holds locks by running the
+// command leasehold. docs/languages.md tells users to copy the two files. Besides these,
+// users need only the command.
 package languages

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package peers runs other lock libraries, and leasehold, each in a process of its own that a
-// test can kill and pause:
+// Package peers runs lock libraries, those of others and leasehold, each in a process of
+// its own that a test can kill and pause:
 //
 //	java := peers.Run(t, peers.AWSLabs, server.Endpoint, peers.Settings{Table: "locks", Lease: 2 * time.Second})
 //	ours := peers.Run(t, peers.Ours("awslabs"), server.Endpoint, peers.Settings{Table: "locks", Lease: 2 * time.Second})
@@ -11,7 +11,8 @@
 //	java.Release(t, held)
 //	reply, err := waiting.Reply(t.Context())
 //
-// Installs are pinned and go where those of package engines go. The programs
-// speak the line protocol of proof/interop/README.md; they reach DynamoDB by the AWS
-// SDKs' own environment variables and die with the process that started them.
+// Each library is installed in a pinned version, in the same place as the servers of
+// package engines. The processes, called drivers, speak the line protocol of
+// proof/interop/README.md. They find DynamoDB by the environment variables of the AWS SDKs,
+// and end with the process that started them.
 package peers

@@ -17,25 +17,25 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// Driver is a running peer. Its methods are safe for concurrent use.
+// Driver is a running process of a peer. Its methods are safe for concurrent use.
 type Driver struct {
 	Peer Peer
 
-	settings Settings // settings of its clients
+	settings Settings // settings of the driver's clients
 
 	process *process.Process
 	stdin   io.WriteCloser
 	printed *process.Tail
-	read    chan struct{} // closed when stdout has been read to its end
+	read    chan struct{} // closed when the driver's output has been read to its end
 
-	mu      sync.Mutex // guards the following fields; not held while writing
+	mu      sync.Mutex // guards the following fields; not held while a line is written
 	last    int64
 	pending map[int64]*Call
 
-	writing chan struct{} // contains one element while a line is being written
+	writing chan struct{} // semaphore: full while a line is being written
 }
 
-// Call is a request in flight.
+// Call is a request that was sent to a driver.
 type Call struct {
 	ID int64
 
@@ -45,15 +45,17 @@ type Call struct {
 	reply  Reply // valid once done is closed
 }
 
-// Start installs the peer if need be, starts it against endpoint and opens it with s. ctx
-// bounds the install and the wait, but not the driver's life. The driver ends with
-// [Driver.Kill] or with this process.
+// Start starts the peer's driver with the server at endpoint, and makes its first client
+// with the settings s. It installs the peer first if necessary. ctx limits the installation
+// and the wait for the client, but the driver continues after ctx ends. The driver ends
+// with [Driver.Kill] or with this process.
 func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, error) {
 	cmd, err := p.command(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// StdoutPipe is not used, because Wait would close it before all answers are read.
+	// A pipe of its own, because Wait would close one from StdoutPipe before all answers
+	// are read.
 	answers, stdout, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -68,7 +70,7 @@ func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, e
 		return nil, err
 	}
 	d.process, err = process.Start(cmd)
-	_ = stdout.Close() // the driver has its own copy
+	_ = stdout.Close() // the driver's process has its own copy
 	if err != nil {
 		_ = answers.Close()
 		return nil, fmt.Errorf("peers: start %s: %w", p.Name, err)
@@ -83,7 +85,7 @@ func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, e
 }
 
 // Open makes another client of the library in the driver's process, with the settings of the
-// first. It returns the client's number for [Request.Client].
+// first client. It returns the number of the client, for [Request.Client].
 func (d *Driver) Open(ctx context.Context) (client int64, err error) {
 	call := d.send("open", d.settings.line)
 	_, err = call.Reply(ctx)
@@ -104,7 +106,7 @@ func (d *Driver) Kill() error {
 	return err
 }
 
-// Stop pauses the driver's process, threads and all, until Continue.
+// Stop pauses all threads of the driver's process until Continue is called.
 func (d *Driver) Stop() error { return d.process.Stop() }
 
 // Continue resumes a stopped driver.
@@ -113,8 +115,8 @@ func (d *Driver) Continue() error { return d.process.Continue() }
 // PID returns the driver's process ID.
 func (d *Driver) PID() int { return d.process.PID() }
 
-// Done returns a channel that is closed when the reply has arrived, or can no longer
-// arrive.
+// Done returns a channel that is closed when the reply has arrived, or when the driver has
+// ended.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
 // Reply waits for the reply. It returns an *Error if the driver refused the request. If the
@@ -152,13 +154,13 @@ func (d *Driver) send(do string, line func(id int64) any) *Call {
 		return c
 	}
 	d.writing <- struct{}{}
-	_, _ = d.stdin.Write(append(b, '\n')) // the error is ignored, as it means that the driver has ended
+	_, _ = d.stdin.Write(append(b, '\n')) // the error is ignored: if the write fails, the driver has ended
 	<-d.writing
 	return c
 }
 
-// readAnswers gives each call its answer. When the driver ends, the calls that are still
-// open end without an answer.
+// readAnswers passes each answer to its call. When the driver ends, the remaining calls end
+// without an answer.
 func (d *Driver) readAnswers(answers io.ReadCloser) {
 	defer close(d.read)
 	defer answers.Close()
@@ -201,7 +203,7 @@ func (d *Driver) answer(r Reply) {
 }
 
 // environment returns the environment of a driver, with the variables that every AWS SDK
-// reads. The user's own AWS variables are left out.
+// reads. It omits the AWS variables of the user.
 func environment(endpoint string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") })
 	return append(env,

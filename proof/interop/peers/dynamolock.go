@@ -32,11 +32,11 @@ var Dynamolock = Peer{
 	},
 }
 
-// Checkout is the environment variable with the path of the folder of one major version, with
-// its go.mod, in a checkout of dynamolock.
+// Checkout is the name of an environment variable. Its value is the path of a checkout of
+// dynamolock: the folder of one major version, with its go.mod.
 const Checkout = "LEASEHOLD_DYNAMOLOCK"
 
-// checkedOut returns the module path of the checkout and its commit, as far as they are known.
+// checkedOut returns the module path and the commit of the checkout, or what is known of them.
 func checkedOut() string {
 	checkout := os.Getenv(Checkout)
 	if checkout == "" {
@@ -59,11 +59,12 @@ func checkedOut() string {
 //go:embed dynamolock/main.go
 var dynamolockSource embed.FS
 
-// imported is the module path that the driver's source imports.
+// imported is the import path in the driver's source. It is replaced by that of the
+// checkout.
 const imported = `"cirello.io/dynamolock/v5"`
 
-// dynamolockSDK lists the AWS SDK modules that the driver is built with. They have the
-// versions that leasehold uses.
+// dynamolockSDK lists the AWS SDK modules with which the driver is built, in the versions
+// that leasehold uses.
 var dynamolockSDK = []string{
 	"github.com/aws/aws-sdk-go-v2 v1.47.7",
 	"github.com/aws/aws-sdk-go-v2/credentials v1.20.15",
@@ -76,8 +77,8 @@ var (
 	majorOf    = regexp.MustCompile(`/(v[0-9]+)$`)
 )
 
-// dynamolockDriver returns the driver's path. It builds the driver unless it was already
-// built from the same sources.
+// dynamolockDriver returns the path of the driver. It builds the driver, unless the same
+// sources were built before.
 func dynamolockDriver(ctx context.Context) (string, error) {
 	checkout := os.Getenv(Checkout)
 	if checkout == "" {

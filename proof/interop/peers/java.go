@@ -11,12 +11,11 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// The awslabs lock client for Java.
+// Peers for the awslabs lock client for Java.
 var (
-	// AWSLabs starts fast, for tests.
+	// AWSLabs has JVM settings for a fast start, for tests.
 	AWSLabs = awsLabs("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-	// AWSLabsServer has the JVM's default settings, for measuring the library as a service
-	// would run it.
+	// AWSLabsServer has the JVM's default settings, as in a service, for benchmarks.
 	AWSLabsServer = awsLabs()
 )
 

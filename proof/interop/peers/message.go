@@ -10,29 +10,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Settings is the first request to a driver. The driver makes the library's client with
-// these settings. If the peer does not have one of them, the driver returns an error that
-// matches ErrUnsupported.
+// Settings is the first request to a driver: the settings with which it makes the library's
+// client. If the library does not have one of these settings, the driver returns an error
+// that matches ErrUnsupported.
 type Settings struct {
 	Table        string `json:"table"`
-	PartitionKey string `json:"partitionKey,omitempty"` // name; default: the library's
-	SortKey      string `json:"sortKey,omitempty"`      // name; default: the library's
-	TTL          string `json:"ttl,omitempty"`          // name; default: the library's
-	Owner        string `json:"owner,omitempty"`        // default: the library's
+	PartitionKey string `json:"partitionKey,omitempty"` // attribute name; empty for the library's default
+	SortKey      string `json:"sortKey,omitempty"`      // attribute name; empty for the library's default
+	TTL          string `json:"ttl,omitempty"`          // attribute name; empty for the library's default
+	Owner        string `json:"owner,omitempty"`        // empty for the library's default
 
 	// The next two fields are only for leasehold.
-	Shared      bool `json:"shared,omitempty"`      // one lease for all locks
-	Connections int  `json:"connections,omitempty"` // idle connections; 0 for the SDK's default
+	Shared      bool `json:"shared,omitempty"`      // whether all locks of a client share one lease
+	Connections int  `json:"connections,omitempty"` // maximum number of idle connections; 0 for the SDK's default
 
 	// The following durations are sent in whole milliseconds.
 	Lease     time.Duration `json:"-"`
 	Heartbeat time.Duration `json:"-"` // interval of renewals in the background; 0 for none
-	Poll      time.Duration `json:"-"` // pause of a waiter, for ours the longest; 0 for the library's default
-	Safe      time.Duration `json:"-"` // python-dynamodb-lock: safe period, before a lock is in danger
-	Expiry    time.Duration `json:"-"` // python-dynamodb-lock: expiry period of the TTL attribute
+	Poll      time.Duration `json:"-"` // pause of a waiter between polls, for leasehold the longest; 0 for the library's default
+	Safe      time.Duration `json:"-"` // for python-dynamodb-lock: time without a renewal after which a lock counts as in danger
+	Expiry    time.Duration `json:"-"` // for python-dynamodb-lock: time after which TTL may delete the record
 }
 
-// Request is one request to a driver, which is sent as one line.
+// Request is one request to a driver. It is sent as one line of JSON.
 type Request struct {
 	ID int64  `json:"id"` // set by Send
 	Do string `json:"do"` // acquire, heartbeat, release, get, list, held, with
@@ -50,27 +50,27 @@ type Request struct {
 	Lock int64 `json:"lock,omitempty"`
 
 	// Fields of acquire.
-	Wait          time.Duration `json:"-"`               // whole milliseconds; 0 to fail at once
-	Owner         string        `json:"owner,omitempty"` // owner of this lock alone
+	Wait          time.Duration `json:"-"`               // longest wait, in whole milliseconds; 0 to fail at once
+	Owner         string        `json:"owner,omitempty"` // owner of only this lock
 	Slots         int           `json:"slots,omitempty"` // number of clients that may hold the key; 0 for a plain lock
 	KeepData      bool          `json:"keepData,omitempty"`
 	KeepOnRelease bool          `json:"keepOnRelease,omitempty"`
-	Update        bool          `json:"update,omitempty"` // update the record instead of replacing it
+	Update        bool          `json:"update,omitempty"` // whether to update the record instead of replacing it
 	IfExists      bool          `json:"ifExists,omitempty"`
-	Consistently  bool          `json:"consistently,omitempty"` // acquire a released lock only as it was read
+	Consistently  bool          `json:"consistently,omitempty"` // whether to acquire a released lock only if it has not changed since it was read
 	Reentrant     bool          `json:"reentrant,omitempty"`
-	Again         int64         `json:"again,omitempty"` // ID of the acquire request whose object is used again
+	Again         int64         `json:"again,omitempty"` // ID of an earlier acquire request, whose lock object is used again
 
 	// Fields of acquire, heartbeat and release.
-	Data       []byte     `json:"data,omitzero"` // nil to name none
+	Data       []byte     `json:"data,omitzero"` // nil if the request gives no data
 	Attributes Attributes `json:"attributes,omitzero"`
 
 	// Fields of heartbeat.
 	DeleteData bool          `json:"deleteData,omitempty"`
-	Lease      time.Duration `json:"-"` // whole milliseconds; 0 keeps the lease
+	Lease      time.Duration `json:"-"` // new lease in whole milliseconds; 0 to keep the lease
 
 	// Fields of release. If Keep is nil, the acquire request decides whether the record is
-	// kept. dyndb-mutex takes Key and Owner in place of Lock.
+	// kept. For dyndb-mutex, Key and Owner select the lock instead of Lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
 }
@@ -78,10 +78,10 @@ type Request struct {
 // Reply is a driver's answer to one request.
 type Reply struct {
 	ID      int64    `json:"id"`
-	Record  *Record  `json:"record,omitempty"`  // acquire: what was granted; get: nil if there is none
-	Records []Record `json:"records,omitempty"` // list
-	Held    bool     `json:"held,omitempty"`    // held: whether the library says that it still has the lock
-	Raised  bool     `json:"raised,omitempty"`  // with: whether the block's exception came out
+	Record  *Record  `json:"record,omitempty"`  // for acquire: the granted record; for get: the record, or nil if there is none
+	Records []Record `json:"records,omitempty"` // for list
+	Held    bool     `json:"held,omitempty"`    // for held: whether the library reports the lock as held
+	Raised  bool     `json:"raised,omitempty"`  // for with: whether the exception in the block was raised to the caller
 	Error   *Error   `json:"error,omitempty"`
 
 	// At is the time when the reply arrived.
@@ -98,12 +98,12 @@ type Record struct {
 	Expires    time.Time     `json:"-"`
 	Released   bool          `json:"released,omitempty"`
 	Slot       int           `json:"slot,omitempty"`
-	Token      int64         `json:"token,omitempty"` // only for leasehold
+	Token      int64         `json:"token,omitempty"` // only leasehold has it
 	Data       []byte        `json:"data,omitzero"`
 	Attributes Attributes    `json:"attributes,omitzero"`
 }
 
-// line returns the request in the form in which it is sent to a driver.
+// line returns the request open with these settings, to encode as a line.
 func (s Settings) line(id int64) any {
 	type plain Settings
 	return struct {

@@ -28,8 +28,9 @@ import (
 // oursName is the value of argv[0] that makes this program leasehold's driver.
 const oursName = "leasehold-interop-ours"
 
-// Any program that imports this package, test binaries included, can be started as
-// leasehold's driver. So init checks argv[0] before main runs and flags are parsed.
+// This process may have been started as leasehold's driver. Any program that imports this
+// package can be, even a test. So init checks argv[0] before main runs and flags are
+// parsed.
 func init() {
 	if os.Args[0] == oursName {
 		if err := beOurs(os.Args[1], os.Stdin, os.Stdout); err != nil {
@@ -40,7 +41,7 @@ func init() {
 	}
 }
 
-// Ours returns package leasehold, with the named layout, as a peer.
+// Ours returns leasehold with the named layout as a peer.
 func Ours(layoutName string) Peer {
 	return Peer{
 		Name: "leasehold/" + layoutName, Version: "this", Layout: layoutName,
@@ -53,7 +54,7 @@ func Ours(layoutName string) Peer {
 	}
 }
 
-// ours is one leasehold client behind the line protocol.
+// ours is a leasehold client that a driver controls.
 type ours struct {
 	layout string
 	client *leasehold.Client // set by the request open
@@ -63,7 +64,7 @@ type ours struct {
 	locks map[int64]*leasehold.Lock
 }
 
-// beOurs answers requests until there are no more.
+// beOurs is the main function of leasehold's driver. It answers requests until they end.
 func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 	var first *ours
 	clients := map[int64]*ours{}
@@ -74,7 +75,7 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 			b = fmt.Appendf(nil, `{"id":%d,"error":{"kind":"failed","message":%q}}`, r.ID, err.Error())
 		}
 		writing <- struct{}{}
-		_, _ = answers.Write(append(b, '\n')) // an error means that no reader is left
+		_, _ = answers.Write(append(b, '\n')) // an error means that no process reads the answers any longer
 		<-writing
 	}
 	lines := bufio.NewReader(requests)
@@ -216,7 +217,7 @@ func (o *ours) acquire(ctx context.Context, r Request) (Reply, error) {
 	return Reply{Record: recordOf(lock.Record())}, nil
 }
 
-// grant acquires a key, or one of its slots.
+// grant acquires a key or, if r.Slots is set, one of the key's slots.
 func (o *ours) grant(ctx context.Context, r Request, opts []leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if r.Slots == 0 {
 		return o.client.Acquire(ctx, r.Key, opts...)

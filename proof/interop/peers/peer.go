@@ -20,24 +20,26 @@ type Peer struct {
 
 	// Heartbeats means that the peer renews by itself if Settings.Heartbeat is set.
 	Heartbeats bool
-	// ManualHeartbeat means that the peer renews on request.
+	// ManualHeartbeat means that the peer renews when it gets the request heartbeat.
 	ManualHeartbeat bool
 
-	// command installs the peer if need be and returns the command that runs its driver.
+	// command returns the command that runs the peer's driver. It installs the peer first
+	// if necessary.
 	command func(ctx context.Context) (*exec.Cmd, error)
 }
 
-// All returns the peers that come from registries.
+// All returns the peers that can be installed from a package registry.
 func All() []Peer { return []Peer{AWSLabs, PythonDynamoDBLock, DynamoDLM, DyndbMutex} }
 
-// Install installs the peer unless it is there already.
+// Install installs the peer unless it is already installed.
 func (p Peer) Install(ctx context.Context) error {
 	_, err := p.command(ctx)
 	return err
 }
 
-// driver writes a driver's sources into a folder, and then calls build in it. The folder is
-// named after the sources, so that a changed driver gets another folder.
+// driver writes the sources of a driver into a folder, and calls build there. It returns
+// the folder. The folder's name contains a checksum of the sources, so a changed driver
+// gets another folder.
 func driver(ctx context.Context, name string, sources fs.FS, build func(ctx context.Context, dir string) error) (string, error) {
 	files := map[string][]byte{}
 	sum := sha256.New()

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// The peers for Python.
+// Peers for Python.
 var (
 	PythonDynamoDBLock = Peer{
 		Name: "python-dynamodb-lock", Version: "0.9.1", Layout: "python-dynamodb-lock",
@@ -35,8 +35,8 @@ var (
 	pythonSources embed.FS
 )
 
-// pythonCommand returns the function that makes the command of a peer's driver. All three
-// peers share one virtual environment.
+// pythonCommand returns the function that returns the command of a Python peer's driver.
+// All three peers share one virtual environment.
 func pythonCommand(peer string) func(context.Context) (*exec.Cmd, error) {
 	return func(ctx context.Context) (*exec.Cmd, error) {
 		env, err := driver(ctx, "peers-python", pythonRequirements, func(ctx context.Context, dir string) error {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for an event that must come, on a machine that may be
-// busy. It bounds each wait separately. So a test that hangs fails under its own name, and
-// the other tests still run.
+// Patience is how long a test waits for an event that must happen, even on a busy machine.
+// It limits each wait separately. So a test that hangs fails under its own name, and the
+// other tests still run.
 const Patience = 3 * time.Minute
 
 var errImpatient = fmt.Errorf("not within %v", Patience)
@@ -24,9 +24,9 @@ func Patiently(t testing.TB) context.Context {
 	return ctx
 }
 
-// Run starts a peer for a test and kills it when the test ends. If only an operator can
-// install the peer, the test is skipped with the reason. If any other peer is missing, the
-// test fails.
+// Run starts a peer's driver for a test and kills it when the test ends. If the peer cannot
+// be installed, the test fails. But the test is skipped if only an operator can install the
+// peer (ErrNotInstallable).
 func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -46,7 +46,7 @@ func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 	return d
 }
 
-// Await is like [Call.Reply], but waits no longer than Patience.
+// Await is like [Call.Reply], but waits for at most Patience.
 func (c *Call) Await(t testing.TB) (Reply, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), Patience, errImpatient)
@@ -54,13 +54,13 @@ func (c *Call) Await(t testing.TB) (Reply, error) {
 	return c.Reply(ctx)
 }
 
-// Ask sends a request and awaits its reply.
+// Ask sends a request and waits for its reply, for at most Patience.
 func (d *Driver) Ask(t testing.TB, r Request) (Reply, error) {
 	t.Helper()
 	return d.Send(r).Await(t)
 }
 
-// Must sends a request, awaits its reply and fails the test if the reply is an error.
+// Must sends a request and returns its reply. If the reply is an error, the test fails.
 func (d *Driver) Must(t testing.TB, r Request) Reply {
 	t.Helper()
 	reply, err := d.Ask(t, r)
@@ -70,13 +70,14 @@ func (d *Driver) Must(t testing.TB, r Request) Reply {
 	return reply
 }
 
-// Acquire takes a key that is free and returns the lock's number.
+// Acquire acquires a free key and returns the number of the lock. If the key is held, the
+// test fails.
 func (d *Driver) Acquire(t testing.TB, key string) (lock int64) {
 	t.Helper()
 	return d.Must(t, Request{Do: "acquire", Key: key}).ID
 }
 
-// Refused asks for a key without waiting and fails the test unless the key is held.
+// Refused tries to acquire a key without waiting. The test fails unless the key is held.
 func (d *Driver) Refused(t testing.TB, key string) {
 	t.Helper()
 	if _, err := d.Ask(t, Request{Do: "acquire", Key: key}); !errors.Is(err, ErrHeld) {
@@ -90,7 +91,7 @@ func (d *Driver) Release(t testing.TB, lock int64) Reply {
 	return d.Must(t, Request{Do: "release", Lock: lock})
 }
 
-// Held reports whether the library says that it still has the lock.
+// Held reports whether the library reports the lock as held.
 func (d *Driver) Held(t testing.TB, lock int64) bool {
 	t.Helper()
 	return d.Must(t, Request{Do: "held", Lock: lock}).Held

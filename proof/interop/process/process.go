@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package process runs programs that must not outlive this one.
+// Package process runs programs that end when this program ends.
 package process
 
 import (
@@ -14,16 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a program that was started. Its methods are safe for concurrent use.
+// Process is a started program. Its methods are safe for concurrent use.
 type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 	err   error // result of Wait; valid once ended is closed
 }
 
-// Start starts cmd. The started process dies when this process ends, however this process
-// ends. Give cmd files or writers for its output, not pipes that Wait closes. Output that
-// has not been read from such a pipe when Wait closes it is lost.
+// Start starts cmd. The process ends when this process ends, even if this process is
+// killed. The output of cmd must go to files or writers. Pipes from StdoutPipe or
+// StderrPipe would lose output, because Wait closes them.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -32,8 +32,8 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel sends the parent-death signal when the *thread* that forked ends. So
-		// that thread is kept until the started process is gone.
+		// The kernel sends the parent-death signal when the thread (not the process) that
+		// forked ends. So that thread must live until the started process has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -66,7 +66,7 @@ func (p *Process) Err() error {
 	}
 }
 
-// Signal sends a signal, unless the process has ended.
+// Signal sends a signal to the process. It does nothing if the process has ended.
 func (p *Process) Signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("send %s to process %d: %w", s, p.PID(), err)
@@ -74,7 +74,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Stop pauses the process and returns once all its threads are stopped.
+// Stop pauses the process, and returns once all its threads are paused.
 func (p *Process) Stop() error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *Process) Stop() error {
 		switch err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED, nil); {
 		case err == nil:
 			return nil
-		case !errors.Is(err, unix.EINTR): // ECHILD: the process has ended
+		case !errors.Is(err, unix.EINTR): // an error such as ECHILD: the process has ended
 			return fmt.Errorf("wait until process %d has stopped: %w", p.PID(), err)
 		}
 	}
@@ -92,8 +92,7 @@ func (p *Process) Stop() error {
 // Continue resumes a stopped process.
 func (p *Process) Continue() error { return p.Signal(syscall.SIGCONT) }
 
-// Kill ends the process with SIGKILL and waits until it is gone. It is safe to
-// call twice.
+// Kill ends the process with SIGKILL and waits until it is gone. It may be called twice.
 func (p *Process) Kill() error {
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Tail keeps the last few kilobytes written to it, for the error message of a
+// Tail is a writer that keeps only the last few kilobytes, for the error message of a
 // program that failed. It is safe for concurrent use.
 type Tail struct {
 	mu   sync.Mutex
 	last []byte
 }
 
-// Write never fails.
+// Write implements io.Writer. It never fails.
 func (t *Tail) Write(p []byte) (int, error) {
 	const most = 8 << 10
 	t.mu.Lock()
@@ -24,7 +24,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the last text written.
+// String returns the last kilobytes that were written.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package proxy runs a proxy between one process and a server of the DynamoDB API. The
-// proxy counts the requests of the process, and can answer them in the server's place.
+// proxy counts the process's requests, and can answer them instead of the server.
 package proxy
 
 import (
@@ -26,7 +26,7 @@ type Proxy struct {
 	failed map[string]bool
 }
 
-// Run starts a proxy in front of a server, until the test ends.
+// Run starts a proxy in front of a server. The proxy ends with the test.
 func Run(t testing.TB, server *engines.Server) *Proxy {
 	t.Helper()
 	behind, err := url.Parse(server.Endpoint)
@@ -57,7 +57,7 @@ func Run(t testing.TB, server *engines.Server) *Proxy {
 	return p
 }
 
-// Asked returns how often the operations were requested since the last Reset.
+// Asked returns the number of requests for the given operations since the last Reset.
 func (p *Proxy) Asked(operations ...string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,14 +67,15 @@ func (p *Proxy) Asked(operations ...string) (n int) {
 	return n
 }
 
-// Reset starts counting from zero.
+// Reset sets all counts to zero.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	clear(p.asked)
 }
 
-// Deny makes the proxy answer an operation with AccessDeniedException from now on.
+// Deny makes the proxy answer every later request for an operation with
+// AccessDeniedException.
 func (p *Proxy) Deny(operation string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package shells types hostile lines into real shells: bash, zsh and fish on a terminal,
-// with the script of leasehold completion and TAB. zsh and fish come from Debian's
-// packages. If a shell is missing, its tests are skipped with a message. Debian has no
-// PowerShell package, so TestCompletionDoesNotEvaluateCommandSubstitution in internal/cli checks
-// the text of PowerShell's script.
+// Package shells tests the completion of the command in real shells: it types lines with
+// command substitutions into bash, zsh and fish on a terminal, and presses TAB. zsh and
+// fish come from Debian's packages. If a shell is missing, its tests are skipped with a
+// message. Debian has no package of PowerShell, so
+// TestCompletionDoesNotEvaluateCommandSubstitution in internal/cli checks only the text of
+// PowerShell's script.
 package shells

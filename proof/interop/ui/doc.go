@@ -1,3 +1,3 @@
-// Package ui tests the page of leasehold ui in a real browser, against real processes
-// that contend for real locks.
+// Package ui tests the web page of leasehold ui in a real browser, with real processes that
+// contend for locks.
 package ui

@@ -1,3 +1,3 @@
-// Package aws answers every operation with every error that is known from DynamoDB, the
-// network and the source of credentials.
+// Package aws tests every operation with every known error of DynamoDB, of the network and
+// of the source of credentials.
 package aws

@@ -1,8 +1,9 @@
-// Command fuzz runs every fuzz target of the library, some at once, and says how often
-// each was executed. A failure prints the input's file and the command that replays it.
+// Command fuzz runs every fuzz target of the library, several at a time, and prints how
+// often each was executed. For a failure it prints the file with the input, and the command
+// that replays it.
 //
-//	go run ./fuzz -time 1m          # in robustness: each target for a minute
-//	go run ./fuzz -executions 1e6   # each as often as that
+//	go run ./fuzz -time 1m          # in proof/robustness: each target for a minute
+//	go run ./fuzz -executions 1e6   # each target that many times
 package main
 
 import (
@@ -103,7 +104,7 @@ type target struct {
 
 var declaration = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(f \*testing\.F\)`)
 
-// find returns the targets of the module in root. Modules below it have none.
+// find returns the fuzz targets of the module in root. Nested modules have none.
 func find(root string) ([]*target, error) {
 	var all []*target
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
@@ -118,7 +119,7 @@ func find(root string) ([]*target, error) {
 		if !strings.HasSuffix(path, "_test.go") {
 			return nil
 		}
-		source, err := os.ReadFile(path) //nolint:gosec // G304: a file of this project
+		source, err := os.ReadFile(path) //nolint:gosec // G304: path is a file of this project
 		if err != nil {
 			return err
 		}
@@ -130,7 +131,8 @@ func find(root string) ([]*target, error) {
 	return all, err
 }
 
-// build builds the test of the target's package, once for all of its targets.
+// build builds the test binary of the target's package. Several targets of a package share
+// it.
 func (t *target) build(ctx context.Context, dir string) error {
 	abs, err := filepath.Abs(t.dir)
 	if err != nil {
@@ -140,7 +142,7 @@ func (t *target) build(ctx context.Context, dir string) error {
 	if _, err := os.Stat(t.binary); err == nil {
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz", ".", "-o", t.binary, ".") //nolint:gosec // G204: in a directory of its own
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-fuzz", ".", "-o", t.binary, ".") //nolint:gosec // G204: the output is in a directory of this program
 	cmd.Dir = t.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the tests of %s: %w\n%s", t.dir, err, out)
@@ -150,12 +152,12 @@ func (t *target) build(ctx context.Context, dir string) error {
 
 var executed = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs the target in one worker process, which another process controls. It runs for
-// the given time or, if executions is above 0, that many times.
+// fuzz runs the target for the given time or, if executions is above 0, that many times. It
+// uses one worker process, which another process controls.
 //
-// When the time is up, an interrupt ends the run, as Ctrl-C would. A duration in
-// -test.fuzztime sometimes fails with "context deadline exceeded" although nothing was
-// found (https://go.dev/issue/75804).
+// When the time has passed, fuzz ends the run with an interrupt, like Ctrl-C. It does not
+// use a duration in -test.fuzztime, because that sometimes fails with "context deadline
+// exceeded" although nothing was found (https://go.dev/issue/75804).
 func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64) {
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -179,17 +181,17 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 		limited, cancel = context.WithTimeout(ctx, each)
 	}
 	defer cancel()
-	cmd := exec.CommandContext(limited, t.binary, args...) //nolint:gosec // G204: the tests of this project
+	cmd := exec.CommandContext(limited, t.binary, args...) //nolint:gosec // G204: the binary contains tests of this project
 	cmd.Dir = abs
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute // after the interrupt, the target has one minute to end: an input that it never finishes is a failure, too
+	cmd.WaitDelay = time.Minute // the target must end within a minute of the interrupt: an input that it never finishes is also a failure
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil // the time is up, and the run has found nothing
+		err = nil // not a failure: the interrupt has ended the run
 	}
 	if all := executed.FindAllSubmatch(out, -1); len(all) > 0 {
-		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // the conversion cannot fail, because the match contains only digits
+		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // cannot fail, because the match contains only digits
 	}
 	if err != nil {
 		t.err = err
@@ -197,7 +199,7 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	}
 }
 
-// String returns the target's result, on one line unless it failed.
+// String returns the result of the target, in one line unless the target failed.
 func (t *target) String() string {
 	where := "./" + strings.TrimPrefix(t.dir, "../../")
 	if t.err == nil {

@@ -1,12 +1,13 @@
-// Package load holds thousands of locks, waits with thousands of goroutines, and acquires
-// hundreds of thousands of times: nothing is lost, and no resource leaks.
+// Package load tests the lock under load: one client holds thousands of locks, thousands of
+// goroutines wait, and keys are acquired hundreds of thousands of times. The tests check
+// that no lock is lost and no resource leaks.
 //
-// Tests of trust run in virtual time, where a slow machine cannot fail them. Tests of
-// sockets use real ones.
+// Tests of trust run in virtual time, so that they do not fail on a slow machine. Tests of
+// sockets use real sockets.
 //
-//	LEASEHOLD_LOCKS    locks that one client holds (10000)
-//	LEASEHOLD_CYCLES   acquisitions of each kind (100000)
-//	LEASEHOLD_WAITERS  goroutines that wait for one key (1000)
+//	LEASEHOLD_LOCKS    number of locks that one client holds (10000)
+//	LEASEHOLD_CYCLES   number of acquisitions of each kind (100000)
+//	LEASEHOLD_WAITERS  number of goroutines that wait for one key (1000)
 //
-// Under the race detector the defaults are a part of these.
+// Under the race detector the defaults are lower.
 package load

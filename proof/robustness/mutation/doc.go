@@ -1,26 +1,27 @@
-// Mutation breaks the lock in one place at a time, and runs its tests.
+// Mutation changes one place of the lock's code at a time, and checks that a test fails.
 //
 //	go run ./mutation                          every mutant: hours
-//	go run ./mutation -sample 300 -seed 7      300 of them, the same again for the same seed
+//	go run ./mutation -sample 300 -seed 7      300 mutants; the same seed selects the same ones
 //	go run ./mutation -only 'freeing\.go'     the mutants of one file
 //	go run ./mutation -list                    list the mutants
 //
 // # A mutant
 //
-// One place of one file is changed: a comparison by one or turned round, one side of
-// an "and" or "or" left out, a condition negated, plus for minus, min for max, a
-// statement taken out. The file of the work tree stays as it is: the compiler is given
-// another one instead (-overlay).
+// A mutant is the code with one change: a comparison by one or inverted, one side of an
+// "and" or "or" left out, a condition negated, plus for minus, min for max, or a statement
+// removed. The files of the work tree are not changed: the compiler gets a changed copy of
+// one file (-overlay).
 //
 // # Which tests run
 //
-// The tests whose code runs through that place, which is measured once, test by test:
-// the tests of its own package first, then of the lock, the recipes and the simulation,
-// quick ones first. The first that fails, or does not end, kills the mutant.
+// For each mutant, only the tests that run through the changed place are run. A first run
+// measures this, test by test. The tests of the mutant's own package run first, then those
+// of the lock, the recipes and the simulation, each time the quick ones first. The first
+// test that fails, or does not end, kills the mutant.
 //
 // # What survives
 //
-// Either a rule without a test, which is a bug of the tests, or a change without an
-// observable effect. The second kind is listed in harmless.txt, each with its reason. A
-// line there without a mutant fails the run.
+// If no test kills a mutant, either a rule has no test, which is a gap in the tests, or the
+// change has no observable effect. harmless.txt lists the mutants of the second kind, each
+// with the reason. The run fails if a line of harmless.txt names no mutant.
 package main

@@ -64,7 +64,7 @@ func run() error {
 	return errors.Join(err, report(os.Stdout, results, *least))
 }
 
-// allMutants returns the mutants of all packages of the protocol.
+// allMutants returns the mutants of all packages in packages.
 func allMutants(root string) ([]Mutant, error) {
 	var all []Mutant
 	for _, p := range packages {
@@ -77,7 +77,7 @@ func allMutants(root string) ([]Mutant, error) {
 	return all, nil
 }
 
-// choose returns the mutants that the flags select.
+// choose returns the mutants that the flags -only, -sample and -seed select.
 func choose(all []Mutant, only string, sample int, seed uint64) ([]Mutant, error) {
 	pattern, err := regexp.Compile(only)
 	if err != nil {

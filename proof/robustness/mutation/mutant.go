@@ -12,25 +12,25 @@ import (
 	"strings"
 )
 
-// Mutant is one change of one file.
+// Mutant is one change to one file.
 type Mutant struct {
 	File  string // path from the root of the module
 	Func  string
 	Line  int // line of the change
-	At    int // line that a test must run to reach the mutant
-	Col   int // column that a test must run to reach the mutant
+	At    int // line and column that a test must run to reach the change
+	Col   int // see At
 	Start int // byte offset where the replaced text begins
 	End   int // byte offset where the replaced text ends
 	With  string
-	Name  string // name of the mutant; does not change if lines are added elsewhere
+	Name  string // name of the mutant, which does not depend on line numbers
 }
 
-// mutated returns the file with the change.
+// mutated returns the source of the file with the mutant's change.
 func (m Mutant) mutated(source []byte) []byte {
 	return slices.Concat(source[:m.Start], []byte(m.With), source[m.End:])
 }
 
-// mutantsOf returns the mutants of a package's code.
+// mutantsOf returns the mutants of all files of a package, except tests.
 func mutantsOf(root, dir string) ([]Mutant, error) {
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 			f.add(stack, n, n.Pos(), n.End(), "")
 		}
 	case *ast.IncDecStmt:
-		if !isHeader(stack, n) { // without the increment in its header, a loop would only run forever
+		if !isHeader(stack, n) { // a loop without the increment in its header would only run forever
 			f.add(stack, n, n.Pos(), n.End(), "")
 		}
 	case *ast.AssignStmt:
@@ -207,9 +207,9 @@ func (f *finder) add(stack []ast.Node, n ast.Node, from, to token.Pos, with stri
 	f.found = append(f.found, m)
 }
 
-// runsBefore returns the start of a block that the coverage counts whenever n runs. For the
-// expression of a case, it returns the start of the switch, because the block of a case
-// contains only the statements of the case.
+// runsBefore returns the start of a block whose coverage shows whether n runs. For the
+// expression of a case this is the start of the switch, because the block of a case
+// contains only its statements.
 func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	path := append(slices.Clip(stack), n)
 	for i := len(path) - 1; i > 0; i-- {
@@ -225,7 +225,7 @@ func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	return n.Pos()
 }
 
-// change returns the text of the line before and after the change.
+// change returns the changed line of a mutant, before and after the change.
 func (f *finder) change(m Mutant) string {
 	from := bytes.LastIndexByte(f.source[:m.Start], '\n') + 1
 	to := len(f.source)

@@ -18,8 +18,9 @@ import (
 //go:embed harmless.txt
 var harmlessList string
 
-// readHarmless returns the names of the mutants that change no behaviour. Each line of the
-// list is the name of a mutant or, after #, the reason for the names that follow.
+// readHarmless returns the names of the mutants that are known to change no behaviour. Each
+// line of the list is the name of a mutant or, after #, the reason for the names that
+// follow.
 func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	names := map[string]bool{}
 	reason := ""
@@ -41,8 +42,9 @@ func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	return names, nil
 }
 
-// tryAll tries mutants, and prints each result. It appends results to the file done, if
-// that is given, so that an interrupted run can continue.
+// tryAll tries mutants, and prints the result of each. If done names a file, tryAll appends
+// the results to it, and skips mutants with a result there. So an interrupted run can
+// continue.
 func tryAll(ctx context.Context, root string, all []Mutant, coverage, done string) (results []result, err error) {
 	names := map[string]bool{}
 	for _, m := range all {
@@ -94,7 +96,8 @@ func tryAll(ctx context.Context, root string, all []Mutant, coverage, done strin
 	return results, errors.Join(err, ctx.Err())
 }
 
-// openResults reads the results of an earlier run, and opens the file for more.
+// openResults returns the results of an earlier run in the named file, and opens the file
+// to append more.
 func openResults(name string) ([]result, io.WriteCloser, error) {
 	if name == "" {
 		return nil, nowhere{io.Discard}, nil
@@ -156,8 +159,8 @@ func report(out io.Writer, results []result, least float64) error {
 	return err
 }
 
-// percentKilled returns the share of killed mutants among all mutants that compile. Known
-// harmless ones count as not killed.
+// percentKilled returns the share of killed mutants among all that compile. A mutant that
+// is known to be harmless counts as not killed.
 func percentKilled(n map[outcome]int) float64 {
 	dead := n[killed] + n[timedOut]
 	all := dead + n[known] + n[survived] + n[unseen]

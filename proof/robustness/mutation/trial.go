@@ -18,20 +18,20 @@ import (
 
 const module = "github.com/leasehold-go/leasehold"
 
-// outcome is the result of a mutant's tests.
+// outcome is the result of trying a mutant.
 type outcome string
 
 // Values of outcome.
 const (
 	killed   outcome = "killed"
-	timedOut outcome = "timed out" // a test did not end, which counts as killed, too
+	timedOut outcome = "timed out" // a test did not end; counts as killed
 	survived outcome = "survived"
 	unseen   outcome = "unseen"   // no test reaches the mutant
 	invalid  outcome = "no Go"    // the mutant does not compile
 	known    outcome = "harmless" // the mutant survived, but harmless.txt lists it with a reason
 )
 
-// result is a mutant with its outcome, and the test that decided it.
+// result is the outcome of a mutant, with the test that decided it.
 type result struct {
 	Mutant  string  `json:"mutant"`
 	Outcome outcome `json:"outcome"`
@@ -39,18 +39,18 @@ type result struct {
 	Package string  `json:"package"`
 }
 
-// trial runs the tests on mutants.
+// trial tries mutants: it builds the tests with each mutant and runs them.
 type trial struct {
 	root, tmp string
 	seen      witnesses
 }
 
-// batch is the number of tests of one package that run first for each mutant. Most mutants
+// batch is the number of tests of a package that are run first, in one process. Most mutants
 // are killed by one of these quick tests.
 const batch = 25
 
-// try builds the tests with the mutated file in place of the original, and runs the tests
-// that reach the mutant.
+// try builds tests with the mutated file instead of the original, and runs those that reach
+// the mutant.
 func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	r := result{Mutant: m.Name, Outcome: unseen, Package: filepath.Dir(m.File)}
 	work, err := os.MkdirTemp(t.tmp, "mutant")
@@ -98,7 +98,8 @@ func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	return r, nil
 }
 
-// overlay writes the mutated file, and the overlay file that makes the compiler use it.
+// overlay writes the mutated file, and a file for -overlay that makes the compiler use it.
+// It returns the path of the second file.
 func (t *trial) overlay(m Mutant, dir string) (string, error) {
 	path := filepath.Join(t.root, m.File)
 	source, err := os.ReadFile(path)
@@ -112,7 +113,8 @@ func (t *trial) overlay(m Mutant, dir string) (string, error) {
 
 var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// run runs some tests of a package. It returns the name of the first that failed.
+// run runs some tests of a package. It returns the outcome, and the name of the first test
+// that failed.
 func (t *trial) run(ctx context.Context, bin, dir string, tests []witness) (outcome, string, error) {
 	var names []string
 	limit := 30 * time.Second

@@ -16,36 +16,38 @@ import (
 	"time"
 )
 
-// packages are the packages of the protocol, which are mutated.
+// packages lists the packages that are mutated: those of the protocol.
 var packages = []string{
 	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/core", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/inflight", "internal/lease", "internal/localqueue", "internal/liveness", "internal/observed",
 	"internal/protocol", "internal/records", "internal/renewals", "internal/acquire", "internal/indoubt", "regions", "semaphore",
 }
 
-// others are packages with further tests of the mutated packages.
+// others lists packages that are not mutated, but whose tests run code of the mutated
+// packages.
 var others = []string{"rwlock", "election", "internal/ambiguity", "internal/behaviour", "internal/layouttest", "internal/simulation"}
 
-// seeds sets how many seeds of each world of the simulation are run.
+// seeds is an environment variable that sets how many seeds of each world the simulation
+// runs.
 const seeds = "LEASEHOLD_SEEDS=6"
 
-// witness is a test that runs some block of code.
+// witness is a test that runs a certain block of code.
 type witness struct {
 	Dir, Name string
 	Took      time.Duration
 }
 
-// witnesses contains, for each file, its blocks of code with the tests that run them.
+// witnesses maps each file to its blocks of code.
 type witnesses map[string][]block
 
-// block is a stretch of code, and the tests that run it.
+// block is a block of code as measured by go test -cover, with the tests that run it.
 type block struct {
 	From, To [2]int // line and column of the start and the end
 	By       []witness
 }
 
-// at returns the tests that run through the code of a mutant. Tests of the mutant's own
-// package come first, then the other packages in their order. Within a package, quick tests
-// come first.
+// at returns the tests that run the code of a mutant. Tests of the mutant's own package
+// come first, then those of other packages in the order of the lists. Within a package,
+// quick tests come first.
 func (w witnesses) at(m Mutant) []witness {
 	here := [2]int{m.At, m.Col}
 	var by []witness
@@ -71,8 +73,8 @@ func rank(dir, own string) int {
 	return slices.Index(slices.Concat(packages, others), dir)
 }
 
-// readWitnesses reads the witnesses that an earlier run has written to file. If the file
-// does not exist, readWitnesses finds the witnesses and writes them to it.
+// readWitnesses reads witnesses from a file that an earlier run has written. If the file
+// does not exist, it finds the witnesses and writes the file.
 func readWitnesses(ctx context.Context, root, tmp, file string) (witnesses, error) {
 	if file == "" {
 		return findWitnesses(ctx, root, tmp)
@@ -94,7 +96,7 @@ func readWitnesses(ctx context.Context, root, tmp, file string) (witnesses, erro
 	return w, os.WriteFile(file, b, 0o600)
 }
 
-// findWitnesses runs each test by itself, and notes which code the test runs through.
+// findWitnesses runs each test alone, and records which code it runs.
 func findWitnesses(ctx context.Context, root, tmp string) (witnesses, error) {
 	w := witnesses{}
 	var cover []string
@@ -118,7 +120,7 @@ func findWitnesses(ctx context.Context, root, tmp string) (witnesses, error) {
 	return w, nil
 }
 
-// ask runs each test of one package separately, and adds to w the code that the test runs.
+// ask runs each test of one package alone, and adds to w the code that each test runs.
 func (w witnesses) ask(ctx context.Context, root, dir, bin, tmp string) error {
 	list := exec.CommandContext(ctx, bin, "-test.list", "^(Test|Fuzz|Example)")
 	list.Dir = filepath.Join(root, dir)
@@ -152,7 +154,7 @@ func (w witnesses) ask(ctx context.Context, root, dir, bin, tmp string) error {
 	return first
 }
 
-// read adds to w the blocks of code that one test has run.
+// read adds to w the blocks in the coverage profile of one test.
 func (w witnesses) read(profile string, by witness) error {
 	f, err := os.Open(profile)
 	if err != nil {
@@ -163,7 +165,7 @@ func (w witnesses) read(profile string, by witness) error {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		path, rest, ok := strings.Cut(lines.Text(), ".go:")
-		if !ok { // the line contains the mode of the profile, not a block
+		if !ok { // the first line contains the mode of the profile
 			continue
 		}
 		var b block

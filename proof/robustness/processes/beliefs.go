@@ -10,17 +10,18 @@ import (
 	"time"
 )
 
-// grant is one grant to a worker, with the time for which the worker believed in it.
+// grant is one grant to a worker, with the period in which the worker believed that it held
+// the key.
 type grant struct {
 	who    string
 	number int
 	key    string
 	token  int64
 	lease  time.Duration // lease of the worker
-	handed bool          // the key was handed over with a lease longer than the worker's own; the longer lease counts until the worker sends its first renewal
+	handed bool          // the key was handed over with a longer lease than the worker's, which counts until the worker's first renewal
 	from   time.Duration // start of the worker's belief; 0 if it never believed
-	last   time.Duration // last time at which the worker was seen to believe
-	until  time.Duration // last recorded end of trust; after a hand-over, at most one lease of the worker after the event that recorded it
+	last   time.Duration // last time at which an event shows the belief
+	until  time.Duration // last recorded end of trust; after a hand-over limited to one lease of the worker after the event
 	over   time.Duration // when the worker decided to release; 0 if it did not
 	lost   time.Duration // when the worker learned of the loss; 0 if it did not
 }
@@ -30,8 +31,8 @@ func (g *grant) String() string {
 }
 
 // end returns the last instant at which the worker believed, or was entitled to believe. A
-// killed worker was entitled to believe until its trust ended. So it is a violation if
-// another client is granted the key before that instant.
+// killed worker was entitled to believe until the end of its trust. A grant to another
+// client before that instant is a violation.
 func (g *grant) end() time.Duration {
 	switch {
 	case g.over != 0:
@@ -48,8 +49,8 @@ type grantID struct {
 	number int
 }
 
-// grantsOf gathers the grants in events. The events are in chronological order. The result
-// is in the order in which beliefs began.
+// grantsOf returns the grants in events, in the order in which the beliefs began. events
+// must be in chronological order.
 func grantsOf(events []Event) (grants []*grant, found []Violation) {
 	byID := map[grantID]*grant{}
 	bad := func(e Event, why string) {
@@ -95,9 +96,9 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 	return grants, found
 }
 
-// verifyBeliefs checks that beliefs in a key do not overlap, and that their tokens grow. If
-// a grant was lost before the worker first checked the lock, there was no belief. But even
-// then, no other grant may have its token.
+// verifyBeliefs checks that no two workers believe in a key at the same time, and that
+// tokens grow. A grant that was lost before the worker first checked the lock has no
+// belief. But no other grant may have its token either.
 func verifyBeliefs(grants []*grant) (found []Violation) {
 	before := map[string]*grant{} // grant with the latest end of belief so far, by key
 	tokens := map[string]map[int64]*grant{}
@@ -126,12 +127,12 @@ func verifyBeliefs(grants []*grant) (found []Violation) {
 	return found
 }
 
-// still is a stretch of time in which a worker did nothing.
+// still is a period in which a worker's process was paused or dead.
 type still struct{ from, to time.Duration }
 
 // verifyStops checks that no worker believes in a lock whose lease expired while its
-// process was paused or dead. The check does not depend on another worker that wants the
-// key.
+// process was paused or dead. Unlike verifyBeliefs, it finds this even if no other worker
+// acquires the key.
 func verifyStops(events []Event, grants []*grant) (found []Violation) {
 	const forever = time.Duration(1<<63 - 1)
 	stills := map[string][]still{}
@@ -162,8 +163,8 @@ func verifyStops(events []Event, grants []*grant) (found []Violation) {
 	return found
 }
 
-// verifyLiveness checks that each key that any worker has asked for is granted after the
-// last fault.
+// verifyLiveness checks that, after the last fault, each key that a worker has requested is
+// granted again.
 func verifyLiveness(events []Event, grants []*grant, bound time.Duration) (found []Violation) {
 	var healed, longest time.Duration
 	again := map[string]bool{}

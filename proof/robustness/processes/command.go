@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// commandVariable is the environment variable that contains an errand. A process that has
-// this variable is CMD of a leasehold run.
+// commandVariable is the name of an environment variable that contains an errand. A process
+// with this variable runs as CMD of leasehold run.
 const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
 
-// errand is the task of CMD.
+// errand is the task of a CMD.
 type errand struct {
-	Who     string // name of its leasehold run
+	Who     string // name of the process of leasehold run
 	Journal string
 	Place   place
 	Lease   time.Duration
@@ -29,8 +29,8 @@ type errand struct {
 	Hold    time.Duration // how long CMD lasts; 0 for a random time
 }
 
-// BeCommand does the errand that this process was started with, if there is one,
-// and exits.
+// BeCommand does the errand in commandVariable and exits. It returns if the variable is not
+// set.
 func BeCommand() {
 	text := os.Getenv(commandVariable)
 	if text == "" {
@@ -48,8 +48,8 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does what CMD does: for a while it believes that the lock is held, without checking
-// the lock. A signal ends it at once.
+// run is what CMD does: for a while it believes that the lock is held, without checking the
+// lock. A signal ends it at once.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)
@@ -99,7 +99,7 @@ func (e errand) run() error {
 	return nil
 }
 
-// buildCommand builds the command leasehold.
+// buildCommand builds the command leasehold and returns its path.
 func buildCommand(t testing.TB) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "leasehold")
@@ -109,7 +109,7 @@ func buildCommand(t testing.TB) string {
 	return binary
 }
 
-// commandRun is a leasehold run.
+// commandRun describes a process of leasehold run.
 type commandRun struct {
 	binary string
 	at     place
@@ -122,7 +122,8 @@ type commandRun struct {
 // aChild is a shell command that runs CMD in the background.
 const aChild = `"$0" & wait`
 
-// command adds a leasehold run that starts anew whenever it has ended.
+// command adds a process of leasehold run to the crew. Whenever the process has ended,
+// another one is started.
 func (c *crew) command(r commandRun) {
 	home := c.t.TempDir()
 	c.add(true, func(who string) *exec.Cmd {
@@ -141,7 +142,7 @@ func (c *crew) command(r commandRun) {
 	})
 }
 
-// mustExecutable returns the path of this program.
+// mustExecutable returns the path of this program's binary.
 func mustExecutable() string {
 	path, err := os.Executable()
 	if err != nil {

@@ -22,7 +22,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// crew is a group of workers at one place. When a worker dies, a new process replaces it.
+// crew is a group of workers that use the same tables. When a worker's process ends, a new
+// process replaces it.
 type crew struct {
 	t         testing.TB
 	name      string
@@ -30,9 +31,9 @@ type crew struct {
 	path      string // path of the journal
 	journal   *journal
 	watcher   *watcher
-	tables    *tables // access to the tables that does not use the workers' network
+	tables    *tables // access to the tables without the workers' network
 	locks     *leasehold.Client
-	contended []string // keys with queues; faults must also meet the heads of these queues
+	contended []string // keys with wait queues, whose heads must also meet faults
 
 	mu    sync.Mutex
 	turns int // number of calls of victim
@@ -42,24 +43,24 @@ type crew struct {
 	ended sync.WaitGroup
 }
 
-// slot is a worker's place in a crew.
+// slot is a position in a crew, in which one process runs after another.
 type slot struct {
 	crew  *crew
 	name  string
 	start func(who string) *exec.Cmd
-	ends  bool // each process ends by itself, and then a new process begins
+	ends  bool // whether each process ends by itself, without a fault
 
 	// The crew's mutex guards these fields.
 	process *process.Process // nil between the end of one process and the start of the next
 	who     string
 	busy    bool // a fault is in progress
-	killed  bool // this program has killed the process
-	fault   bool // this program has killed the process as one of the requested kills
-	head    bool // the process was the head of a queue when it was killed
+	killed  bool // the test has killed the process
+	fault   bool // the kill is one of the requested faults
+	head    bool // the process was at the head of a queue when it was killed
 }
 
-// newCrew opens a journal, and creates the tables. at is where the test itself reaches the
-// tables, without the workers' network.
+// newCrew opens a journal, and creates the tables at the given place. The test itself uses
+// that place to reach the tables, without the workers' network.
 func newCrew(t testing.TB, name string, at place) *crew {
 	t.Helper()
 	c := &crew{t: t, name: name, seed: seed(t), path: filepath.Join(t.TempDir(), "journal")}
@@ -88,7 +89,7 @@ func newCrew(t testing.TB, name string, at place) *crew {
 	return c
 }
 
-// worker adds a worker with a task.
+// worker adds a worker with the given task to the crew.
 func (c *crew) worker(task task) {
 	c.add(false, func(who string) *exec.Cmd {
 		task := task // each process has a name and a seed of its own
@@ -97,7 +98,8 @@ func (c *crew) worker(task task) {
 	})
 }
 
-// again runs this program once more, with a task.
+// again returns a command that starts this program again, with a task in an environment
+// variable.
 func again(variable string, task any) *exec.Cmd {
 	text, err := json.Marshal(task)
 	if err != nil {
@@ -108,7 +110,8 @@ func again(variable string, task any) *exec.Cmd {
 	return cmd
 }
 
-// add starts a process, and starts another one whenever the current one has ended.
+// add adds a slot to the crew. It starts a process there and, whenever that has ended,
+// another one.
 func (c *crew) add(ends bool, start func(who string) *exec.Cmd) {
 	s := &slot{crew: c, name: fmt.Sprintf("%s-%d", c.name, len(c.slots)), start: start, ends: ends}
 	c.mu.Lock()
@@ -158,16 +161,17 @@ func (s *slot) run() {
 	}
 }
 
-// chance returns a random source for one goroutine.
+// chance returns a new source of random numbers, for one goroutine.
 func (c *crew) chance() *rand.Rand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return rand.New(rand.NewPCG(c.rand.Uint64(), 0))
 }
 
-// victim reserves a worker for a fault. Usually it takes a worker that believes it holds a
-// key, because a fault does the most harm there. If there are queues, every other victim is
-// the head of a queue. This worker may be handed the key without knowing it.
+// victim reserves a worker for a fault, and returns its slot, process and name. Usually the
+// worker believes that it holds a key, because a fault does the most harm then. If there
+// are queues, every other victim is the head of a queue: such a worker may be handed the
+// key without knowing it.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -200,13 +204,13 @@ func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	}
 }
 
-// heads returns the workers at the head of a queue, each with the key of its queue.
+// heads maps each worker at the head of a queue to the key of the queue.
 func (c *crew) heads() map[string]string {
 	heads := map[string]string{}
 	for _, key := range c.contended {
 		record, err := c.locks.Get(context.Background(), key)
 		switch {
-		case errors.Is(err, leasehold.ErrNotFound): // no client has acquired it yet
+		case errors.Is(err, leasehold.ErrNotFound): // no client has acquired the key yet
 		case err != nil:
 			c.t.Errorf("the queue of %s: %v", key, err)
 		case len(record.Waiting) > 0:
@@ -223,8 +227,8 @@ func (c *crew) spare(s *slot) {
 	c.mu.Unlock()
 }
 
-// torment kills and pauses workers, several at a time. A pause is longer than the
-// lease.
+// torment kills and pauses workers, atATime of them at the same time. Each pause is longer
+// than the lease.
 func (c *crew) torment(kills, pauses, atATime int, lease time.Duration) {
 	faults := append(slices.Repeat([]bool{true}, kills), make([]bool, pauses)...)
 	c.chance().Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
@@ -249,7 +253,7 @@ func (c *crew) torment(kills, pauses, atATime int, lease time.Duration) {
 	all.Wait()
 }
 
-// killOne kills a worker, whatever it is doing.
+// killOne kills one worker at a random moment of its work.
 func (c *crew) killOne(chance *rand.Rand) {
 	for {
 		s, p, who := c.victim(chance)
@@ -272,7 +276,7 @@ func (c *crew) killOne(chance *rand.Rand) {
 	}
 }
 
-// signalOf returns the signal that ended a process, or 0 if it exited.
+// signalOf returns the signal that killed a process, or 0 if the process exited.
 func signalOf(err error) syscall.Signal {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -285,7 +289,7 @@ func signalOf(err error) syscall.Signal {
 	return status.Signal()
 }
 
-// pauseOne stops a worker for longer than its lease.
+// pauseOne pauses one worker for longer than its lease.
 func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
 	for {
 		s, p, who := c.victim(chance)
@@ -308,15 +312,15 @@ func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
 // wait blocks for the duration of a fault.
 func wait(d time.Duration) { <-time.After(d) }
 
-// finish calls heal, which waits until every key has been granted after the last fault. It
-// then ends the crew, and returns the journal with the contents of the tables.
+// finish waits until every key has been granted after the last fault (heal). Then it ends
+// the crew, and returns the events of the journal and of the tables' contents.
 func (c *crew) finish() []Event {
 	c.t.Helper()
 	c.heal()
 	return c.end()
 }
 
-// end ends the crew, and returns the journal with the contents of the tables.
+// end ends the crew, and returns the events of the journal and of the tables' contents.
 func (c *crew) end() []Event {
 	c.t.Helper()
 	c.stop()
@@ -349,7 +353,7 @@ func (c *crew) heal() {
 	})
 }
 
-// stop asks every process to end, and waits for it.
+// stop sends every process SIGTERM, and waits until all have ended.
 func (c *crew) stop() {
 	c.mu.Lock()
 	c.over = true
@@ -369,7 +373,7 @@ func (c *crew) stop() {
 	}
 }
 
-// kill ends the remaining processes.
+// kill kills the processes that are still running.
 func (c *crew) kill() {
 	c.mu.Lock()
 	c.over = true
@@ -383,7 +387,7 @@ func (c *crew) kill() {
 	c.ended.Wait()
 }
 
-// keepJournal keeps the journal of a test that failed.
+// keepJournal copies the journal to a file that outlives the test, if the test failed.
 func (c *crew) keepJournal() {
 	if !c.t.Failed() {
 		return
@@ -401,7 +405,7 @@ func (c *crew) keepJournal() {
 	c.t.Logf("the journal is in %s (%v)", kept.Name(), err)
 }
 
-// events reads the journal.
+// events returns the events in the journal.
 func (c *crew) events() []Event {
 	text, err := os.ReadFile(c.path)
 	if err != nil {

@@ -18,15 +18,15 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// diskVariable is the environment variable with the folder of a small disk. A process that
-// has this variable mounts the disk on that folder and keeps it.
+// diskVariable is the name of an environment variable that contains the path of a folder. A
+// process with this variable mounts a small disk on that folder and keeps it mounted.
 const diskVariable = "LEASEHOLD_PROCESSES_DISK"
 
 // diskSize is enough for several thousand commits.
 const diskSize = 8 << 20
 
-// disk is a file system of a few megabytes, in memory and in its own mount namespace.
-// Filling it does not fill any other file system.
+// disk is a file system of a few megabytes, in memory and in a mount namespace of its own.
+// A test can fill it without filling another file system.
 type disk struct {
 	t    testing.TB
 	root string // path by which any process reaches the disk
@@ -38,7 +38,7 @@ func mountDisk(t testing.TB) *disk {
 	at := t.TempDir()
 	cmd := again(diskVariable, at)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if uid := os.Getuid(); uid != 0 { // a process without root rights gets the right to mount from a user namespace
+	if uid := os.Getuid(); uid != 0 { // without root rights, a process needs a user namespace to be allowed to mount
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
@@ -66,8 +66,8 @@ func mountDisk(t testing.TB) *disk {
 	return &disk{t, filepath.Join("/proc", strconv.Itoa(keeper.PID()), "root", at)}
 }
 
-// BeDisk does nothing unless this process was started to keep a disk. Otherwise it mounts
-// the disk, and keeps it until the process is killed.
+// BeDisk mounts the disk for diskVariable, and keeps it until the process is killed. It
+// returns if the variable is not set.
 func BeDisk() {
 	text := os.Getenv(diskVariable)
 	if text == "" {
@@ -89,7 +89,7 @@ func BeDisk() {
 	select {}
 }
 
-// fill leaves no room on the disk.
+// fill writes to the disk until it is full.
 func (d *disk) fill() {
 	d.t.Helper()
 	f, err := os.Create(filepath.Join(d.root, "filler"))
@@ -107,7 +107,7 @@ func (d *disk) fill() {
 	}
 }
 
-// free gives back the room that fill took.
+// free removes what fill has written.
 func (d *disk) free() {
 	d.t.Helper()
 	if err := os.Remove(filepath.Join(d.root, "filler")); err != nil {

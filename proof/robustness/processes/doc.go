@@ -1,12 +1,13 @@
 //go:build linux
 
-// Package processes has real processes contend for locks while it kills them, pauses them,
-// and breaks the network, the server or the disk below them. It decides from the journal
-// that they write whether the lock kept its promises.
+// Package processes tests locks with real processes that contend for them. It kills and
+// pauses the processes, and breaks the network, the server or the disk that they use. The
+// processes write a journal. From the journal, the package decides whether the lock kept
+// its promises.
 //
-//	crew     worker processes, restarted whenever they are killed
-//	worker   one process: acquires, believes, writes under the fence, releases
+//	crew     worker processes; a new process replaces one that has ended
+//	worker   one process: acquires, believes, makes fenced writes, releases
 //	command  CMD of a leasehold run
-//	journal  the one log that all append to, by the one clock of the machine
-//	Verify   checks beliefs and writes: a function of the journal
+//	journal  the log to which all processes append, with times by the machine's boot clock
+//	Verify   checks beliefs and writes; a pure function of the journal
 package processes

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// figures count what is in a journal.
+// figures contains counts of the events in a journal.
 type figures struct {
 	kills, killedHolders  int
 	pauses, pausedHolders int

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// journal is a file to which all processes append. One write is one line. The kernel
-// appends the line as a whole, after everything that was written before.
+// journal is a file to which all processes append, one line in each write. The kernel
+// appends each line as a whole, at the end of the file.
 type journal struct {
 	file *os.File
 	who  string
@@ -24,7 +24,8 @@ func openJournal(path, who string) (*journal, error) {
 	return &journal{f, who}, nil
 }
 
-// write appends an event. A process that cannot record an action must not perform it.
+// write appends an event. It panics on an error: a process that cannot record an action
+// must not perform it.
 func (j *journal) write(e Event) {
 	if e.Who == "" {
 		e.Who = j.who
@@ -36,7 +37,8 @@ func (j *journal) write(e Event) {
 	if err != nil {
 		panic(err)
 	}
-	// A line begins with its newline, so that a line torn by a kill damages no other.
+	// Each line begins with its newline. So if a kill tears a line, the next line is still
+	// whole.
 	if _, err := j.file.Write(append([]byte{'\n'}, line...)); err != nil {
 		panic(fmt.Sprintf("journal: %v", err))
 	}
@@ -44,8 +46,8 @@ func (j *journal) write(e Event) {
 
 func (j *journal) close() { _ = j.file.Close() }
 
-// parse returns the events in text. A line that does not parse was torn by a kill. Its
-// event counts as not having happened.
+// parse returns the events in text, and the number of torn lines. A kill tears a line by
+// interrupting its write. The event of a torn line counts as not having happened.
 func parse(text []byte) (events []Event, torn int) {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// names is a DNS server for some processes. When the address of a name has been removed,
-// names answers that the name does not exist.
+// names is a DNS server for the workers. For a name whose address was removed, it answers
+// that the name does not exist.
 type names struct {
 	address string
 	socket  net.PacketConn
@@ -22,7 +22,7 @@ type names struct {
 	all map[string]string // addresses by name
 }
 
-// newNames starts a server without names, until the test ends.
+// newNames starts a server without names. The server ends with the test.
 func newNames(t testing.TB) *names {
 	t.Helper()
 	socket, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -36,7 +36,7 @@ func newNames(t testing.TB) *names {
 	return n
 }
 
-// set gives a name an address. An empty address removes the name's address.
+// set sets the address of a name. An empty address removes the name.
 func (n *names) set(name, address string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,7 +70,7 @@ func (n *names) answer(query []byte) ([]byte, bool) {
 	switch {
 	case address == nil:
 		m.RCode = dnsmessage.RCodeNameError
-	case q.Type == dnsmessage.TypeA: // there are no IPv6 addresses
+	case q.Type == dnsmessage.TypeA: // the names have no IPv6 addresses
 		m.Answers = []dnsmessage.Resource{{
 			Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class},
 			Body:   &dnsmessage.AResource{A: [4]byte(address)},

@@ -20,12 +20,12 @@ type network struct {
 	proxy *toxiproxy.Proxy
 }
 
-// connect returns a network to a server, which lasts until the test ends.
+// connect returns a network to the server at endpoint. It ends with the test.
 func connect(t testing.TB, name, endpoint string) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	// The proxy has its own address, not 127.0.0.1. Otherwise, while the proxy is down, a
-	// connection from 127.0.0.1 could get its port.
+	// The proxy listens on an address other than 127.0.0.1. Otherwise, while the proxy is
+	// down, an outgoing connection from 127.0.0.1 could get its port.
 	address := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	n := &network{t, toxiproxy.NewProxy(server, name, address, strings.TrimPrefix(endpoint, "http://"))}
 	if err := n.proxy.Start(); err != nil {
@@ -35,17 +35,17 @@ func connect(t testing.TB, name, endpoint string) *network {
 	return n
 }
 
-// place returns where workers reach the server through this network.
+// place returns the place of the tables for workers that use this network.
 func (n *network) place() place { return place{Endpoint: "http://" + n.proxy.Listen} }
 
-// toxic is a fault of toxiproxy.
+// toxic is a fault of the network, in the terms of toxiproxy.
 type toxic struct {
 	Type       string         `json:"type"`
 	Stream     string         `json:"stream"` // upstream: requests; downstream: replies
 	Attributes map[string]int `json:"attributes"`
 }
 
-// add breaks the network.
+// add begins a fault of the network.
 func (n *network) add(x toxic) {
 	n.t.Helper()
 	text, err := json.Marshal(x)
@@ -60,7 +60,7 @@ func (n *network) add(x toxic) {
 // clear ends all faults that add has begun.
 func (n *network) clear() { n.proxy.Toxics.ResetToxics(context.Background()) }
 
-// down refuses connections and closes the existing ones, until up is called.
+// down closes all connections and refuses new ones, until up is called.
 func (n *network) down() { n.proxy.Stop() }
 
 func (n *network) up() {
@@ -70,8 +70,8 @@ func (n *network) up() {
 	}
 }
 
-// lead connects the network to another server from now on. It closes the connections to the
-// former server.
+// lead makes the network forward to another server. It closes the connections to the
+// previous server.
 func (n *network) lead(endpoint string) {
 	n.t.Helper()
 	at := strings.TrimPrefix(endpoint, "http://")

@@ -22,14 +22,15 @@ import (
 // regionNames are the Regions of a globalTable.
 var regionNames = []string{"us-east-1", "us-east-2", "us-west-2"}
 
-// agreement is how long a write or a strongly consistent read waits for another Region.
+// agreement is the time that a Region needs to agree with another Region on a write or a
+// strongly consistent read.
 const agreement = 15 * time.Millisecond
 
-// way is a way in which a Region is dark.
+// way is a way in which a Region fails. A Region that fails is called dark.
 type way string
 
-// These are the ways. A request that the Region drops is not applied. A request that it
-// delays is applied.
+// Ways to fail. A request that the Region drops is never applied. A request that it delays
+// is applied later.
 const (
 	serves      way = ""
 	refused     way = "connections refused"
@@ -43,23 +44,24 @@ const (
 	sluggish    way = "answers after 1.2 s" // slow, but does not count as dark
 )
 
-// ways are the ways in which a Region is dark. serves and sluggish are not among them.
+// ways lists the ways that make a Region dark, so not serves and sluggish.
 var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
 
-// globalTable shows the tables of one engine as three strongly consistent Regions. The
-// Regions simulate how they agree on writes.
+// globalTable simulates a global table with three strongly consistent Regions. All Regions
+// use the tables of one engine. They simulate how Regions agree on writes.
 type globalTable struct {
 	t       testing.TB
 	engine  *localdynamo.Engine
-	direct  place // the engine itself
+	direct  place // place of the engine itself, without a Region
 	names   *names
 	regions []*region
 
 	mu      sync.Mutex
-	writing map[string]writer // Region that is writing, by item
+	writing map[string]writer // for each item that is being written, the Region that writes it
 }
 
-// writer is the Region that is writing an item, with the number of its requests.
+// writer is the Region that is writing an item, and the number of its requests for the
+// item.
 type writer struct {
 	region   *region
 	requests int
@@ -73,10 +75,10 @@ type region struct {
 
 	mu   sync.Mutex
 	dark way
-	over chan struct{} // closed when the current way ends
+	over chan struct{} // closed when the current way to fail ends
 }
 
-// newGlobalTable makes an engine and its Regions, until the test ends.
+// newGlobalTable returns a globalTable that ends with the test.
 func newGlobalTable(t testing.TB) *globalTable {
 	t.Helper()
 	g := &globalTable{t: t, engine: localdynamo.New(), names: newNames(t), writing: map[string]writer{}}
@@ -98,8 +100,8 @@ func newGlobalTable(t testing.TB) *globalTable {
 // host returns the DNS name of the Region's endpoint.
 func (r *region) host() string { return "dynamodb." + r.name + ".test" }
 
-// from returns the place of a process with a home Region and the given number of other
-// Regions.
+// from returns the place for a process whose home is the Region with index home, and which
+// uses the given number of other Regions.
 func (g *globalTable) from(home, others int) place {
 	p := place{Names: g.names.address}
 	for i := range 1 + others {
@@ -110,7 +112,7 @@ func (g *globalTable) from(home, others int) place {
 	return p
 }
 
-// darken makes the Region dark, until lighten is called.
+// darken makes the Region fail in the given way, until lighten is called.
 func (r *region) darken(w way) {
 	r.set(w)
 	if w == noAddress {
@@ -132,7 +134,7 @@ func (r *region) lighten() {
 	}
 }
 
-// set changes how the Region fails. It ends the previous way, and returns it.
+// set sets the way in which the Region fails, and returns the previous way.
 func (r *region) set(w way) way {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,12 +167,12 @@ func read(r *http.Request) (request, error) {
 	return q, err
 }
 
-// ServeHTTP answers as the Region does. If the Region is dark, ServeHTTP fails in the
-// Region's current way.
+// ServeHTTP answers a request to the Region. If the Region is dark, it fails in the
+// Region's way.
 func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	q, err := read(req)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client has left in the middle of its request
+		panic(http.ErrAbortHandler) // the client disconnected while it sent its request
 	}
 	r.mu.Lock()
 	dark, over := r.dark, r.over
@@ -183,7 +185,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 		panic(http.ErrAbortHandler)
 	case dark == stopped:
-		<-over // then serve the request, even if its client has gone
+		<-over // afterwards the request is served, even if its client has disconnected
 	case dark == slow:
 		wait(2 * time.Second)
 	case dark == sluggish:
@@ -198,7 +200,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.serve(w, req, q)
 }
 
-// serve answers as a Region that is not dark.
+// serve answers a request as a Region that works.
 func (r *region) serve(w http.ResponseWriter, req *http.Request, q request) {
 	switch {
 	case q.op == "DescribeTable":
@@ -224,8 +226,8 @@ func (r *region) serve(w http.ResponseWriter, req *http.Request, q request) {
 	r.engine.ServeHTTP(w, req.WithContext(context.WithoutCancel(req.Context())))
 }
 
-// enter records that the Region is writing an item. It returns false if another Region is
-// writing the item.
+// enter records that the Region begins to write an item. It returns false if another Region
+// is writing the item.
 func (r *region) enter(item string) bool {
 	g := r.globalTable
 	g.mu.Lock()
@@ -249,7 +251,7 @@ func (r *region) leave(item string) {
 	}
 }
 
-// described returns DescribeTable's answer in the Region.
+// described returns the Region's answer to DescribeTable.
 func (r *region) described(table string) string {
 	var replicas []string
 	for _, name := range slices.DeleteFunc(slices.Clone(regionNames), func(name string) bool { return name == r.name }) {

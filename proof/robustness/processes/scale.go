@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// These environment variables set the number of kills and of pauses, and the seed.
+// Environment variables for the number of kills, the number of pauses, and the seed.
 const (
 	killsVariable  = "LEASEHOLD_KILLS"
 	pausesVariable = "LEASEHOLD_PAUSES"
 	seedVariable   = "LEASEHOLD_SEED"
 )
 
-// bound is the time within which each key must be granted, counted from one lease after the
-// last fault. It is long enough for a busy machine.
+// bound is how long after the last fault, plus one lease, each key may take to be granted
+// again. It is long enough for a busy machine.
 const bound = 20 * time.Second
 
 // count returns the number of kills or pauses: the variable's value, or 300 if the variable
@@ -35,8 +35,9 @@ func count(t testing.TB, variable string) int {
 	return n
 }
 
-// seed decides which processes meet faults, and what workers do. The times depend on the
-// machine, so the same seed gives a similar run, but not the same one.
+// seed returns the seed that decides which processes meet faults, and what workers do. Two
+// runs with the same seed are similar but not equal, because their times depend on the
+// machine.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())

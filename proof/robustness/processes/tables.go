@@ -22,18 +22,19 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// One table contains the locks. Workers write to the other table while they hold a lock.
+// lockTable contains the locks. Workers write to workTable while they hold a lock.
 const (
 	lockTable = "locks"
 	workTable = "work"
 )
 
-// place is the location of the tables: a server, a file, or a globalTable's Regions.
+// place says where the tables are: on a server, in a file, or in the Regions of a
+// globalTable.
 type place struct {
 	Endpoint string
 	File     string
 	Regions  []site // Regions, home first
-	Names    string // the address of the DNS server that knows the Regions
+	Names    string // address of the DNS server that resolves the Regions' endpoints
 }
 
 // site is a Region, and its endpoint.
@@ -78,7 +79,7 @@ func client(s site, over *awshttp.BuildableClient) *dynamodb.Client {
 	})
 }
 
-// locks returns the DB for the locks' requests.
+// locks returns the DB that lock clients use.
 func (t *tables) locks() leasehold.DB {
 	if t.regions != nil {
 		return t.regions
@@ -92,7 +93,7 @@ func (t *tables) close() {
 	}
 }
 
-// create makes the tables.
+// create creates both tables.
 func (t *tables) create(ctx context.Context) error {
 	for _, name := range []string{lockTable, workTable} {
 		if err := table.Create(ctx, t.db, table.Spec{Name: name}); err != nil {
@@ -102,7 +103,7 @@ func (t *tables) create(ctx context.Context) error {
 	return nil
 }
 
-// These prefixes of keys in the work table name the kinds of items.
+// Prefixes of keys in the work table, one for each kind of item.
 const (
 	countItem   = "count "
 	receiptItem = "receipt "
@@ -140,8 +141,8 @@ func itemKey(name string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{keyName: text(name)}
 }
 
-// readCount returns the counter as the holders of the lock have left it. A holder also sees
-// its own commits.
+// readCount reads the counter of a key through the lock. So it returns what all earlier
+// holders, and this holder, have committed.
 func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string) (int64, error) {
 	items, err := lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String(workTable), Key: itemKey(countItem + key)}}})
 	if err != nil {
@@ -150,8 +151,8 @@ func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string
 	return numberIn(items[0], "n"), nil
 }
 
-// countWrites returns the writes of a count and of its receipt. They have no condition of
-// their own: only the guard of the lock makes them safe.
+// countWrites returns the writes of one commit: the new count, and a receipt for it. They
+// have no condition of their own, because the guard of the lock fences them.
 func (t *tables) countWrites(key, id string, n, token int64) []types.TransactWriteItem {
 	put := func(name string) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(workTable), Item: map[string]types.AttributeValue{
@@ -161,18 +162,19 @@ func (t *tables) countWrites(key, id string, n, token int64) []types.TransactWri
 	return []types.TransactWriteItem{put(countItem + key), put(receiptItem + id)}
 }
 
-// putCount sends countWrites without a guard, for a worker that relies only on its belief
+// putCount sends the writes of countWrites without a guard, for a worker that only believes
 // that it holds the lock.
 func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) error {
 	_, err := t.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: t.countWrites(key, id, n, token)})
 	return err
 }
 
-// errStale is the error of a rejected token.
+// errStale is returned if the target has rejected a write because of its token.
 var errStale = errors.New("a later holder has written")
 
-// add adds one to the counter for a worker, unless the counter has seen a greater token. It
-// sends only one request, because a repeated request would count twice.
+// add adds one to the counter of a key, on behalf of a worker. The counter rejects a token
+// below the greatest it has seen, unless unchecked is true. add sends the request only once,
+// because a repeated request would count twice.
 func (t *tables) add(ctx context.Context, key, who string, token int64, unchecked bool) error {
 	update := &dynamodb.UpdateItemInput{
 		TableName:                aws.String(workTable),
@@ -194,7 +196,7 @@ func (t *tables) add(ctx context.Context, key, who string, token int64, unchecke
 	return err
 }
 
-// sharePrefix marks an attribute that counts the writes of one worker.
+// sharePrefix is the prefix of an attribute that counts one worker's writes.
 const sharePrefix = "by "
 
 // read returns the contents of the work table as events.

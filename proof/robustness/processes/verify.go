@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Rule names a promise that a journal can break.
+// Rule is a promise of the lock that a journal can show broken.
 type Rule string
 
-// The rules.
+// Values of Rule.
 const (
 	TwoBelieve      Rule = "two believe in one key"
 	TokenBack       Rule = "a token is not above the one before"
@@ -36,8 +36,8 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Key, v.Text) }
 
-// Verify returns the violations that a journal shows. Each key that a worker asked for must
-// be granted again after the last fault, within the longest lease plus bound.
+// Verify returns the violations in a journal. After the last fault, each key that a worker
+// has requested must be granted again within the longest lease plus bound.
 func Verify(events []Event, bound time.Duration) []Violation {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// watcher follows a journal while it is written.
+// watcher reads a journal while workers append to it.
 type watcher struct {
 	file *os.File
 	done chan struct{}
 	over sync.WaitGroup
 
 	mu      sync.Mutex
-	rest    []byte // an unfinished line
+	rest    []byte // beginning of an unfinished line
 	events  []Event
-	holding map[string]string // key that each worker believes it holds
+	holding map[string]string // for each worker, the key that it believes it holds
 	grown   chan struct{}     // closed when there are more events
 }
 
@@ -43,7 +43,7 @@ func (w *watcher) run() {
 		case <-again.C:
 		}
 		for {
-			n, _ := w.file.Read(buf) // n is 0 at the current end of the file
+			n, _ := w.file.Read(buf) // n is 0 at the end of the file
 			if n == 0 {
 				break
 			}
@@ -52,8 +52,8 @@ func (w *watcher) run() {
 	}
 }
 
-// take reads the events in appended text. A line is complete if it can be parsed, or if the
-// next line has begun: each line begins with its newline.
+// take reads the events in text that was appended to the journal. A line is complete if it
+// can be parsed or if the next line has begun, because each line begins with its newline.
 func (w *watcher) take(appended []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *watcher) take(appended []byte) {
 	}
 }
 
-// holders returns the workers that believe in a key, each with that key.
+// holders maps each worker that believes it holds a key to that key.
 func (w *watcher) holders() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,8 +92,8 @@ func (w *watcher) holders() map[string]string {
 	return all
 }
 
-// await waits until the journal contains an event that match accepts, and returns the first
-// one. The event may be there already. If limit passes first, await returns false.
+// await waits until the journal contains an event for which match returns true, and returns
+// the first one. It returns false after the time limit.
 func (w *watcher) await(limit time.Duration, match func(Event) bool) (Event, bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -17,21 +17,20 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// workerVariable is the environment variable that contains a task. A process that has this
-// variable is a worker.
+// workerVariable is the name of an environment variable that contains a task. A process
+// with this variable is a worker.
 const workerVariable = "LEASEHOLD_PROCESSES_WORKER"
 
-// Flaw is a deliberate fault of a worker.
+// Flaw is a deliberate defect of a worker.
 type Flaw string
 
-// These are the flaws. If the rules do not detect each of them, the rules are worth
-// nothing.
+// Values of Flaw. Verify must detect the violations that each of them causes.
 const (
 	Sound           Flaw = ""                       // no flaw
-	DeafToLoss      Flaw = "deaf to loss"           // continues to work after it learned that the lock is lost
-	TrustsFromReply Flaw = "trusts from the reply"  // counts its lease from the answer, and leaves no margin
+	DeafToLoss      Flaw = "deaf to loss"           // continues to work after it has learned that the lock is lost
+	TrustsFromReply Flaw = "trusts from the reply"  // counts its lease from the reply instead of the request, without a margin
 	Unfenced        Flaw = "writes without a fence" // writes the counter without Commit
-	NoComparison    Flaw = "has no tokens compared" // writes without comparing tokens, and continues to work after a loss, too
+	NoComparison    Flaw = "has no tokens compared" // makes its targets ignore the token, and also continues to work after a loss
 )
 
 func (f Flaw) String() string {
@@ -41,7 +40,7 @@ func (f Flaw) String() string {
 	return string(f)
 }
 
-// task is the task of a worker.
+// task describes what a worker does.
 type task struct {
 	Who     string
 	Journal string
@@ -51,13 +50,13 @@ type task struct {
 	Seed    uint64
 	Flaw    Flaw
 	Idle    bool          // the worker holds locks, but writes nothing
-	Hold    time.Duration // how long to hold each grant; 0 for a random time
+	Hold    time.Duration // how long the worker holds each grant; 0 for a random time
 	Frozen  bool          // the worker holds locks without renewing them
-	Shared  bool          // the worker holds all keys with a shared lease
+	Shared  bool          // the worker's locks share one lease
 }
 
-// BeWorker does the task that this process was started with, if there is one, and
-// exits.
+// BeWorker does the task in workerVariable and exits. It returns if the variable is not
+// set.
 func BeWorker() {
 	text := os.Getenv(workerVariable)
 	if text == "" {
@@ -112,8 +111,8 @@ func work(t task) error {
 		w.noteRegion()
 		w.round(ctx)
 	}
-	// No lock is held now. But the table may still contain a grant whose reply was lost.
-	// Such a grant ends with its lease.
+	// Close waits for one lease. No lock is held now, but the table may still contain a
+	// grant whose reply was lost, which expires within that time.
 	last, cancel := context.WithTimeout(context.Background(), t.Lease)
 	defer cancel()
 	if err := locks.Close(last); err != nil {
@@ -122,7 +121,7 @@ func work(t task) error {
 	return nil
 }
 
-// noteRegion records in the journal that requests go to another Region.
+// noteRegion records in the journal if requests have moved to another Region.
 func (w *worker) noteRegion() {
 	if w.tables.regions == nil {
 		return
@@ -133,7 +132,7 @@ func (w *worker) noteRegion() {
 	}
 }
 
-// round runs one grant, or one attempt to be granted a key.
+// round tries to acquire a random key and, if the key is granted, works under the lock.
 func (w *worker) round(ctx context.Context) {
 	key := w.Keys[w.rand.IntN(len(w.Keys))]
 	w.grants++
@@ -160,7 +159,7 @@ func (w *worker) round(ctx context.Context) {
 		h.work(ctx)
 		h.letGo()
 	}
-	pass(ctx, w.upTo(40*time.Millisecond)) // otherwise the same process would get the key repeatedly
+	pass(ctx, w.upTo(40*time.Millisecond)) // gives other processes a chance to acquire the key
 }
 
 func (w *worker) upTo(d time.Duration) time.Duration { return time.Duration(w.rand.Int64N(int64(d))) }
@@ -175,7 +174,7 @@ func pass(ctx context.Context, d time.Duration) {
 	}
 }
 
-// held is a grant while its worker works under it.
+// held is a grant that a worker has, while it works under the lock.
 type held struct {
 	*worker
 	lock    *leasehold.Lock
@@ -185,13 +184,14 @@ type held struct {
 	bound   context.Context
 	unbind  context.CancelFunc
 	looks   int
-	unsure  bool // a commit got no answer, and can still be applied while the grant is current
+	unsure  bool // a commit got no answer, and may still be applied while the grant is current
 }
 
-// believes asks the lock whether it is held, and records the answer. Successive calls ask
-// in three ways, in turn. After a pause, each way must give the right answer at once.
+// believes asks the lock whether it is held, and records the answer as an event of the
+// given kind, or as Lost. Calls take turns between three ways to ask. After a pause of the
+// process, each must give the right answer at once.
 func (h *held) believes(kind Kind) bool {
-	at := now() // read before the check: if the lock is held at the check, it was held at this time, too
+	at := now() // the time before the check, so that a lock that is held at the check was held at this time
 	var err error
 	switch h.looks++; h.looks % 3 {
 	case 0:
@@ -225,8 +225,8 @@ func (h *held) believes(kind Kind) bool {
 	return err == nil
 }
 
-// work writes under the fence until the time for this grant is over, or until the worker
-// learns of the loss.
+// work makes fenced writes until the time for this grant has passed, or until the worker
+// learns that the lock is lost.
 func (h *held) work(ctx context.Context) {
 	enough := now() + h.upTo(300*time.Millisecond)
 	if h.rand.IntN(4) == 0 { // some grants last for several renewals
@@ -248,7 +248,7 @@ func (h *held) work(ctx context.Context) {
 	}
 }
 
-// letGo stops believing, and then releases the lock.
+// letGo records that the worker no longer believes, and then releases the lock.
 func (h *held) letGo() {
 	if !h.believes(Over) {
 		return
@@ -262,7 +262,8 @@ func (h *held) letGo() {
 	h.journal.write(Event{Kind: Released, Key: h.key, Grant: h.number})
 }
 
-// send records that a write is about to be sent, sends it, and records the answer.
+// send records that a write is about to be sent, calls do to send it, and records the
+// result.
 func (h *held) send(plain bool, token int64, do func(id string) error) {
 	h.writes++
 	id := fmt.Sprintf("%s/%d", h.Who, h.writes)
@@ -278,12 +279,13 @@ func (h *held) send(plain bool, token int64, do func(id string) error) {
 	h.unsure = e.Kind == Unknown && !plain
 }
 
-// hasRead is the text that an unfenced worker records before it writes.
+// hasRead is the text of the event that a worker with the flaw Unfenced records between its
+// read and its write.
 const hasRead = "has read, and is about to write"
 
-// answer classifies the error of a write. An error of a commit promises that nothing was
-// written, unless the outcome is unknown. For other requests, only a rejected condition
-// proves that.
+// answer returns the kind of event for the error of a write. If promised is true, any error
+// but ErrUnknownOutcome means that nothing was written, as for a commit. Otherwise only a
+// rejected token proves that.
 func answer(err error, promised bool) Kind {
 	switch {
 	case err == nil:
@@ -295,19 +297,20 @@ func answer(err error, promised bool) Kind {
 	}
 }
 
-// count reads the counter under the lock, and commits the next number with a receipt. Only
-// the lock keeps two workers from writing the same number.
+// count reads the counter under the lock, and commits the next number with a receipt. The
+// writes have no other condition, so only the lock prevents two workers from writing the
+// same number.
 func (h *held) count() {
 	h.send(false, h.lock.Token(), func(id string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), h.Lease)
 		defer cancel()
 		n, err := h.tables.readCount(ctx, h.lock, h.key)
 		if err != nil {
-			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // whatever it was, nothing was sent
+			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // whatever the error is, nothing was sent
 		}
 		if h.Flaw == Unfenced {
-			// A process can be paused between its read and its write. The following lines
-			// leave time for such a pause.
+			// This flaw is a violation only if the process is paused between its read and
+			// its write. So wait here, to make such a pause likely.
 			h.journal.write(Event{Kind: Broke, Text: hasRead})
 			pass(ctx, h.Lease)
 			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())
@@ -316,7 +319,7 @@ func (h *held) count() {
 	})
 }
 
-// write adds one to a counter that compares tokens.
+// write adds one to a counter that rejects a token below the greatest it has seen.
 func (h *held) write() {
 	token := h.lock.Token()
 	h.send(true, token, func(string) error {

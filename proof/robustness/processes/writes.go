@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// write is a fenced write, and the result that its worker received.
+// write is a write that was sent, and the answer that its worker received.
 type write struct {
-	Event                  // event Sent of the write
+	Event                  // the event Sent of the write
 	answer   Kind          // Landed, Refused or Unknown; empty if the worker died before the answer
 	answered time.Duration // time when the answer came
 }
 
-// writesOf returns the commits or, if plain is true, the writes that compare tokens.
+// writesOf returns the commits in events or, if plain is true, the writes that compare
+// tokens, by their ids.
 func writesOf(events []Event, plain bool) (writes map[string]*write, found []Violation) {
 	writes = map[string]*write{}
 	for _, e := range events {
@@ -43,12 +44,12 @@ func writesOf(events []Event, plain bool) (writes map[string]*write, found []Vio
 }
 
 // verifyCommits checks the counter that each commit reads and increments, and the receipt
-// that the same commit writes. The count of each applied commit is one greater than the
-// count before. Its token is not lower than the token before.
+// that the same commit writes. In the order of the counts, each commit must add one, and no
+// token may be lower than the one before.
 func verifyCommits(events []Event) []Violation {
 	writes, found := writesOf(events, false)
-	receipts := map[string]Event{}           // receipts by write
-	counted := map[string]map[int64]string{} // write that set each count, by key and count
+	receipts := map[string]Event{}           // receipts by the id of the write
+	counted := map[string]map[int64]string{} // id of the write that set each count, by key and count
 	counts := map[string]Event{}
 	for _, e := range events {
 		switch e.Kind {
@@ -104,12 +105,12 @@ func verifyCommits(events []Event) []Violation {
 	return found
 }
 
-// tally counts the writes of one worker to one key.
+// tally counts one worker's writes to one key, by their answers.
 type tally struct{ acknowledged, unanswered int64 }
 
-// verifyTokenWrites checks the counter that accepts a write only if its token is not below
-// the greatest seen. Every acknowledged write is counted once. A write without an answer is
-// counted once or never.
+// verifyTokenWrites checks the counter that rejects a token below the greatest it has seen.
+// Every acknowledged write must be counted exactly once, and a write without an answer at
+// most once.
 func verifyTokenWrites(events []Event) []Violation {
 	writes, found := writesOf(events, true)
 	type share struct{ key, who string }
@@ -163,8 +164,8 @@ func verifyTokenWrites(events []Event) []Violation {
 	return append(found, staleTokens(landed)...)
 }
 
-// staleTokens finds writes that were applied although their token was too low. Before such
-// a write was sent, a write with a greater token had been acknowledged.
+// staleTokens finds writes that were applied although they should have been rejected:
+// before the write was sent, a write with a greater token had been acknowledged.
 func staleTokens(landed []*write) (found []Violation) {
 	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
 	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })

@@ -1,5 +1,6 @@
-// Command benchratio reads the output of go test -bench and passes it on. It adds a
-// comparison of localdynamo with dynoxide: the medians over the runs, and their ratio.
+// Command benchratio copies the output of go test -bench to its own output. It adds a
+// comparison of localdynamo with dynoxide: the median of each benchmark's runs, and their
+// ratio.
 package main
 
 import (
@@ -82,8 +83,8 @@ func report(out io.Writer, runs map[string]map[int][]float64) error {
 	return err
 }
 
-// median returns the median of an odd number of values. For an even number it returns the
-// upper of the middle two.
+// median returns the median of values. Of an even number of values it returns the upper of
+// the middle two.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

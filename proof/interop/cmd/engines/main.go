@@ -1,11 +1,10 @@
 //go:build linux
 
-// Command engines installs and starts the real servers that tests and
-// benchmarks use:
+// Command engines installs and starts the real servers that tests and benchmarks use:
 //
-//	engines install               all of them
-//	engines serve NAME            start one, print its endpoint, run until interrupted
-//	engines run NAME COMMAND...   run a command with the endpoint in LEASEHOLD_DYNOXIDE_ENDPOINT
+//	engines install               installs all of them
+//	engines serve NAME            starts one, prints its endpoint, and runs until interrupted
+//	engines run NAME COMMAND...   runs a command with the endpoint in LEASEHOLD_DYNOXIDE_ENDPOINT
 //	                              or LEASEHOLD_DYNAMODB_LOCAL_ENDPOINT
 //
 // NAME is dynoxide or "DynamoDB Local".
@@ -82,7 +81,7 @@ func with(ctx context.Context, name string, fn func(*engines.Server) error) erro
 	return errors.Join(fn(s), s.Stop())
 }
 
-// variable returns the name of the environment variable that has the endpoint of an engine.
+// variable returns the name of the environment variable for the endpoint of an engine.
 func variable(name string) string {
 	return "LEASEHOLD_" + strings.ToUpper(strings.ReplaceAll(name, " ", "_")) + "_ENDPOINT"
 }

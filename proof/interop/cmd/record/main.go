@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command record runs the lock libraries of others against a fresh server and
-// writes the items they leave to internal/records/testdata/golden, one file a
-// case. Run it in interop:
+// Command record runs the lock libraries of others against a new server. It writes the
+// items that they leave to internal/records/testdata/golden, one file for each case. Run it
+// in proof/interop:
 //
 //	go run ./cmd/record
 package main

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command sharingtable reads the output of go test -json ./sharing and shows it as a table
-// of peers, servers and scenarios. It exits 1 if anything failed, or nothing ran.
+// Command sharingtable reads the output of go test -json ./sharing, and prints it as a
+// table of peers, servers and scenarios. It exits 1 if a test failed, or if no test ran.
 package main
 
 import (
@@ -57,8 +57,8 @@ func show(in io.Reader, out io.Writer) error {
 	fmt.Fprintln(table, "PEER\tVERSION\tSERVER\tSCENARIO\tRESULT\tTOOK\tWHY")
 	rows := 0
 	for _, e := range ended {
-		// The name has the form Test/server/peer. If a scenario has two directions, the
-		// direction follows.
+		// The name has the form Test/server/peer, or Test/server/peer/direction for a
+		// scenario with two directions.
 		parts := strings.Split(e.Test, "/")
 		if len(parts) < 3 || hasParts(ended, e.Test) {
 			continue
@@ -91,8 +91,8 @@ func show(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// reason returns the reason for which a test was skipped. The printed output of the test
-// contains the reason in a line of the form file:line: reason.
+// reason returns why a test was skipped. The test's output contains the reason in a line of
+// the form file:line: reason.
 func reason(printed string) string {
 	for line := range strings.Lines(printed) {
 		if _, text, ok := strings.Cut(line, "_test.go:"); ok {
@@ -103,7 +103,7 @@ func reason(printed string) string {
 	return ""
 }
 
-// hasParts reports whether a test has subtests.
+// hasParts reports whether a test has subtests among the events.
 func hasParts(ended []event, test string) bool {
 	return slices.ContainsFunc(ended, func(e event) bool { return strings.HasPrefix(e.Test, test+"/") })
 }
@@ -117,5 +117,6 @@ func version(peer string) string {
 	return "?"
 }
 
-// words restores the spaces in a test's name. go test replaces them with underscores.
+// words restores the spaces in the name of a subtest, which go test replaces with
+// underscores.
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }

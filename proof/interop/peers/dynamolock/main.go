@@ -1,7 +1,8 @@
 //go:build ignore
 
-// Dynamolock runs dynamolock's lock client behind the line protocol of proof/interop/README.md. It is
-// built with a checkout of dynamolock, whose module path replaces the one that is imported here.
+// Command dynamolock is the driver for dynamolock's lock client: it speaks the line
+// protocol of proof/interop/README.md. It is built with a checkout of dynamolock, whose
+// module path replaces the one imported here.
 package main
 
 import (
@@ -64,7 +65,7 @@ type reply struct {
 	Error  *failure `json:"error,omitempty"`
 }
 
-// errUnsupported is returned for a request that the library has no call for.
+// errUnsupported is returned for a request that the library does not support.
 var errUnsupported = errors.New("the library cannot do this")
 
 func main() {
@@ -75,7 +76,7 @@ func main() {
 			return // return without releasing the held locks, like a process that dies
 		}
 		var r request
-		_ = json.Unmarshal(line, &r) // decodes the ID, which the reply needs even if the request has unknown fields
+		_ = json.Unmarshal(line, &r) // decodes at least the ID, which the reply needs even if the request has unknown fields
 		strict := json.NewDecoder(bytes.NewReader(line))
 		strict.DisallowUnknownFields()
 		switch err := strict.Decode(&r); {
@@ -93,7 +94,7 @@ func main() {
 	}
 }
 
-// client is a client of the library with its settings.
+// client is a client of the library, with its settings.
 type client struct {
 	*dynamolock.Client
 	lease, poll time.Duration
@@ -242,7 +243,7 @@ func (c *client) record(key string, lock *dynamolock.Lock) (*record, error) {
 	return r, nil
 }
 
-// The major versions of dynamolock have different names for these three calls.
+// These three calls have different names in the major versions of dynamolock.
 
 func acquire(ctx context.Context, c any, key string, opts []dynamolock.AcquireLockOption) (*dynamolock.Lock, error) {
 	switch c := c.(type) {

@@ -1,6 +1,6 @@
-// Package dynamolock has the names of cirello.io/dynamolock that our driver uses, and locks
-// by one conditional write. Tests build the driver with it where the library is not
-// available.
+// Package dynamolock declares the names of cirello.io/dynamolock that the driver uses. It
+// locks by one conditional write. Tests build the driver with this package if the library
+// is not available.
 package dynamolock
 
 import (
@@ -19,13 +19,13 @@ type Client struct {
 	table, owner string
 }
 
-// Lock is a key that was locked.
+// Lock is a lock that a Client has acquired.
 type Lock struct {
 	key, owner string
 	released   bool
 }
 
-// The options. This package ignores all but the owner.
+// Options. This package ignores all options except the owner.
 type (
 	ClientOption      func(*Client)
 	AcquireLockOption func(*bool)

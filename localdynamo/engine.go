@@ -91,7 +91,7 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 // them would only follow redirects, and the engine sends none.
 type direct struct{ engine *Engine }
 
-// ResolveEndpoint returns a fixed address, to which nothing connects. The SDK's own
+// ResolveEndpoint returns a fixed address. Nothing connects to it. The SDK's own
 // resolver would compile regular expressions in each call, which takes longer than the rest
 // of the call.
 func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {

@@ -29,7 +29,7 @@ type exchange struct {
 	brief         bool // the request is a write, or a strongly consistent read of one item
 }
 
-// outcome is what an exchange shows about its Region.
+// outcome is the state of a Region as shown by one exchange.
 type outcome int
 
 const (
@@ -59,7 +59,7 @@ type course struct {
 	regions int           // number of Regions; home is the first
 	at      int           // index of the Region that requests go to
 	moves   int           // number of moves so far
-	left    error         // error of the request because of which the previous Region was left; nil at home
+	left    error         // error that made requests leave the previous Region; nil at home
 	quick   bool          // the Region has answered within the time silence: a request since the last move, or the probes before it
 	back    time.Duration // when probes last brought requests home; zero if never
 

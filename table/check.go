@@ -126,7 +126,7 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 	return problems
 }
 
-// fitting returns advice for a table whose key schema, have, is not that of the spec:
+// fitting returns advice for a table whose key schema, have, differs from the spec's:
 // another layout, another attribute name in the layout's field, or another table. name is
 // the table's attribute for that key, or empty if the table has no such key.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {

@@ -1,5 +1,5 @@
-// Election is a program of which one of several processes leads. When the leader ends or
-// dies, another process leads. The argument is the name of this process, which the others
+// Election runs an election: one of several processes leads. When the leader ends or dies,
+// another process leads. The argument is the name of this process, which the others
 // see; by default the host's.
 //
 //	go run ./cmd/leasehold local -- sh -c 'go run ./examples/election north & go run ./examples/election south'

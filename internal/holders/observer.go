@@ -28,7 +28,7 @@ const (
 type Observation struct {
 	Record leasehold.Record
 	State  State
-	Beat   liveness.Beat // renewals seen, on which the state is based
+	Beat   liveness.Beat // renewals seen; State is based on them
 	Shared bool          // Beat describes the renewals of the session, as the record itself is not renewed
 	Gone   bool          // the record was deleted
 	Err    error         // error of this record's item, or the error that ended the whole observation

@@ -37,7 +37,7 @@ func Renewals(n int) Edit {
 	return func(m *machine.Machine) { m.Renewals = n }
 }
 
-// Memory limits a client to n remembered keys, besides those that it is observing.
+// Memory limits a client to n remembered keys. Keys that it is observing do not count.
 func Memory(n int) Edit {
 	return func(m *machine.Machine) { m.Memory = n }
 }

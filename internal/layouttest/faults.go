@@ -67,7 +67,7 @@ func ownNames(e *env) {
 	}
 	const name = "expiresAt"
 	if name == e.partition || name == e.sort || name == e.ttl && e.Layout.Name() != "native" {
-		return // skipped, as the name is that of a key or TTL attribute of this table
+		return // skipped, as a key or TTL attribute of this table has that name
 	}
 	used := e.Layout.Name() != "python-dynamodb-lock"
 	c, _ := e.client()

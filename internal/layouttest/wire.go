@@ -23,7 +23,7 @@ type wire struct {
 	fault func(op string) fault // nil for no faults
 }
 
-// fault is what the network does to a request.
+// fault is a way in which the network handles a request.
 type fault int
 
 const (

@@ -36,8 +36,8 @@
 //
 //	seeds      which seeds TestSimulation and the other tests run, and how many
 //	scale      runs all worlds until enough operations have met a fault
-//	tally      counts the operations, and those that met a fault
-//	faults     the names of the faults, and which of them happen in a run
+//	tally      counts all operations and the operations that met a fault
+//	faults     the names of the faults, and the choice of faults for a run
 //	shrink     finds the fewest faults that make a seed fail
 //	request    one request of a process, decoded
 //	world      how a run differs from the usual one (type world), the run, its report
@@ -58,7 +58,7 @@
 // # Why a seed can be replayed
 //
 // The order in which Go's scheduler runs goroutines does not affect any random number, and
-// each seed runs on a thread of its own. What happens to a request depends only on the seed,
+// each seed runs on a thread of its own. The fate of a request depends only on the seed,
 // the goroutine that sent it, its operation and keys, and the number of such requests before
 // it. No two processes reach the table at the same instant, and no two requests are given up
 // at the same instant. No call of a worker begins at the instant at which the worker's last

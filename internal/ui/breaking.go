@@ -34,7 +34,7 @@ type breakRequest struct {
 type outcome struct {
 	Outcome string          `json:"outcome"` // broken, changed, unknown, refused, failed
 	Message string          `json:"message,omitempty"`
-	Now     json.RawMessage `json:"now,omitempty"` // the key's current grant if it is not the one to break
+	Now     json.RawMessage `json:"now,omitempty"` // the key's current grant if it differs from the grant to break
 }
 
 // check returns what is wrong with a request, or "" if the request is valid.

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Holder is the holder of a lock, with what reads have shown about it.
+// Holder is the holder of a lock, as reads have shown it.
 type Holder struct {
 	Record protocol.Record // the record at the last read
 	Grant  string          // identifies the grant (liveness.GrantOf)

@@ -49,7 +49,7 @@ func (c clock) ms(t time.Time) int64 {
 	return c.base.Round(0).Add(t.Sub(c.base)).UnixMilli()
 }
 
-// row returns the row of e in the list of keys. Its state is that of the last read.
+// row returns the row of e in the list of keys. It has the state at the last read.
 func (b *board) row(e *entry, c clock) rowView {
 	l := e.lock
 	v := rowView{

@@ -106,7 +106,7 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	verify := []string{fmt.Sprintf("-m%d", deepest), "-w22"}
 	if s.Without != "" {
 		generate = append(generate, "-DWITHOUT_"+s.Without)
-		compile[0] = "-O1" // a short search, for which -O2 would take longer than it saves
+		compile[0] = "-O1" // the search is so short that -O2 would take longer than it saves
 	}
 	if s.InTime {
 		generate = append(generate, "-DLIVENESS")

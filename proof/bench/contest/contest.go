@@ -61,8 +61,8 @@ func (c *Contest) Play(ctx context.Context) (*Results, error) {
 	return r, nil
 }
 
-// install installs the contenders. It records those that cannot be installed as absent,
-// with the reason.
+// install installs the contenders. A contender that cannot be installed
+// is recorded as absent, with the reason.
 func (c *Contest) install(ctx context.Context, r *Results) error {
 	var can []Contender
 	for _, one := range c.Contenders {

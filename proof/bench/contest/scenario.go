@@ -71,7 +71,7 @@ var (
 const hold = 10 * time.Millisecond
 
 // openRate is the number of sections per second that are due in an open loop, for all
-// clients together. It is a bit more than half of what is possible at best.
+// clients together. It is a bit more than half of the possible maximum.
 const openRate = 25
 
 // Scenarios returns all scenarios in the order in which they are played and shown.

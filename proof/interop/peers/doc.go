@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package peers runs lock libraries, those of others and leasehold, each in a process of
+// Package peers runs lock libraries, leasehold among them, each in a process of
 // its own that a test can kill and pause:
 //
 //	java := peers.Run(t, peers.AWSLabs, server.Endpoint, peers.Settings{Table: "locks", Lease: 2 * time.Second})

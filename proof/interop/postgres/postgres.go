@@ -167,7 +167,7 @@ func (s *server) stop() error {
 	}
 	var err error
 	if s.process != nil {
-		// SIGQUIT requests an immediate shutdown, in which PostgreSQL first ends its other
+		// SIGQUIT requests an immediate shutdown: PostgreSQL first ends its other
 		// processes.
 		err = s.process.Signal(syscall.SIGQUIT)
 		select {

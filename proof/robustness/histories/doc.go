@@ -1,50 +1,50 @@
-// Package histories has clients share locks over a network that misbehaves,
-// records each result with its time, and asks a checker of linearizability,
-// porcupine, whether a lock could have returned them all. It has only tests.
+// Package histories checks that locks are linearizable. Clients share locks over a
+// network with faults, and the package records the result and the times of each call.
+// The checker porcupine then decides whether a correct lock could have returned all
+// these results. The package contains only tests.
 //
 //	go test ./histories                                                      20,000 histories; 500 with -race
 //	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories               more
 //	LEASEHOLD_HISTORY=4711 go test -run '^TestMutexHistories$' ./histories   one again
 //
-// The simulation, internal/simulation, checks every request, and knows what
-// each record contains and why. This package knows nothing of records: it has
-// only what users see, and a model of a lock that fits on a page (model). So it
-// does not share the simulation's understanding of the protocol, or its errors.
+// The simulation (internal/simulation) checks every request, and knows what each record
+// contains and why. This package does not read records. It uses only the results that
+// users get, and a model of a lock that fits on a page (model). So an error in the
+// simulation's understanding of the protocol does not affect this package.
 //
-// # What is in a history
+// # Contents of a history
 //
-//	operation         takes time from                               to
-//	acquire           the call                                      its return
-//	end               the end of trust: released, lost, expired     the same instant
-//	release           the call                                      its return with nil
-//	commit, read      the call                                      its return; of unknown outcome: never
-//	write             likewise
-//	look              the end of the history
+//	operation         begins                                        ends
+//	acquire           at the call                                   at its return
+//	end               at the end of trust: released, lost, expired  at the same instant
+//	release           at the call                                   at its return without an error
+//	commit, read      at the call                                   at its return; never if the outcome is unknown
+//	write             at the call                                   at its return; never if the outcome is unknown
+//	look              at the end of the history
 //
-// An acquire that failed is not in it: it may have taken effect or not, and
-// no process believes in its grant. A failed release is left out too. A commit whose
-// outcome is unknown takes effect at any time after its call, once, or never.
+// An acquire that failed is not in the history: it may have taken effect or not, and no
+// process believes in its grant. A failed release is not in the history either. A commit
+// with an unknown outcome takes effect once, at any time after its call, or never.
 //
 // # What the model requires
 //
-// Each operation has an instant, within its time, so that all happen one after the
-// other and
+// There must be an instant for each operation, between its beginning and its end, so that
+// the following holds if the operations take effect at these instants:
 //
-//	acquire   no process believes in the key; the token is higher than any before
-//	end       ends that belief
-//	commit    adds one to the key's counter; the grant is the newest, and not released.
-//	read      shows the counter; the grant is as for a commit
-//	write     goes to a target that compares tokens: it is refused if it has seen a higher one,
-//	          and only then
-//	look      shows the counter
+//	acquire   no process believes in the key; the token is higher than all earlier tokens
+//	end       the process no longer believes in the key
+//	commit    the grant is the newest and is not released; one is added to the key's counter
+//	read      the grant is the newest and is not released; the result is the counter
+//	write     the target compares tokens: it refuses the write if and only if it has seen
+//	          a higher token
+//	look      the result is the counter
 //
-// A semaphore is as many such keys as it has permits: acquire takes one of them.
+// A semaphore is a set of such keys, one for each permit. acquire acquires one of them.
 //
-// # What misbehaves
+// # Faults
 //
-// Requests and replies are lost, late by up to a lease and a half, repeated,
-// throttled, in conflict, refused for credentials that the next one has, and answered
-// with a server error before and after they landed. Processes die, and are paused for up
-// to two leases; clocks run at rates of their own. Everything is drawn from the seed
-// (network, process).
+// Requests and replies are lost, delayed by up to one and a half leases, repeated,
+// throttled, in conflict, or refused because of the credentials. Some get a server error,
+// before or after they are applied. Processes die, and are paused for up to two leases.
+// Clocks run at different rates. All faults depend only on the seed (network, process).
 package histories

@@ -49,8 +49,8 @@ type trial struct {
 // are killed by one of these quick tests.
 const batch = 25
 
-// try builds tests with the mutated file instead of the original, and runs those that reach
-// the mutant.
+// try builds tests with the mutated file instead of the original, and runs the tests
+// that reach the mutant.
 func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	r := result{Mutant: m.Name, Outcome: unseen, Package: filepath.Dir(m.File)}
 	work, err := os.MkdirTemp(t.tmp, "mutant")

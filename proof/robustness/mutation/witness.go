@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// packages lists the packages that are mutated: those of the protocol.
+// packages lists the mutated packages. They implement the protocol.
 var packages = []string{
 	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/core", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/inflight", "internal/lease", "internal/localqueue", "internal/liveness", "internal/observed",
 	"internal/protocol", "internal/records", "internal/renewals", "internal/acquire", "internal/indoubt", "regions", "semaphore",

@@ -48,8 +48,8 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run is what CMD does: for a while it believes that the lock is held, without checking the
-// lock. A signal ends it at once.
+// run does the work of CMD: for a while it believes that the lock is held, without checking
+// the lock. A signal ends it at once.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

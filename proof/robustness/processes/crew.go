@@ -43,7 +43,7 @@ type crew struct {
 	ended sync.WaitGroup
 }
 
-// slot is a position in a crew, in which one process runs after another.
+// slot is a position in a crew. One process after another runs in it.
 type slot struct {
 	crew  *crew
 	name  string

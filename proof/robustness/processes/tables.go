@@ -28,8 +28,7 @@ const (
 	workTable = "work"
 )
 
-// place says where the tables are: on a server, in a file, or in the Regions of a
-// globalTable.
+// place is the location of the tables: a server, a file, or the Regions of a globalTable.
 type place struct {
 	Endpoint string
 	File     string

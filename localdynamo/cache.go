@@ -38,8 +38,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// This is rare: only a program that puts values into the text of its expressions
-		// has so many. It gains nothing from a cache, whatever is dropped.
+		// Only a program that puts values into the text of its expressions fills the
+		// cache. A cache does not help such a program, whatever it drops.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

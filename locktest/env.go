@@ -14,12 +14,12 @@
 //		})
 //	}
 //
-// Use it in a bubble of testing/synctest, and call New inside the bubble: then
-// leases expire as soon as nothing else is left to do. Outside a bubble everything
-// works the same, but takes real time: a dead holder blocks its key for one lease.
+// Call New inside a bubble of testing/synctest. Time is then virtual: leases expire
+// without a real wait. Outside a bubble everything works the same, but takes real
+// time: a dead holder blocks its key for one lease.
 //
-// All methods are safe for concurrent use. Methods that can fail call
-// testing.TB.Fatalf, so call these on the test's goroutine.
+// All methods are safe for concurrent use. A method that fails calls
+// testing.TB.Fatalf, so call such methods on the test's goroutine.
 package locktest
 
 import (

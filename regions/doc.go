@@ -10,7 +10,7 @@
 // sends that attempt to the next Region. Whichever attempts arrive, at most one is applied. So
 // nothing in the lock's protocol or timing depends on this package.
 //
-//	at home ──── home does not serve, and the table is proven ────► away
+//	at home ──── home does not serve, and requests may leave ─────► away
 //	   ▲                                                             │ the Region does not
 //	   │  home has answered probes for 30 s                          │ serve: the next one
 //	   └───────────────────────────────────────────────────── away ◄─┘

@@ -5,10 +5,10 @@
 //	conformance.Run(t, conformance.Engine{Name: "localdynamo", Client: client})
 //
 // AWS's documentation decides what is right. It does not contain most error texts:
-// these are the texts that the service is known to send. If a real server differs,
-// the case keeps AWS's reply, and the server's list of differences says what it does
-// and why that is believed to be wrong. The tests also check that the difference
-// still exists, so that we notice when it goes away.
+// for these, a case has the text that the service is known to send. If another server
+// replies differently, the case stays as it is. A list of differences for that server
+// contains its reply, and the reason why this reply is believed to be wrong. The tests
+// fail if a listed difference no longer exists.
 //
 // Every case has its own table. To read the package, start with [Case], then any
 // file of cases: conditions.go, updates.go, query.go.

@@ -118,7 +118,7 @@ func shortened(n string) string {
 	return n
 }
 
-// numbered returns items of numberRange with one hash key.
+// numbered returns items with one hash key and the given numbers as sort keys.
 func numbered(sk ...string) []Item {
 	var items []Item
 	for _, n := range sk {

@@ -17,13 +17,13 @@ import (
 
 // Life is the totals of all events of a process.
 type Life struct {
-	Grants      map[string]int // number of grants for each way to acquire a key, by the adapters' names for the ways
+	Grants      map[string]int // number of grants by the way in which the key was acquired: the adapters' label "how"
 	Lost        map[leasehold.LostReason]int
 	Held        []time.Duration // times for which the grants were held, shortest first
 	Renewals    int
 	RenewErrors int
 	Throttled   int
-	Commits     map[string]int // number of commits for each outcome, by the adapters' names for the outcomes
+	Commits     map[string]int // number of commits by outcome: the adapters' label "outcome"
 	Unreleased  int            // number of releases that failed
 	Done        int            // number of calls whose work had been done before
 	Requests    int

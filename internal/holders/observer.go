@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// State is the state of a holder: live, dead or unknown. It is "" if the holder was not observed.
+// State is the state of a holder: live, dead or unknown. It is "" if the holder was not
+// observed.
 type State string
 
 // Values of State.

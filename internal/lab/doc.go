@@ -1,6 +1,6 @@
-// Package lab is equipment for testing clients: a DynamoDB in this process with a lock table
-// (World), clients with a machine and a network of their own (World.Client), and networks
-// that misbehave (Wire, Fault).
+// Package lab helps to test clients. It has an in-memory DynamoDB with a lock table (World),
+// clients with a machine and a network of their own (World.Client), and networks with faults
+// (Wire, Fault).
 //
 //	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 //		c, wire := w.Client(lab.Config())
@@ -9,6 +9,6 @@
 //		...
 //	})
 //
-// Methods of a World end the test if they fail: they belong on its goroutine. Methods of a
-// Wire may be called by several goroutines.
+// A method of a World that fails ends the test, so call it on the test's goroutine. Methods of
+// a Wire may be called by several goroutines.
 package lab

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// Wire is the network between one client and the engine. It records all requests; a Fault decides how each ends.
+// Wire is the network between one client and the engine. It records all requests; a Fault
+// decides how each ends.
 type Wire struct {
 	Meter *Meter // counts the capacity that requests consume; nil to send requests without metering them
 

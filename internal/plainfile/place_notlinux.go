@@ -2,6 +2,6 @@
 
 package plainfile
 
-// renameNew always returns false. On this system, creating a link is the only operation
-// that never replaces an existing file.
+// renameNew always returns false, because a rename on this system may replace an existing
+// file. Place then creates a hard link, which never does.
 func renameNew(string, string) (done bool, err error) { return false, nil }

@@ -212,7 +212,7 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 	return out, wrong
 }
 
-// take assigns to attempt a number whose previous attempt no later event uses.
+// take assigns a number to attempt: an unused one, or one whose attempt no later event uses.
 func (n *numbered) take(i int, attempt string) error {
 	for number := 1; number <= mostAttempts; number++ {
 		if old := n.used[number]; old == "" || n.last[old] < i {

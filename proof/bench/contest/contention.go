@@ -28,9 +28,9 @@ type section struct {
 
 // contend returns the scenario in which clients contend for one key. First they play a
 // closed loop: each client acquires the key again at once. With 16 clients they then play a
-// closed loop with sections of random length, because pauses that fit equal sections may
-// leave the key idle after others. Finally they play an open loop: sections are due at a
-// fixed rate.
+// closed loop with sections of random length, because a library whose pauses fit equal
+// sections may leave the key idle after other ones. Finally they play an open loop:
+// sections are due at a fixed rate.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second

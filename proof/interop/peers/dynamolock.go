@@ -59,8 +59,8 @@ func checkedOut() string {
 //go:embed dynamolock/main.go
 var dynamolockSource embed.FS
 
-// imported is the import path in the driver's source. It is replaced by that of the
-// checkout.
+// imported is the import path in the driver's source. The module path of the checkout
+// replaces it.
 const imported = `"cirello.io/dynamolock/v5"`
 
 // dynamolockSDK lists the AWS SDK modules with which the driver is built, in the versions

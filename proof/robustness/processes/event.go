@@ -19,7 +19,7 @@ const (
 	Denied   Kind = "denied"   // a call failed; Text is its error
 	Granted  Kind = "granted"  // the key was granted; At is the time of the first check that found the lock held
 	Believes Kind = "believes" // the lock reported that it was held at this time
-	Over     Kind = "over"     // the worker has decided to release, and no longer believes
+	Over     Kind = "over"     // the worker has decided to release, and no longer believes that it holds the key
 	Released Kind = "released" // the release has been answered
 	Moved    Kind = "moved"    // the worker's requests now go to the Region named in Text
 	Lost     Kind = "lost"     // the lock reported that it is lost

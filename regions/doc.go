@@ -7,8 +7,9 @@
 //
 // DB sends each request once, to one Region. If a request gets no answer, the lock makes
 // another attempt, with a new version and a condition that names the earlier attempts. DB
-// sends that attempt to the next Region. Whichever attempts arrive, at most one is applied. So
-// nothing in the lock's protocol or timing depends on this package.
+// sends that attempt to the next Region. If an earlier attempt was applied after all, the new
+// one replaces it, so the operation takes effect once. Nothing in the lock's protocol or
+// timing depends on this package.
 //
 //	at home ──── home does not serve, and requests may leave ─────► away
 //	   ▲                                                             │ the Region does not

@@ -14,8 +14,8 @@
 //	server.go    the routes
 //	page/        the files of the page: plain HTML, CSS and JavaScript modules
 //
-// Decisions are pure functions of records and of the times when they were read. Only scan.go
-// and source.go send requests and read clocks.
+// Decisions are pure functions of records and of the times when they were read. scan.go and
+// source.go send the requests and read the clock.
 //
 // # How a page and a server trust each other
 //

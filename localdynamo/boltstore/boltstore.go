@@ -263,7 +263,7 @@ func (s *store) busy(began time.Time) error {
 // locked, in *locked.
 func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err error) {
 	options := *bbolt.DefaultOptions
-	options.Timeout = time.Nanosecond // bbolt must not wait for the lock, because inTurn has waited already
+	options.Timeout = time.Nanosecond // bbolt must not wait for the lock, because inTurn waits instead
 	err = s.inTurn(ctx, func(f *os.File) (err error) {
 		*locked = f
 		options.OpenFile = func(string, int, fs.FileMode) (*os.File, error) { return f, nil }

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrEmpty is returned for a file of zero bytes. Make never leaves such a file, so it has been
-// truncated. A new store does not replace it: then no lock would seem to be held.
+// truncated. No new store replaces it, because no lock would then seem to be held.
 var ErrEmpty = errors.New("the file is empty, and a store never is: it was truncated, by a full disk or a redirection (>): " +
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 

@@ -4,20 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -26,7 +23,8 @@ import (
 type bench struct {
 	*lab.World
 	server *Server
-	source *counted
+	source Source
+	wire   *lab.Wire // the network between the page and the table
 	page   *listener
 	broke  []string
 
@@ -39,87 +37,22 @@ type bench struct {
 	stopped chan struct{}
 }
 
-// counted counts the requests of the page. It can also delay them or make them fail.
-type counted struct {
-	Source
-
-	mu    sync.Mutex
-	pages int
-	units float64
-	err   error
-	hung  chan struct{} // unless nil, answers wait until hung is closed
-}
-
-func (c *counted) Page(ctx context.Context, at *attempts.Walk) (Page, error) {
-	if err := c.count(1, 0); err != nil {
-		return Page{}, err
-	}
-	past := *at
-	p, err := c.Source.Page(ctx, &past)
-	err = errors.Join(err, c.answered(ctx), c.count(0, p.Units))
-	if err == nil {
-		*at = past
-	}
-	return p, err
-}
-
-func (c *counted) Item(ctx context.Context, key protocol.Key) (protocol.Item, float64, error) {
-	if err := c.count(0, 0); err != nil {
-		return nil, 0, err
-	}
-	item, units, err := c.Source.Item(ctx, key)
-	return item, units, errors.Join(err, c.answered(ctx), c.count(0, units))
-}
-
-func (c *counted) count(pages int, units float64) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pages += pages
-	c.units += units
-	return c.err
-}
-
-// hang delays every answer until end is called.
-func (c *counted) hang() (end func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	hung := make(chan struct{})
-	c.hung = hung
+// hang delays every answer to the page until end is called.
+func (b *bench) hang() (end func()) {
+	answered := make(chan struct{})
+	b.wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+		reply, err := r.Send()
+		select {
+		case <-answered:
+			return reply, err
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	})
 	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.hung = nil
-		close(hung)
+		b.wire.SetFault(nil)
+		close(answered)
 	}
-}
-
-func (c *counted) answered(ctx context.Context) error {
-	c.mu.Lock()
-	hung := c.hung
-	c.mu.Unlock()
-	if hung == nil {
-		return nil
-	}
-	select {
-	case <-hung:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// fail makes every request fail with err. After fail(nil) requests succeed again.
-func (c *counted) fail(err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = err
-}
-
-// sofar returns the pages and read units that have been read so far.
-func (c *counted) sofar() (pages int, units float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.pages, c.units
 }
 
 // serve starts a server over w's table and opens a page. The server ends with the test.
@@ -129,8 +62,10 @@ func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config))
 	cfg := lab.Config()
 	cfg.Layout = l
 	locks, _ := w.Client(cfg)
-	b := &bench{World: w, rows: map[int]rowView{}, stopped: make(chan struct{})}
-	b.source = &counted{Source: NewTable(w.DB, "locks", locks, proto, l.Capabilities())}
+	b := &bench{World: w, wire: w.Wire(), rows: map[int]rowView{}, stopped: make(chan struct{})}
+	b.wire.Meter = &lab.Meter{}
+	db := w.Engine.Client(func(o *dynamodb.Options) { o.HTTPClient = b.wire })
+	b.source = NewTable(db, "locks", locks, proto, l.Capabilities())
 	c := Config{
 		Source: b.source, Layout: l, Table: "locks", Location: "here", Secret: secret, Name: named, Rate: 100, Every: time.Second,
 		Explain: func(err error) string { return err.Error() },

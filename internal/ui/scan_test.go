@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -153,28 +152,17 @@ func TestScanShowsAllLayouts(t *testing.T) {
 	}
 }
 
-func TestScanShowsSessions(t *testing.T) {
-	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-		shared, _ := w.Client(lab.SharedConfig())
-		under := w.Acquire(shared, "customer/7")
-		lab.Elapse(2 * time.Second)
-
-		r := b.row("customer/7")
-		row := b.row("leasehold/session/" + r.Session)
-		if r.Session == "" || r.State != Held || row.Kind != holders.KindSession || row.Until <= b.status.Now || r.Until != 0 {
-			t.Errorf("lock %+v under session %+v", r, row)
-		}
-		w.Release(under)
-		_ = shared.Close(t.Context())
-	})
-}
-
-func TestSessionIsShownDeadWithItsLocksUntilItHasNone(t *testing.T) {
+func TestSessionIsShownWithItsLocksUntilItHasNone(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, wire := mortal(t, w, lab.SharedConfig())
 		w.Acquire(c, "customer/7")
 		lab.Elapse(2 * time.Second)
-		row := "leasehold/session/" + b.row("customer/7").Session
+		under := b.row("customer/7")
+		row := "leasehold/session/" + under.Session
+		session := b.row(row)
+		if under.Session == "" || under.State != Held || session.Kind != holders.KindSession || session.Until <= b.status.Now || under.Until != 0 {
+			t.Errorf("lock %+v under session %+v", under, session)
+		}
 		b.show("customer/7", "")
 		wire.SetFault(lab.Cut)
 		lab.Elapse(25 * time.Second)
@@ -234,10 +222,10 @@ func TestScanIsSharedBySeveralPages(t *testing.T) {
 			l := b.server.scan.join(b.server.hello)
 			defer b.server.scan.leave(l)
 		}
-		before, _ := b.source.sofar()
+		b.wire.Sent()
 		lab.Elapse(20 * time.Second)
-		if after, _ := b.source.sofar(); after-before < 19 || after-before > 21 {
-			t.Errorf("%d requests in 20 s for 6 pages", after-before)
+		if n := len(b.wire.Sent()); n < 19 || n > 21 {
+			t.Errorf("%d requests in 20 s for 6 pages", n)
 		}
 	})
 }
@@ -249,10 +237,9 @@ func TestPageCanLowerButNotRaiseReadRateOfScan(t *testing.T) {
 			w.Detach(w.Acquire(c, fmt.Sprint("job/", i), leasehold.WithLease(time.Hour)))
 		}
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.Rate = 10 })
-		_, began := b.source.sofar()
+		b.wire.Meter.Reset()
 		lab.Elapse(60 * time.Second)
-		_, units := b.source.sofar()
-		took := (units - began) / 60
+		took := b.wire.Meter.Reset().Read / 60
 		if s := b.heard(); took > 10.5 || took < 8 || s.Reading > 12 || s.Rate != 10 {
 			t.Errorf("%.1f read units a second at most 10; the page says %+v", took, s)
 		}
@@ -262,10 +249,10 @@ func TestPageCanLowerButNotRaiseReadRateOfScan(t *testing.T) {
 		var out struct{}
 		b.post("/rate", map[string]float64{"rate": 0}, &out)
 		lab.Elapse(2 * time.Second)
-		_, began = b.source.sofar()
+		b.wire.Meter.Reset()
 		lab.Elapse(2 * time.Minute)
-		if _, units := b.source.sofar(); units != began {
-			t.Errorf("%v read units while it is stopped", units-began)
+		if units := b.wire.Meter.Reset().Read; units != 0 {
+			t.Errorf("%v read units while it is stopped", units)
 		}
 		b.post("/rate", map[string]float64{"rate": 1e9}, &out)
 		lab.Elapse(time.Second)
@@ -290,14 +277,15 @@ func TestScanReadsWholeTableWhilePageShowsOneLock(t *testing.T) {
 }
 
 func TestPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
-	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{}, func(c *Config) { c.Explain = func(error) string { return "the network is down" } })
 		lab.Elapse(2 * time.Second)
-		b.source.fail(errors.New("the network is down"))
+		b.wire.SetFault(lab.Refused("AccessDeniedException"))
 		lab.Elapse(20 * time.Second)
 		if s := b.heard(); s.Trouble != "the network is down" || s.Now-s.Answered < 18_000 {
 			t.Errorf("%+v", s)
 		}
-		b.source.fail(nil)
+		b.wire.SetFault(nil)
 		lab.Elapse(15 * time.Second)
 		if s := b.heard(); s.Trouble != "" {
 			t.Errorf("%+v", s)
@@ -309,7 +297,7 @@ func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse(2 * time.Second)
 		last := b.heard().Answered
-		answer := b.source.hang()
+		answer := b.hang()
 		lab.Elapse(silence + time.Second - 100*time.Millisecond) // a pass begins each second
 		if s := b.heard(); s.Trouble != "" {
 			t.Errorf("before three seconds: %+v", s)
@@ -335,7 +323,7 @@ func TestHolderIsShownExpiringOnlyAfterSuccessfulRead(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)
-		answer := b.source.hang()
+		answer := b.hang()
 		lab.Elapse(18 * time.Second) // more than two thirds of the lease pass while the page reads nothing
 		b.isShown("while nobody can look", "job", Held)
 		answer()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -50,7 +49,7 @@ func (c *checked) total() (requests int, units float64) {
 	return c.sent, c.used
 }
 
-// hold acquires n keys.
+// hold acquires n keys that begin with prefix.
 func (c *checked) hold(n int, prefix string, opts ...leasehold.AcquireOption) {
 	c.T.Helper()
 	for i := range n {
@@ -260,17 +259,5 @@ func TestHolderIsNotStillDeadAfterRenewalOfSession(t *testing.T) {
 		lab.WantErr(t, "after it has renewed", by.StillDead(t.Context(), found), leasehold.ErrChanged)
 		by.close()
 		lab.WantErr(t, "after its session has ended", by.StillDead(t.Context(), found), nil)
-	})
-}
-
-func TestObserverIgnoresLeaseOfRecordWithoutSessionRow(t *testing.T) {
-	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, o *checked) {
-		lock := o.acquire("job")
-		o.Delete("leasehold/session/" + protocol.ClientID(lock.Record().Owner))
-		began := time.Now()
-		found := o.Observe(t.Context(), []leasehold.Record{lock.Record()})[0]
-		if took := time.Since(began); found.State != Dead || !found.Shared || took < 20*time.Second || took > 21*time.Second {
-			t.Errorf("found %q by %+v after %v", found.State, found.Beat, took)
-		}
 	})
 }

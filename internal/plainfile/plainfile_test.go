@@ -21,9 +21,7 @@ const stranger = 54321 // a user without an entry in /etc/passwd
 func place(t *testing.T, mode fs.FileMode) (dir, elsewhere string) {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	do(t, err)
 	dir, elsewhere = filepath.Join(top, "dir"), filepath.Join(top, "elsewhere")
 	for _, d := range []string{dir, elsewhere} {
 		do(t, os.Mkdir(d, 0o700))

@@ -96,8 +96,8 @@ func onPage(t *testing.T, test func(t *testing.T, w *lab.World, b *bench)) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) { test(t, w, serve(t, w, layout.Native{})) })
 }
 
-// mortal returns a client that may lose its network, and its wire. At the end of the test the
-// wire is whole again, and the client is closed.
+// mortal returns a client and its wire, which the test may cut. At the end of the test the
+// wire works again, and the client is closed.
 func mortal(t *testing.T, w *lab.World, cfg leasehold.Config) (*leasehold.Client, *lab.Wire) {
 	t.Helper()
 	c, wire := w.Client(cfg)
@@ -108,7 +108,7 @@ func mortal(t *testing.T, w *lab.World, cfg leasehold.Config) (*leasehold.Client
 	return c, wire
 }
 
-// acquire acquires a key with a new client, for a lock that is released or detached.
+// acquire acquires a key with a new client. The test must release or detach the lock.
 func acquire(w *lab.World, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()
 	c, _ := w.Client(lab.Config())
@@ -178,8 +178,8 @@ func (b *bench) row(key string) rowView {
 	return rowView{}
 }
 
-// isShown fails the test unless the page shows a key in the given state. what is for the
-// message.
+// isShown fails the test with the message what unless the page shows a key in the given
+// state.
 func (b *bench) isShown(what, key string, state State) {
 	b.T.Helper()
 	if r := b.row(key); r.State != state {

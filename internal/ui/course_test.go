@@ -103,7 +103,7 @@ func (s *stage) grant(proto protocol.Protocol, key protocol.Key, session string)
 
 func (s *stage) lock() *actor { return s.grant(s.proto, s.job, "") }
 
-// shared grants a lock under a new session.
+// shared grants a lock under a new session. It returns the session.
 func (s *stage) shared() *actor {
 	s.Helper()
 	s.grant(s.proto, s.job, sessionID)
@@ -262,7 +262,7 @@ func asPage(s *stage, of leasehold.Record) verdict {
 	}
 }
 
-// nothing plays no later record.
+// nothing is for a course without later records.
 func nothing() {}
 
 // later returns a function that does something after d.

@@ -62,15 +62,15 @@ func kinds(events []Event) string {
 	return strings.Join(all, "; ")
 }
 
-// watched is a key that is looked at again and again.
+// watched is a key that is read repeatedly.
 type watched struct {
 	history History
 	last    *Lock
-	now     time.Duration // time of the last look
+	now     time.Duration // time of the last read
 }
 
-// look looks at the key after the duration d, and returns the events. A key that was found
-// without a kind has vanished.
+// look reads the key after the duration d, and returns the events. If found has no kind,
+// the record is gone.
 func (w *watched) look(d time.Duration, found holders.Found) []Event {
 	w.now += d
 	var lock Lock

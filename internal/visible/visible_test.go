@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
@@ -131,14 +132,9 @@ func FuzzVisible(f *testing.F) {
 				t.Errorf("%q is the word %s, which is %q, %v", s, word, was, err)
 			}
 		}
-		b, err := json.Marshal(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := lab.Must(json.Marshal(s))(t)
 		var want, got string
-		if err := json.Unmarshal(b, &want); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, json.Unmarshal(b, &want))
 		if err := json.Unmarshal([]byte(visible.Text(string(b))), &got); err != nil || got != want {
 			t.Errorf("%s is %q, and shown as %s it is %q, %v", b, want, visible.Text(string(b)), got, err)
 		}

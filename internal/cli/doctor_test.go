@@ -21,8 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/bbolt"
-
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
@@ -66,7 +64,8 @@ func doctor(t *testing.T, env []string, code int, args ...string) map[string]lin
 	return lines
 }
 
-// is checks one line of doctor's output, the one about check.
+// is checks the line of doctor's output about check: its state, and that it contains each
+// text.
 func is(t *testing.T, lines map[string]line, check, state string, says ...string) {
 	t.Helper()
 	l := lines[check]
@@ -325,52 +324,9 @@ func TestDoctorDeletesItsTestKeyAfterCtrlC(t *testing.T) {
 	f.empty()
 }
 
-func TestDoctorChecksFileOfLocalStore(t *testing.T) {
+func TestDoctorReportsLocalStoreThatIsKeptLocked(t *testing.T) {
 	t.Parallel()
-	store := func(t *testing.T) (path string, env []string) {
-		path = filepath.Join(t.TempDir(), "locks.db")
-		env = append(bare(t.TempDir()), "LEASEHOLD_FILE="+path)
-		succeeds(t, env, "table", "create")
-		return path, env
-	}
-	t.Run("on NFS", func(t *testing.T) {
-		t.Parallel()
-		_, env := store(t)
-		lines := doctor(t, append(env, "TEST_FILE_SYSTEM=nfs"), 1)
-		is(t, lines, "file system", "fatal", "move the store to a local disk")
-		is(t, doctor(t, append(env, "TEST_FILE_SYSTEM=fuse"), 1), "file system", "warning", "depends on its server")
-	})
-	t.Run("that somebody keeps locked", func(t *testing.T) {
-		t.Parallel()
-		path, env := store(t)
-		db := lab.Must(bbolt.Open(path, 0o600, nil))(t)
-		defer db.Close()
-		is(t, doctor(t, env, 2), "store", "fatal", " was busy for 10s: another process keeps it locked", "fuser(1) names it")
-	})
-	t.Run("that is none", func(t *testing.T) {
-		t.Parallel()
-		path, env := store(t)
-		lab.OK(t, os.WriteFile(path, []byte(strings.Repeat("not a store\n", 10000)), 0o600))
-		is(t, doctor(t, env, 2), "store", "fatal", "is not a leasehold store")
-		lab.OK(t, os.Truncate(path, 0))
-		is(t, doctor(t, env, 2), "store", "fatal", "is no longer a store: the file is empty")
-		is(t, doctor(t, append(bare(t.TempDir()), "LEASEHOLD_FILE="+t.TempDir()), 2), "store", "fatal", "is a directory: name a file in it")
-	})
-	t.Run("that cannot be made", func(t *testing.T) {
-		t.Parallel()
-		path, _ := store(t)
-		env := append(bare(t.TempDir()), "LEASEHOLD_FILE="+filepath.Join(path, "below-a-file.db"))
-		is(t, doctor(t, env, 2), "store", "fatal", "a part of the path is not a directory")
-		if _, err := os.Stat("/proc/locks"); err == nil {
-			env := append(bare(t.TempDir()), "LEASEHOLD_FILE=/proc/nowhere/locks.db")
-			is(t, doctor(t, env, 2), "store", "fatal", "no store at /proc/nowhere/locks.db: check --file and LEASEHOLD_FILE")
-		}
-	})
-	t.Run("with another layout", func(t *testing.T) {
-		t.Parallel()
-		_, env := store(t)
-		lines := doctor(t, env, 1, "--layout", "dynamo-dlm")
-		is(t, lines, "keys", "fatal", "this is a table of layout native")
-		is(t, lines, "ttl", "") // no line about TTL is expected, because its advice would concern a layout that the table does not have
-	})
+	dir, file, _ := busyFile(t)
+	lines := doctor(t, append(bare(dir), "LEASEHOLD_FILE="+file), 2)
+	is(t, lines, "store", "fatal", " was busy for 10s: another process keeps it locked", "fuser(1) names it")
 }

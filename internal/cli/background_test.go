@@ -17,11 +17,11 @@ import (
 )
 
 // leaves is a CMD that exits with code 3. It starts a process in another session, which
-// runs until something is written to the FIFO go.
+// runs until a line is written to the FIFO go.
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startSaying starts a program whose messages go to the file said in dir, since processes that
-// outlive the program keep its stderr open.
+// startSaying starts a program whose stderr is the file said in dir. Processes that outlive
+// the program may keep a file open: with a pipe, the wait for the program would not end.
 func startSaying(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	t.Helper()
 	said := lab.Must(os.Create(filepath.Join(dir, "said")))(t)
@@ -32,14 +32,16 @@ func startSaying(t *testing.T, dir string, env []string, program string, args ..
 	return p
 }
 
-// startLeaving runs the CMD leaves under the key k, and returns once CMD has ended.
-func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *process, left int) {
+// startLeaving runs the CMD leaves under the key k of a new table, and returns once CMD has
+// ended. left is the id of the process that CMD has left running.
+func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *process, left int) {
 	t.Helper()
+	dir, env = tableEnv(t)
 	p = startSaying(t, dir, env, "leasehold", append(append([]string{"run"}, flags...), "k", "--", "sh", "-c", leaves)...)
 	left = leftBehind(t, filepath.Join(dir, "left"))
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
-	return p, left
+	return dir, env, p, left
 }
 
 // leftBehind returns the process id in the file at path. The id belongs to a process that
@@ -66,8 +68,7 @@ func says(t *testing.T, dir, what string) {
 
 func TestLockIsHeldUntilBackgroundProcessesEndOnAnyTable(t *testing.T) {
 	t.Parallel()
-	dir, env := tableEnv(t)
-	p, left := startLeaving(t, dir, env)
+	dir, env, p, left := startLeaving(t)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended, but k stays held: 1 process that it started still runs: sh (pid %d) (see --background)\n", left))
 	lab.OK(t, os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0))
@@ -77,8 +78,7 @@ func TestLockIsHeldUntilBackgroundProcessesEndOnAnyTable(t *testing.T) {
 
 func TestSignalReachesBackgroundProcessesOnAnyTable(t *testing.T) {
 	t.Parallel()
-	dir, env := tableEnv(t)
-	p, left := startLeaving(t, dir, env, "--json")
+	dir, _, p, left := startLeaving(t, "--json")
 	says(t, dir, fmt.Sprintf(`"processes":[{"pid":%d,"name":"sh"}]`, left))
 	p.signal(syscall.SIGTERM)
 	p.ends(3)
@@ -98,8 +98,7 @@ func TestBackgroundProcessStopsAfterSignalEndsCMDOnAnyTable(t *testing.T) {
 
 func TestFlagBackgroundStopEndsLeftoverProcessesOnAnyTable(t *testing.T) {
 	t.Parallel()
-	dir, env := tableEnv(t)
-	p, left := startLeaving(t, dir, env, "--background", "stop")
+	dir, env, p, left := startLeaving(t, "--background", "stop")
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: stopping what it left running: sh (pid %d)\n", left))
 	dead(t, left, "it lives")
@@ -112,8 +111,7 @@ func TestFlagBackgroundStopEndsLeftoverProcessesOnAnyTable(t *testing.T) {
 
 func TestFlagBackgroundKeepReleasesLockAtExitOfCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
-	dir, env := tableEnv(t)
-	p, left := startLeaving(t, dir, env, "--background", "keep")
+	dir, _, p, left := startLeaving(t, "--background", "keep")
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: releasing k, though 1 process that it started still runs: sh (pid %d)\n", left))
 	if isDead(left) {
@@ -138,8 +136,7 @@ func TestLossStopsBackgroundProcessInNewSessionOnAnyTable(t *testing.T) {
 
 func TestKillOfLeaseholdEndsProcessInNewSessionOnAnyTable(t *testing.T) {
 	t.Parallel()
-	dir, env := tableEnv(t)
-	p, left := startLeaving(t, dir, env)
+	_, _, p, left := startLeaving(t)
 	p.signal(syscall.SIGKILL)
 	eventually(t, "it is dead", func() bool { return isDead(left) })
 }
@@ -211,7 +208,8 @@ func TestProcessWithExitedMainThreadCountsAsRunningOnAnyTable(t *testing.T) {
 	})
 }
 
-// Each orphan is reaped while CMD runs, although its parent never waited for it.
+// makesOrphans is a CMD that exits with code 5 once its three orphans have been reaped.
+// Each orphan has lost its parent, which did not wait for it.
 const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
 for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
 

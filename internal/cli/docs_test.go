@@ -74,11 +74,12 @@ type place int
 
 const (
 	inTable place = iota // runs with a new table on a server of the DynamoDB API
-	inFile               // runs with the store of the user who has set nothing
+	inFile               // runs without a table, with a local store
 	inClone              // runs in a clone of the repository
 )
 
-// treatment is a block of shell lines that cannot run as printed.
+// treatment tells how to run a block of shell lines that cannot run as printed, or why the
+// block does not run here.
 type treatment struct {
 	path, has string   // path of the document, and a text that only this block contains; has is empty for all blocks of the document
 	why       string   // why the block does not run here; empty if it does
@@ -369,17 +370,14 @@ func TestCrontabLinesInGuidesRun(t *testing.T) {
 	}
 }
 
-// firstCommands lists the commands of README that run in a clone, with their output.
-var firstCommands = []struct{ name, pattern, prints string }{
-	{"run", `(?m)^go run \./cmd/leasehold run .*$`, "it works\n"},
-	{"local", `go run \./cmd/leasehold local [^` + "`" + `]*`, "working on nightly-report\n"},
-}
-
 func TestREADMECommandsWorkWithAWSSettingsPresent(t *testing.T) {
 	t.Parallel()
 	readme := lab.Must(os.ReadFile("../../README.md"))(t)
 	caches := goCaches(t)
-	for _, c := range firstCommands {
+	for _, c := range []struct{ name, pattern, prints string }{ // commands that run in a clone, with their output
+		{"run", `(?m)^go run \./cmd/leasehold run .*$`, "it works\n"},
+		{"local", `go run \./cmd/leasehold local [^` + "`" + `]*`, "working on nightly-report\n"},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			line := strings.Replace(string(regexp.MustCompile(c.pattern).Find(readme)), "hello.db", filepath.Join(t.TempDir(), "hello.db"), 1)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -79,9 +78,9 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)
 	const candidates, deaths = 3, 10
-	// CMD creates a mark. If the mark exists, creating it fails: then another leader runs,
-	// or a leader that was killed has left its mark. Only a leader that was killed may
-	// leave its mark behind. The mark contains the process id of that leader's CMD.
+	// CMD marks that it leads with a file that contains its process id, and does not remove
+	// the file. A later CMD finds the file of a CMD that was killed. If that CMD still
+	// runs, the two overlap.
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
 			before=$(cat leads)
@@ -101,20 +100,15 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 		}
 		_ = stderr.Close()
 	})
-	begin := func() *exec.Cmd {
-		cmd := exec.Command(leasehold, "elect", "-l", "2s", "k", "--", "sh", "-c", leads)
-		cmd.Dir, cmd.Env, cmd.Stderr = dir, env, stderr
-		lab.OK(t, cmd.Start())
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		})
-		return cmd
+	running := map[int]*process{}
+	begin := func() {
+		p := processOf(t, dir, env, leasehold, "elect", "-l", "2s", "k", "--", "sh", "-c", leads)
+		p.cmd.Stderr = stderr
+		p.start()
+		running[p.cmd.Process.Pid] = p
 	}
-	running := map[int]*exec.Cmd{}
 	for range candidates {
-		c := begin()
-		running[c.Process.Pid] = c
+		begin()
 	}
 	began, last := time.Now(), 0
 	for death := range deaths {
@@ -138,10 +132,8 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 			t.Fatalf("process %d leads, of %v", pid, running)
 		}
 		delete(running, pid)
-		lab.OK(t, leader.Process.Kill())
-		_ = leader.Wait()
-		c := begin() // the test restarts the process, as an init system would do
-		running[c.Process.Pid] = c
+		leader.kill()
+		begin() // the test restarts the process, as an init system would do
 	}
 	t.Logf("%d leaders in %v", deaths, time.Since(began))
 	if b, err := os.ReadFile(filepath.Join(dir, "overlaps")); err == nil {

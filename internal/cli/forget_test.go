@@ -13,10 +13,10 @@ func TestForgetRemovesFreeKeyAndRefusesHeldKey(t *testing.T) {
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			t.Parallel()
-			put, env := f.holds(t)
+			server := f.holds(t)
 			says := func(wantCode int, want string, args ...string) {
 				t.Helper()
-				if out, errs, code := said(t, env, args...); code != wantCode || !strings.Contains(out+errs, want) {
+				if out, errs, code := said(t, server.env, args...); code != wantCode || !strings.Contains(out+errs, want) {
 					t.Errorf("%q: exit code %d, %s%s", args, code, out, errs)
 				}
 			}
@@ -24,7 +24,7 @@ func TestForgetRemovesFreeKeyAndRefusesHeldKey(t *testing.T) {
 			says(0, "", "get", "job", "--held")
 			damaged := maps.Clone(f.item)
 			delete(damaged, f.damaged)
-			put(damaged)
+			putItem(t, server.db, damaged)
 			says(1, "leasehold break", "forget", "job", "--yes")
 			says(2, "is damaged", "break", "job")
 			says(0, "", "run", "mine", "--", "true")
@@ -45,9 +45,9 @@ func TestForgetRejectsSessionRow(t *testing.T) {
 	db, env := served(t)
 	locks, lock := sharedLock(t, db)
 	row := "leasehold/session/" + lock.Record().Session
-	for range 2 { // while the session lives, and after its end
+	for range 2 { // first while the session is live, then after its end
 		refuses(t, env, 1, "is the row of a shared lease rather than a key: nothing was removed", "forget", row, "--yes")
-		refuses(t, env, 1, "is the row of a shared lease", "break", row) // fails otherwise if the row is gone
+		refuses(t, env, 1, "is the row of a shared lease", "break", row) // if the row were gone, this would be another error
 		lab.OK(t, locks.Close(t.Context()))
 	}
 }

@@ -70,27 +70,19 @@ func foreigners() []foreign {
 }
 
 // holds starts a server with a table in which another library holds job.
-func (f foreign) holds(t *testing.T) (put func(map[string]types.AttributeValue), env []string) {
-	_, put, env = f.held(t)
-	return put, env
-}
-
-// held does the same as holds, and also returns the server's database client.
-func (f foreign) held(t *testing.T) (db *dynamodb.Client, put func(map[string]types.AttributeValue), env []string) {
+func (f foreign) holds(t *testing.T) *faulty {
+	t.Helper()
 	server := newFaulty(t, table.Spec{Layout: f.layout}, healthy)
-	put = func(item map[string]types.AttributeValue) {
-		t.Helper()
-		putItem(t, server.db, item)
-	}
-	put(f.item)
-	return server.db, put, append(server.env, "LEASEHOLD_LAYOUT="+f.layout.Name())
+	server.env = append(server.env, "LEASEHOLD_LAYOUT="+f.layout.Name())
+	putItem(t, server.db, f.item)
+	return server
 }
 
 func TestRecordOfOtherLibraryCanBeListedWatchedAndBroken(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
-			_, env := f.holds(t)
+			env := f.holds(t).env
 			prints := func(want string, args ...string) {
 				t.Helper()
 				if out := succeeds(t, env, args...); out != want {
@@ -122,11 +114,11 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 	}
 	for _, f := range append(foreigners(), native) {
 		t.Run(f.layout.Name(), func(t *testing.T) {
-			put, env := f.holds(t)
-			proto := lab.Must(records.Of(f.layout))(t)
-			f.item[proto.Schema().Partition] = s("damaged")
+			server := f.holds(t)
+			env := server.env
+			f.item[lab.Must(records.Of(f.layout))(t).Schema().Partition] = s("damaged")
 			delete(f.item, f.damaged)
-			put(f.item)
+			putItem(t, server.db, f.item)
 			out, errs, code := said(t, env, "ls")
 			if out != "job\t"+f.row+"\n" || code != 2 || !strings.HasPrefix(errs, "leasehold: the record of damaged ") ||
 				!strings.Contains(errs, " is not a lock of this layout: ") || !strings.Contains(errs, f.damaged+" is missing") {
@@ -141,16 +133,17 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 	}
 }
 
-// In the native layout, a renewal would write a lease that dynamolock cannot read. A
-// release would write the time at which TTL deletes the record.
+// If the commands used the native layout, a renewal would write a lease that dynamolock
+// cannot read. A release would write the time at which TTL deletes the record.
 func TestGrantIsRenewedAndReleasedInLayoutOfItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
-			db, _, env := f.held(t)
+			server := f.holds(t)
+			env := server.env
 			stored := func() string {
 				t.Helper()
-				for _, item := range lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {
+				for _, item := range lab.Must(server.db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {
 					if raw, err := say.Item(item); err == nil && strings.Contains(string(raw), `{"S":"mine"}`) {
 						return string(raw)
 					}

@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Each CMD appends to the file counts how many CMDs are inside, including itself.
+// entersAndLeaves is a CMD that appends to the file counts how many CMDs run, including
+// itself.
 const entersAndLeaves = `echo $$ >in/$$; ls in | wc -l >>counts; sleep 0.05; rm in/$$`
 
 func TestSixProcessesShareTwoPermitsOnAnyTable(t *testing.T) {
@@ -59,27 +58,4 @@ func saysOnceThatItWaits(t *testing.T, stderr string, asJSON bool) {
 	case said == 1 && !regexp.MustCompile(summary).MatchString(stderr):
 		t.Errorf("it did not say how the wait ended: %s", stderr)
 	}
-}
-
-func TestPermitOfKilledHolderIsGrantedAfterLeaseOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	const lease = 6 * time.Second
-	holds := func(name string) *process {
-		return start(t, dir, env, "run", "-p", "2", "-l", lease.String(), "-q", "gpu", "--", "sh", "-c", fmt.Sprintf("echo $$ >%s; exec sleep 300", name))
-	}
-	victim, other := holds("victim"), holds("other")
-	cmd := fileNumber(t, filepath.Join(dir, "victim"))
-	fileNumber(t, filepath.Join(dir, "other"))
-	victim.signal(syscall.SIGKILL)
-	killed := time.Now()
-	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
-	waiter := start(t, dir, env, "run", "-p", "2", "-l", lease.String(), "gpu", "--", "echo", "mine")
-	waiter.ends(0)
-	// The victim's last renewal came at most about a quarter of a lease before the kill. So
-	// the waiter must wait for at least half a lease.
-	if took := time.Since(killed); took < lease/2 || waiter.stdout.String() != "mine\n" {
-		t.Errorf("granted after %v, a lease is %v: %q", took, lease, waiter.stdout.String())
-	}
-	other.endsBy(syscall.SIGTERM)
 }

@@ -109,18 +109,6 @@ func TestCtrlCReachesCMDOnAnyTable(t *testing.T) {
 	s.ends(5)
 }
 
-func TestCMDCanPromptOnTerminalOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `printf 'sure? '; read answer; echo "it was $answer"; read answer; echo "and $answer"`)
-	s.shows(`^sure\? `)
-	s.types("yes\n")
-	s.shows(`it was yes\r\n`)
-	s.types("again\n")
-	s.shows(`and again\r\n`)
-	s.ends(0)
-}
-
 func TestCtrlZSuspendsLeaseholdAndCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -270,7 +258,7 @@ func TestListOnTerminalShowsExpiryIfRecordHasNoLease(t *testing.T) {
 			continue
 		}
 		t.Run(f.layout.Name(), func(t *testing.T) {
-			_, env := f.holds(t)
+			env := f.holds(t).env
 			s := onTerminal(t, t.TempDir(), env, "ls")
 			s.ends(0)
 			s.shows(`OWNER +HELD  EXPIRES  +TOKEN\r\njob [^\n]*` + f.name + ` +\d+s ago +\r\n$`)

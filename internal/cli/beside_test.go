@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The processes at the gate and of the watchdog do little. The initialization of the SDK
-// and other packages would cost several times as much as their work.
+// Each run starts a process that waits at the gate until CMD may run, and a watchdog. The
+// initialization of the SDK would take several times as long as their own work.
 func TestGateAndWatchdogInitializeFewPackagesAndNoSDK(t *testing.T) {
 	self := lab.Must(os.Executable())(t)
 	for name, process := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// These names contain all kinds of text that a shell does not read literally.
+// hostileNames contain every kind of text that a shell does not read literally.
 var hostileNames = []string{
 	"t/`touch x`", "t/$(touch x)", "t/(touch x)", "-rf", "~root", "a b", "a\tb", "a\nb", "a;b", "a&b", "a|b", "a<b", "a>b", "a'b", `a"b`, `a\b`,
 	"#a", "!a", "a{b", "a}b", "a*b", "a?b", "a[b", "a]b", "a^b", "a%b", "a@b", "=a", "a=b", "a,b", "a~b", ":a", "a$b", "a\x1bb", "a\u202eb", "ä", "",

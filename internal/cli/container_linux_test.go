@@ -21,6 +21,6 @@ func TestCtrlZIsIgnoredByFirstProcessOfContainerOnAnyTable(t *testing.T) {
 	t.Cleanup(p.kill)
 	fileNumber(t, filepath.Join(dir, "ready"))
 	p.signal(syscall.SIGTSTP)
-	p.signal(syscall.SIGWINCH) // leasehold passes this signal on to CMD after the stop signal
+	p.signal(syscall.SIGWINCH) // CMD handles this signal only if the signal before it has not stopped CMD
 	p.ends(40)
 }

@@ -60,8 +60,8 @@ func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
 	}
 }
 
-// throughProxy returns the environment of a command that reaches the server by a name other
-// than this machine's, so that it needs credentials.
+// throughProxy returns the environment of a command that reaches the server through an HTTP
+// proxy. The name of the server is not this machine's, so the command needs credentials.
 func (f *faulty) throughProxy(set ...string) []string {
 	env := append(bare(f.t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1",
 		"AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.example", "HTTP_PROXY="+f.url)

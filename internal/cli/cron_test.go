@@ -41,7 +41,7 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 			died := time.Now()
 			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
-			var hosts []*process // what these hosts observed earlier does not help, because a has renewed since
+			var hosts []*process // in a new home: what a host observed in the first night is of no use, because a has renewed since
 			for _, host := range []string{"a", "b", "c"} {
 				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
 			}
@@ -75,8 +75,8 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 	}
 }
 
-// The test waits for less than a lease each night. Such a waiter never sees a dead holder's
-// lease expire during its wait.
+// Each wait is shorter than the lease, so no single wait sees the lease of the dead holder
+// expire.
 func TestRepeatedShortWaitsTakeOverDeadHolderOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -104,7 +104,7 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	t.Parallel()
 	var settings []string
 	for line := range strings.Lines(fences(documents(t, "docs/cron.md"))[0].text) {
-		if !crontabTime.MatchString(line) && !strings.HasPrefix(line, "PATH=") { // in this test the command has another path
+		if !crontabTime.MatchString(line) && !strings.HasPrefix(line, "PATH=") { // the test sets its own PATH
 			settings = append(settings, strings.TrimSpace(line))
 		}
 	}

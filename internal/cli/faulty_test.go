@@ -97,7 +97,8 @@ func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handle
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// when returns a fault that passes the requests for which is returns true to f.
+// when returns a fault that applies f to the requests for which is returns true. All other
+// requests reach the engine.
 func when(is func(op string, r *http.Request) bool, f fault) fault {
 	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if is(op, r) {
@@ -108,7 +109,7 @@ func when(is func(op string, r *http.Request) bool, f fault) fault {
 	}
 }
 
-// while returns a fault that passes requests to f while on is true.
+// while returns a fault that applies f while on is true.
 func while(on *atomic.Bool, f fault) fault {
 	return when(func(string, *http.Request) bool { return on.Load() }, f)
 }
@@ -120,8 +121,8 @@ func refusing(code string) fault {
 	}
 }
 
-// denies returns a fault that denies the given operations as IAM does. IAM's error differs
-// from the table's own errors.
+// denies returns a fault that denies the given operations as IAM does. The type of IAM's
+// error has another prefix than the types of DynamoDB's own errors.
 func denies(denied ...string) fault {
 	return when(func(op string, _ *http.Request) bool { return slices.Contains(denied, op) },
 		func(op string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {

@@ -42,8 +42,8 @@ func TestNonRegularGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	}
 }
 
-// The renewal is applied, but its reply is lost. So the command must send the renewal
-// again.
+// The signal comes after the renewal was applied and before its reply. The grant in the
+// file must still be accepted.
 func TestGrantFileStaysRenewableAfterSignalDuringRenewal(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool

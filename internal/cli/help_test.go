@@ -40,7 +40,7 @@ func helpOf(t *testing.T, cmd *cobra.Command) string {
 	return out.String()
 }
 
-// screen is the number of lines of a screen.
+// screen is the number of lines that the help of a command may have.
 const screen = 50
 
 func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {

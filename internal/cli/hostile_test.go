@@ -43,7 +43,7 @@ type hostileTables struct {
 	url     string
 	db      *dynamodb.Client
 	layouts []layout.Layout
-	rows    map[string][]map[string]types.AttributeValue // rows for each name of a layout
+	rows    map[string][]map[string]types.AttributeValue // benign rows, by the name of their layout
 	dir     string
 	liar    *liar
 	alone   bool // true if no other test has processes at this time
@@ -170,7 +170,7 @@ func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]ty
 	return out
 }
 
-// put replaces the row of a table, and reports whether DynamoDB accepts it.
+// put makes row the only row of a table, and reports whether DynamoDB accepts it.
 func (h *hostileTables) put(t testing.TB, table string, row map[string]types.AttributeValue) bool {
 	t.Helper()
 	ctx := context.Background()

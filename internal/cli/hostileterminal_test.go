@@ -177,8 +177,7 @@ func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	})
 }
 
-// This test uses a real terminal of a real process, in which the kernel writes the line
-// ends.
+// This test uses a real terminal of a real process. There the kernel writes the line ends.
 func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)

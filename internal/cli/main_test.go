@@ -54,9 +54,9 @@ func main(env invocation.Env) {
 	os.Exit(<-code)
 }
 
-// fromOS is invocation.FromOS for a machine that is not an EC2 instance. The machine has a
-// store for all users only if the test has created the directory that TEST_MACHINE_DIR
-// names. TEST_FILE_SYSTEM sets the kind of the file system.
+// fromOS returns the environment of a command on a machine that is not an EC2 instance. The
+// machine has a store for all users only if the test has created the directory that
+// TEST_MACHINE_DIR names. TEST_FILE_SYSTEM sets the kind of the file system.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
@@ -268,7 +268,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// eventually calls the function is until it returns true.
+// eventually calls is until it returns true. It fails the test if that takes longer than
+// patience.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {

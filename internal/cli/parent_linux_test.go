@@ -82,5 +82,5 @@ func TestParentExitIsIgnoredWithoutDieWithParentOnAnyTable(t *testing.T) {
 	for _, pid := range []int{cmd, child} {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // acquires the key, to wait until no process uses the store: the store is removed after the test
+	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // wait until no process uses the store, which is removed after the test
 }

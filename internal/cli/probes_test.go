@@ -121,7 +121,7 @@ func TestProbeAddressInUseIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	if want := "leasehold: " + at + " is in use: choose another address with --http, such as 127.0.0.1:0 for any free port\n"; second.stderr.String() != want {
 		t.Errorf("it says %q, want %q", &second.stderr, want)
 	}
-	start(t, dir, env, "get", "other").ends(1) // exit code 1: there is no record, since the second process has not written one
+	start(t, dir, env, "get", "other").ends(1) // exit code 1: the second process has written no record
 	answers(t, url+"/leader", 200, "")
 	first.endsBy(syscall.SIGTERM)
 }

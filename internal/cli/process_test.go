@@ -158,8 +158,8 @@ func fileNumber(t *testing.T, path string) int {
 	return lab.Must(strconv.Atoi(strings.TrimSpace(string(lab.Must(os.ReadFile(path))(t)))))(t)
 }
 
-// atWork starts the command with the CMD works, and returns the process ids of CMD and of what
-// CMD has started.
+// atWork starts the command with the CMD works, and returns the process ids of CMD and of
+// its child.
 func atWork(t *testing.T, dir string, env []string, args ...string) (p *process, cmd, child int) {
 	t.Helper()
 	p = start(t, dir, env, append(args, "--", "sh", "-c", works)...)
@@ -176,7 +176,7 @@ func isDead(pid int) bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// dead fails the test with the message otherwise unless the process is dead.
+// dead fails the test with the message otherwise if the process still runs.
 func dead(t *testing.T, pid int, otherwise string) {
 	t.Helper()
 	if !isDead(pid) {
@@ -287,7 +287,7 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.endsBy(syscall.SIGUSR1) // must be held back for CMD: the process at the gate is still leasehold, which would ignore this signal
+	p.endsBy(syscall.SIGUSR1) // leasehold must keep this signal until CMD runs: the process at the gate would ignore it
 }
 
 // The test compares CMD with the same program started without leasehold.

@@ -297,7 +297,8 @@ func TestBreakReportsUnknownOutcome(t *testing.T) {
 // CMD obeys the stop signal and ends before trust ends. So the lock is never lost.
 func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 	t.Parallel()
-	// It is built without the race detector, which makes the watchdog take a second to exit, longer than the grace.
+	// installed builds the command without the race detector. With it, the watchdog would
+	// take a second to exit, longer than the grace.
 	program := lab.Must(installed())(t)
 	var updates atomic.Int32
 	f := newFaulty(t, table.Spec{}, when(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },

@@ -29,7 +29,7 @@ func FuzzGrantFile(f *testing.F) {
 		}
 		written := lab.Must(json.Marshal(g))(t)
 		again, ok := parse(written)
-		again.TrustedUntil = g.TrustedUntil // the file has the time only to the millisecond, so the times are made equal
+		again.TrustedUntil = g.TrustedUntil // the file has times in milliseconds, so this time may differ
 		if !ok || !reflect.DeepEqual(again, g) {
 			t.Errorf("%q reads as %+v, which was written as %s and read as %+v", b, g, written, again)
 		}

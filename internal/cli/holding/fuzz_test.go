@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// FuzzHeld parses values of LEASEHOLD_HELD, which a run passes on to its CMD. Whatever the
-// value is, the keys of an inner run are added to it and are found in it again.
+// FuzzHeld parses values of LEASEHOLD_HELD, which a run passes on to its CMD. The keys of
+// an inner run are added to any value, and are found in it again.
 func FuzzHeld(f *testing.F) {
 	for _, seed := range []string{
 		`[{"key":"job","table":"locks","store":"/f","grant":"g"}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","grant":"h"}]`,

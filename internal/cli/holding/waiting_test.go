@@ -16,11 +16,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// waiting is a wait with what it writes and tells.
+// waiting is a wait with its messages and the queue positions in its events.
 type waiting struct {
 	*wait
 	stderr bytes.Buffer
-	now    time.Time // the wait's clock; it is time.Now while now is zero
+	now    time.Time // the wait's clock; zero for time.Now
 	told   []int     // the positions in the events, guarded by wait.mu
 }
 
@@ -31,7 +31,7 @@ func newWaiting(now time.Time, own string) *waiting {
 	return w
 }
 
-// next replaces the wait by the next one of the same user.
+// next replaces the wait by the wait after it, as elect does in each term.
 func (w *waiting) next(own string) {
 	now := func() time.Time {
 		if w.now.IsZero() {
@@ -42,7 +42,8 @@ func (w *waiting) next(own string) {
 	w.wait = newWait(User{Say: say.NewMessages(&say.Output{To: &w.stderr}), Now: now}, w.wait, own)
 }
 
-// see records a waiting event. It returns how many events the waits have told so far.
+// see passes a waiting event to the wait. It returns the number of events that the waits
+// have reported so far.
 func (w *waiting) see(r leasehold.Record, place int, all *allHeld) int {
 	w.mu.Lock()
 	w.tell = func(e leasehold.Event, _ int) { w.told = append(w.told, e.Position) } // the wait calls this function while it holds w.mu
@@ -66,7 +67,7 @@ func (w *waiting) wrote(t *testing.T, text string, n int) {
 	}
 }
 
-// early is the time at which the waits with a clock of their own begin.
+// early is the beginning of the waits whose clock the test sets.
 var early = time.Unix(1e9, 0)
 
 // held returns the record of a holder of k.

@@ -72,7 +72,7 @@ func TestCMDStartsOnlyIfGateOpens(t *testing.T) {
 			if code, err := ended(child, g); code != c.code || hasRun() != c.runs || c.runs && err != nil {
 				t.Errorf("exit code %d, %v, has run: %v; want %d and %v", code, err, hasRun(), c.code, c.runs)
 			}
-			g.open() // no process is left to run CMD
+			g.open() // has no effect, because the process at the gate has ended
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestGateReportsWhyCMDCannotStart(t *testing.T) {
 	}
 }
 
-// orderTaker is a watchdog's pipe that calls a function when it gets a group.
+// orderTaker is the pipe to a watchdog. It calls the function when it is given CMD's group.
 type orderTaker func()
 
 func (f orderTaker) Write(order []byte) (int, error) {

@@ -37,7 +37,7 @@ func TestRenewalDoesNotExtendGraceAfterLossOfAnotherLock(t *testing.T) {
 	}
 }
 
-// textOf takes orders and keeps them as text.
+// textOf is the pipe to a watchdog. It writes the orders to its Writer.
 type textOf struct{ io.Writer }
 
 func (textOf) Close() error { return nil }

@@ -13,7 +13,7 @@ func TestEventStreamDoesNotWaitForSlowReader(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
 	lab.OK(t, err)
-	s := newEventStream("pipe", func(error) {}) // broken is called when the reader is closed
+	s := newEventStream("pipe", func(error) {}) // the function is called when the reader is closed
 	go s.write(writer)
 	defer func() {
 		_ = reader.Close()

@@ -60,9 +60,9 @@ func (k *recordedWatchdog) end(how string) {
 
 func TestWatchdogSignalsCMDBeforeTrustEndsAndKillsItAtEnd(t *testing.T) {
 	type step struct {
-		after time.Duration // since the step before
-		order string        // OrderDone, or "" for the death of the supervisor, is the last
-		at    time.Duration // of OrderTrust
+		after time.Duration // after the previous step
+		order string        // the last is OrderDone, or "" for the death of the supervisor
+		at    time.Duration // end of trust, for OrderTrust
 	}
 	trust, group := step{0, OrderTrust, 18 * time.Second}, step{0, OrderGroup, 0}
 	for name, c := range map[string]struct {

@@ -59,11 +59,7 @@ func TestOutcomesOfLostRepliesMatchRecordedTables(t *testing.T) {
 func compare(t *testing.T, tables []string) {
 	t.Helper()
 	const page, begins = "tables.md", "## The tables\n"
-	b, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	byHand, written, ok := strings.Cut(string(b), begins)
+	byHand, written, ok := strings.Cut(string(lab.Must(os.ReadFile(page))(t)), begins)
 	if !ok {
 		t.Fatalf("%s has no line %q", page, begins)
 	}
@@ -72,9 +68,7 @@ func compare(t *testing.T, tables []string) {
 			t.Fatal("-rewrite writes all tables: play them all")
 		}
 		now := byHand + begins + "\n" + strings.Join(tables, "\n")
-		if err := os.WriteFile(page, []byte(now), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(page, []byte(now), 0o600))
 		return
 	}
 	had := strings.Split(written, "\n### ")[1:]

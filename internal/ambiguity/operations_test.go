@@ -80,11 +80,7 @@ var operations = []*operation{
 				defer cancel()
 				err := lock.Release(ctx)
 				x.mend()
-				if err := <-next; err != nil {
-					x.note = "who waits: " + strings.Join(errorsOf(err), ", ")
-				} else {
-					x.note = "who waits: nil"
-				}
+				x.note = "who waits: " + spelt(<-next)
 				return err
 			}
 		},
@@ -133,18 +129,13 @@ var operations = []*operation{
 				next <- err
 			}()
 			lab.Elapse(time.Second)
-			if err := lock.Renew(x.T.Context()); err != nil { // the reply to this renewal shows the queue
-				x.T.Fatal(err)
-			}
+			lab.OK(x.T, lock.Renew(x.T.Context())) // the reply to this renewal shows the queue
 			return func() error {
 				ctx, cancel := x.ctx()
 				defer cancel()
 				err := lock.Release(ctx)
 				x.mend()
-				x.note = "who waits: nil"
-				if err := <-next; err != nil {
-					x.note = "who waits: " + strings.Join(errorsOf(err), ", ")
-				}
+				x.note = "who waits: " + spelt(<-next)
 				return err
 			}
 		},
@@ -154,10 +145,9 @@ var operations = []*operation{
 		name:  "renewal",
 		about: "`Renew` with new data.",
 		fits:  lab.Call.Renews,
-		prepare: func(x *trial) func() error {
-			lock := x.believes(x.Acquire(x.c, "job"))
-			return x.within(func(ctx context.Context) error { return lock.Renew(ctx, leasehold.WithData([]byte("new"))) })
-		},
+		prepare: holding(func(ctx context.Context, lock *leasehold.Lock) error {
+			return lock.Renew(ctx, leasehold.WithData([]byte("new")))
+		}),
 		overtake: stolen("job"),
 		shows:    keyAndData,
 	},
@@ -170,10 +160,8 @@ var operations = []*operation{
 		about:    "`Acquire` with `Once` of a key that is free. Another's write: another has done it.",
 		fits:     lab.Call.Grants,
 		prepare: func(x *trial) func() error {
-			return x.within(func(ctx context.Context) error {
-				lock, err := x.c.Acquire(ctx, "job", leasehold.Once("it"))
-				x.believes(lock)
-				return err
+			return x.granted(func(ctx context.Context) (*leasehold.Lock, error) {
+				return x.c.Acquire(ctx, "job", leasehold.Once("it"))
 			})
 		},
 		overtake: doneByAnother, shows: keyAndMark,
@@ -184,11 +172,7 @@ var operations = []*operation{
 		about: "`Release` with `MarkDone`.",
 		fits:  lab.Call.Releases,
 		prepare: func(x *trial) func() error {
-			lock, err := x.c.Acquire(x.T.Context(), "job", leasehold.Once("it"))
-			if err != nil {
-				x.T.Fatal(err)
-			}
-			x.believes(lock)
+			lock := x.believes(x.Acquire(x.c, "job", leasehold.Once("it")))
 			return x.within(func(ctx context.Context) error { return lock.Release(ctx, leasehold.MarkDone()) })
 		},
 		overtake: stolen("job"), shows: keyAndMark,
@@ -201,10 +185,7 @@ var operations = []*operation{
 		},
 		prepare: func(x *trial) func() error {
 			doneByAnother(x, nil)
-			r, err := x.c.Get(x.T.Context(), "job")
-			if err != nil {
-				x.T.Fatal(err)
-			}
+			r := lab.Must(x.c.Get(x.T.Context(), "job"))(x.T)
 			return x.within(func(ctx context.Context) error { return x.c.ForgetDone(ctx, r) })
 		},
 		overtake: doneByAnother, writes: true,
@@ -221,10 +202,7 @@ var operations = []*operation{
 		fits:  lab.Call.Releases,
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
-			r, err := x.c.Get(x.T.Context(), "job")
-			if err != nil {
-				x.T.Fatal(err)
-			}
+			r := lab.Must(x.c.Get(x.T.Context(), "job"))(x.T)
 			return x.within(func(ctx context.Context) error { return x.c.Break(ctx, r, leasehold.BreakOptions{}) })
 		},
 		overtake: stolen("job"), shows: keys("job"), breaks: true,
@@ -235,12 +213,8 @@ var operations = []*operation{
 		fits:  func(c lab.Call) bool { return c.Op == "UpdateItem" && c.Sets("stepDown") },
 		prepare: func(x *trial) func() error {
 			theirs, ours := x.election(x.other), x.election(x.c)
-			term, err := theirs.Campaign(x.T.Context(), "")
-			if err != nil {
-				x.T.Fatal(err)
-			}
-			x.term = term
-			_ = theirs.OnStepDown(term, func() { go func() { _ = term.Release(context.Background()) }() })
+			x.term = lab.Must(theirs.Campaign(x.T.Context(), ""))(x.T)
+			_ = theirs.OnStepDown(x.term, func() { go func() { _ = x.term.Release(context.Background()) }() })
 			return x.within(ours.StepDown)
 		},
 		overtake: stolen("job"), shows: keys("job"),
@@ -252,11 +226,7 @@ var operations = []*operation{
 		fits:     lab.Call.Renews,
 		prepare: func(x *trial) func() error {
 			g := x.Detach(x.Acquire(x.c, "job"))
-			return x.within(func(ctx context.Context) error {
-				lock, err := x.c.Resume(ctx, g)
-				x.believes(lock)
-				return err
-			})
+			return x.granted(func(ctx context.Context) (*leasehold.Lock, error) { return x.c.Resume(ctx, g) })
 		},
 		overtake: stolen("job"), shows: keys("job"),
 	},
@@ -264,10 +234,9 @@ var operations = []*operation{
 		name:  "commit",
 		about: "`Commit` of one write.",
 		fits:  lab.Call.Commits,
-		prepare: func(x *trial) func() error {
-			lock := x.believes(x.Acquire(x.c, "job"))
-			return x.within(func(ctx context.Context) error { return lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))) })
-		},
+		prepare: holding(func(ctx context.Context, lock *leasehold.Lock) error {
+			return lock.Commit(ctx, lab.Writes(lab.Note("a", "1")))
+		}),
 		overtake: stolen("job"), shows: written("job"), writes: true,
 	},
 	{
@@ -276,8 +245,9 @@ var operations = []*operation{
 		fits:  lab.Call.Commits,
 		prepare: func(x *trial) func() error {
 			x.Open("a")
-			lock := x.believes(x.Acquire(x.c, "job"))
-			return x.within(func(ctx context.Context) error { return lock.Commit(ctx, lab.Writes(lab.NoteIf("a", "1"))) })
+			return holding(func(ctx context.Context, lock *leasehold.Lock) error {
+				return lock.Commit(ctx, lab.Writes(lab.NoteIf("a", "1")))
+			})(x)
 		},
 		overtake: shut, shows: written("job"), writes: true,
 	},
@@ -285,12 +255,9 @@ var operations = []*operation{
 		name:  "commit and release",
 		about: "`CommitAndRelease` of one write.",
 		fits:  func(c lab.Call) bool { return c.Commits() || c.Releases() },
-		prepare: func(x *trial) func() error {
-			lock := x.believes(x.Acquire(x.c, "job"))
-			return x.within(func(ctx context.Context) error {
-				return lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
-			})
-		},
+		prepare: holding(func(ctx context.Context, lock *leasehold.Lock) error {
+			return lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
+		}),
 		overtake: stolen("job"), shows: written("job"), writes: true,
 	},
 	{
@@ -359,8 +326,7 @@ var operations = []*operation{
 		fits:  lab.Call.Releases,
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.c, "first")
-			lock := x.believes(x.Acquire(x.c, "job"))
-			return x.within(func(ctx context.Context) error { return lock.Release(ctx) })
+			return holding(func(ctx context.Context, lock *leasehold.Lock) error { return lock.Release(ctx) })(x)
 		},
 		overtake: stolen("job"), shows: keys("job"),
 	},
@@ -407,22 +373,14 @@ var operations = []*operation{
 		fits:     lab.Call.Grants,
 		prepare: func(x *trial) func() error {
 			sem := x.semaphore(x.c)
-			return x.within(func(ctx context.Context) error {
-				lock, err := sem.Acquire(ctx)
-				x.believes(lock)
-				return err
-			})
+			return x.granted(func(ctx context.Context) (*leasehold.Lock, error) { return sem.Acquire(ctx) })
 		},
 		overtake: stolen("sem/0"), shows: keys("sem/0"), ask: askForPermit,
 	},
 }
 
 func (x *trial) election(c *leasehold.Client) *election.Election {
-	e, err := election.New(c, "job")
-	if err != nil {
-		x.T.Fatal(err)
-	}
-	return e
+	return lab.Must(election.New(c, "job"))(x.T)
 }
 
 // acquire acquires the key "job", and records the dead holder if the key was taken over
@@ -452,6 +410,24 @@ func (x *trial) within(call func(ctx context.Context) error) func() error {
 	}
 }
 
+// granted returns a function that runs a call that acquires a lock, with a context that ends
+// when the caller stops waiting.
+func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error)) func() error {
+	return x.within(func(ctx context.Context) error {
+		lock, err := call(ctx)
+		x.believes(lock)
+		return err
+	})
+}
+
+// holding returns the function prepare of an operation on a lock that the client holds.
+func holding(call func(ctx context.Context, lock *leasehold.Lock) error) func(*trial) func() error {
+	return func(x *trial) func() error {
+		lock := x.believes(x.Acquire(x.c, "job"))
+		return x.within(func(ctx context.Context) error { return call(ctx, lock) })
+	}
+}
+
 func (x *trial) group() *leasehold.Group {
 	g := x.AcquireAll(x.c, leasehold.Keys("x", "y"))
 	x.locks = append(x.locks, g.Locks()...)
@@ -459,23 +435,16 @@ func (x *trial) group() *leasehold.Group {
 }
 
 func (x *trial) semaphore(c *leasehold.Client) *semaphore.Semaphore {
-	sem, err := semaphore.New(c, "sem", 1)
-	if err != nil {
-		x.T.Fatal(err)
-	}
-	return sem
+	return lab.Must(semaphore.New(c, "sem", 1))(x.T)
 }
 
 func release(name, about string, shows func(*trial) string, opts ...leasehold.ReleaseOption) *operation {
 	return &operation{
-		name:  name,
-		about: about,
-		frees: true,
-		fits:  lab.Call.Releases,
-		prepare: func(x *trial) func() error {
-			lock := x.believes(x.Acquire(x.c, "job"))
-			return x.within(func(ctx context.Context) error { return lock.Release(ctx, opts...) })
-		},
+		name:     name,
+		about:    about,
+		frees:    true,
+		fits:     lab.Call.Releases,
+		prepare:  holding(func(ctx context.Context, lock *leasehold.Lock) error { return lock.Release(ctx, opts...) }),
 		overtake: stolen("job"), shows: shows,
 	}
 }

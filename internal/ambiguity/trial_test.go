@@ -255,14 +255,18 @@ func (x *trial) rival() *leasehold.Client {
 
 // spell describes in words what the caller sees.
 func (x *trial) spell(err error) string {
-	s := "nil"
-	if err != nil {
-		s = strings.Join(errorsOf(err), ", ")
-	}
 	if x.note != "" {
-		s += "; " + x.note
+		return spelt(err) + "; " + x.note
 	}
-	return s
+	return spelt(err)
+}
+
+// spelt returns the names of the errors that err matches, in words.
+func spelt(err error) string {
+	if err == nil {
+		return "nil"
+	}
+	return strings.Join(errorsOf(err), ", ")
 }
 
 // errorsOf returns the names of the errors that err matches.
@@ -283,12 +287,10 @@ func errorsOf(err error) []string {
 			names = append(names, known.name)
 		}
 	}
-	var lost *leasehold.LostError
-	if errors.As(err, &lost) {
+	if lost := (*leasehold.LostError)(nil); errors.As(err, &lost) {
 		names = append(names, fmt.Sprintf("`ErrLost` (%s)", lost.Reason))
 	}
-	var failed *leasehold.CommitError
-	if errors.As(err, &failed) {
+	if errors.As(err, new(*leasehold.CommitError)) {
 		names = append(names, "`*CommitError`")
 	}
 	var api smithy.APIError

@@ -21,10 +21,6 @@ func TestLocaldynamoConformsWithFileStore(t *testing.T) {
 
 func conform(t *testing.T, engine *localdynamo.Engine) {
 	t.Helper()
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { lab.OK(t, engine.Close()) })
 	conformance.Run(t, conformance.Engine{Name: "localdynamo", Client: engine.Client()})
 }

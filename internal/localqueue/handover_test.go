@@ -79,10 +79,9 @@ func TestHandOversAreUnlimitedIfQueueInRecordIsEmpty(t *testing.T) {
 		if to := l.Successor(at("key"), held, true); to != w {
 			t.Fatalf("the successor is %+v, want %s", to, w.Caller)
 		}
-		next := &grant{age: time.Second}
-		l.HandOver(w, next)
+		held = &grant{age: time.Second}
+		l.HandOver(w, held)
 		hasTurn(t, w)
-		held = next
 	}
 	l.PassQueued(at("key"), held)
 	seeksAfter(t, ws[8], 0)

@@ -61,13 +61,25 @@ func come(w *waiter) (turn, bool) {
 	}
 }
 
-// told returns the holder that was reported to w, or "" if none was.
-func told(w *waiter) string {
+// isTold fails the test unless the holder named want was reported to w; "" stands for none.
+func isTold(t *testing.T, w *waiter, want string) {
+	t.Helper()
+	got := ""
 	select {
 	case holder := <-w.Held():
-		return holder.Owner
+		got = holder.Owner
 	default:
-		return ""
+	}
+	if got != want {
+		t.Errorf("%s is told of %q, want %q", w.Caller, got, want)
+	}
+}
+
+// isEmpty fails the test if a queue is left.
+func isEmpty(t *testing.T, l *queues) {
+	t.Helper()
+	if len(l.byKey) > 0 {
+		t.Errorf("queues are left: %v", l.byKey)
 	}
 }
 
@@ -109,9 +121,7 @@ func TestFirstWaiterHasTurnAtOnceAndNextWaitersInOrder(t *testing.T) {
 		l.Pass(at("key"), nil)
 	}
 	l.Pass(at("other key"), nil)
-	if len(l.byKey) > 0 {
-		t.Errorf("nobody is there, and queues are left: %v", l.byKey)
-	}
+	isEmpty(t, l)
 }
 
 func TestPassIgnoresGrantThatHasNoTurn(t *testing.T) {
@@ -143,9 +153,7 @@ func TestLeaveReportsWhetherWaiterHadTurn(t *testing.T) {
 		t.Errorf("c had no turn: %+v", given)
 	}
 	l.Pass(at("key"), nil)
-	if len(l.byKey) > 0 {
-		t.Error("all have left, and a queue is left")
-	}
+	isEmpty(t, l)
 }
 
 func TestAcquireAnyReceivesTurnsOfAllKeysOnOneChannel(t *testing.T) {
@@ -180,16 +188,10 @@ func TestNoWaitCallerIsToldHolderOnceHolderIsKnown(t *testing.T) {
 			l := newQueues(16)
 			enter(l, "key", "a")
 			waiting, before := enter(l, "key", "b"), enter(l, "key", "c", Wishes{NoWait: true})
-			if holder := told(before); holder != "" {
-				t.Fatalf("told of %q before anybody was known to hold it", holder)
-			}
+			isTold(t, before, "")
 			tc.known(l)
-			if holder := told(before); holder != tc.want {
-				t.Errorf("told of %q, want %q", holder, tc.want)
-			}
-			if holder := told(waiting); holder != "" {
-				t.Errorf("who wants to wait is told of %q", holder)
-			}
+			isTold(t, before, tc.want)
+			isTold(t, waiting, "")
 			if _, had := l.Leave(before); had {
 				t.Error("who was told has a turn as well")
 			}
@@ -201,14 +203,10 @@ func TestNoWaitCallerIsToldKnownHolderAtOnce(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
-	if got := told(enter(l, "key", "b", Wishes{NoWait: true})); got != "elsewhere" {
-		t.Errorf("told of %q", got)
-	}
+	isTold(t, enter(l, "key", "b", Wishes{NoWait: true}), "elsewhere")
 	held := &grant{holder: "a"}
 	l.Granted(at("key"), held)
-	if got := told(enter(l, "key", "c", Wishes{NoWait: true})); got != "a" {
-		t.Errorf("told of %q", got)
-	}
+	isTold(t, enter(l, "key", "c", Wishes{NoWait: true}), "a")
 	isHeldBy(t, l.Holder(at("key")), "a")
 	b := enter(l, "key", "d")
 	l.Pass(at("key"), held)
@@ -218,9 +216,7 @@ func TestNoWaitCallerIsToldKnownHolderAtOnce(t *testing.T) {
 	isHeldBy(t, l.Holder(at("key")), "") // it has no queue
 	l.ReportHolder(at("key"), by("elsewhere"))
 	l.Granted(at("key"), held)
-	if len(l.byKey) > 0 {
-		t.Error("nobody has the turn, and there is a queue")
-	}
+	isEmpty(t, l)
 }
 
 func TestTurnIsPassedOnAfterGrantEnds(t *testing.T) {
@@ -319,9 +315,7 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(l.byKey) > 0 {
-		t.Errorf("%d queues are left", len(l.byKey))
-	}
+	isEmpty(t, l)
 	if strings.Trim(*has["a"]+*has["b"], "x") != "" || slices.Contains([]string{*has["a"], *has["b"]}, "") {
 		t.Error("some key was never had")
 	}

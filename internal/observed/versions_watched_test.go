@@ -85,11 +85,7 @@ func TestAllDeadLeadersAreFoundDespiteSmallMemory(t *testing.T) {
 		began := time.Now()
 		each("key", keys, func(key string) {
 			ctx := w.Within(time.Minute)
-			e, err := election.New(c, key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for leader, err := range e.Observe(ctx) {
+			for leader, err := range lab.Must(election.New(c, key))(t).Observe(ctx) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -116,11 +112,7 @@ func TestClientForgetsOldestHoldersObservedByTryAcquire(t *testing.T) {
 		}
 		lab.Elapse(20 * time.Second)
 		for _, key := range []string{"c", "b"} {
-			lock, err := c.TryAcquire(t.Context(), key, leasehold.NoWaitEvenIfDead())
-			if err != nil {
-				t.Fatalf("%s was watched for a lease: %v", key, err)
-			}
-			w.Release(lock)
+			w.Release(lab.Must(c.TryAcquire(t.Context(), key, leasehold.NoWaitEvenIfDead()))(t))
 		}
 		if _, err := c.TryAcquire(t.Context(), "a", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("the oldest of three is remembered by a client that remembers two: %v", err)

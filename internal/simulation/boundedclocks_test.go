@@ -160,10 +160,7 @@ func TestSimulationCatchesClocksWrongBeyondTheirBound(t *testing.T) {
 	found := []string{"invariant 1:", "invariant 7:", "invariant 11:"}
 	areFound(t, 500,
 		broken{"clocks that are wrong by more than MaxSkew", found, likewise(boundedClocks(8))},
-		broken{"ends that are believed of every version", found, func(t *testing.T, seed uint64, w world) {
-			w.misread = withEndsOfEveryVersion
-			likewise(boundedClocks(1))(t, seed, w)
-		}},
+		broken{"ends that are believed of every version", found, misread(withEndsOfEveryVersion, likewise(boundedClocks(1)))},
 		broken{"a hand-over to the head that says an end", found, tampered(withAnEndForTheHead, likewise(vouchedLines))},
 	)
 }

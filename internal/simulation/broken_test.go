@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // These tests check that the simulation finds violations. A simulation that cannot find a
@@ -26,16 +27,13 @@ import (
 type broken struct {
 	name  string   // name of the variant, as listed in the package comment
 	finds []string // prefixes of the expected violations; some seed must show a violation with one of them
-	run   func(t *testing.T, seed uint64, w world)
+	run   simulation
 }
 
 // areFound runs seeds of each variant until one of them shows a violation.
 func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	t.Helper()
-	page, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(os.ReadFile("doc.go"))(t)
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
 			if !strings.Contains(string(page), "//	"+v.name+"  ") {
@@ -60,28 +58,24 @@ func areFound(t *testing.T, seeds uint64, variants ...broken) {
 }
 
 // tampered returns a simulation whose requests are changed in flight.
-func tampered(tamper func(*http.Request, []byte) []byte, run func(t *testing.T, seed uint64, w world)) func(*testing.T, uint64, world) {
+func tampered(tamper func(*http.Request, []byte) []byte, run simulation) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		w.tamper = tamper
 		run(t, seed, w)
 	}
 }
 
-// misreadAsAnInstant simulates clients that take an unreadable lease for a lease of one
-// millisecond.
-func misreadAsAnInstant(t *testing.T, seed uint64, w world) {
-	w.misread = func(body []byte) []byte {
-		return bytes.ReplaceAll(body, []byte(`{"S":"`+unreadable+`"}`), []byte(`{"S":"1"}`))
+// misread returns a simulation whose replies are changed in flight.
+func misread(change func([]byte) []byte, run simulation) simulation {
+	return func(t *testing.T, seed uint64, w world) {
+		w.misread = change
+		run(t, seed, w)
 	}
-	likewise(damage)(t, seed, w)
 }
 
-// deafToBreaks simulates clients that are not notified when their grants are broken.
-func deafToBreaks(t *testing.T, seed uint64, w world) {
-	w.misread = func(body []byte) []byte {
-		return bytes.ReplaceAll(body, []byte(`"brokenGrants"`), []byte(`"unheard"`))
-	}
-	likewise(breakingShared)(t, seed, w)
+// replacing returns a function that replaces a text in a request or a reply.
+func replacing(text, by string) func([]byte) []byte {
+	return func(body []byte) []byte { return bytes.ReplaceAll(body, []byte(text), []byte(by)) }
 }
 
 func TestSimulationCatchesBrokenCommits(t *testing.T) {
@@ -99,9 +93,9 @@ func TestSimulationCatchesBrokenPartsUnderUnusualFaults(t *testing.T) {
 		broken{"a commit that is forgotten where its release fails", []string{"invariant 8"}, likewise(func(_ uint64) world {
 			return world{work: func(c *process, r *worker) { c.twiceBy(r, oneAfterTheOther) }}
 		})},
-		broken{"holders without break notices", []string{"invariant 16:"}, deafToBreaks},
+		broken{"holders without break notices", []string{"invariant 16:"}, misread(replacing(`"brokenGrants"`, `"unheard"`), likewise(breakingShared))},
 		broken{"commits that look at no session, while closing", []string{"invariant 4"}, tampered(guardedByNoSession, likewise(closing))},
-		broken{"a damaged row that is read as an instant", []string{"invariant 7:", "invariant 11:"}, misreadAsAnInstant},
+		broken{"a damaged row that is read as an instant", []string{"invariant 7:", "invariant 11:"}, misread(replacing(`{"S":"`+unreadable+`"}`, `{"S":"1"}`), likewise(damage))},
 		broken{"a grant that is resumed whatever it shows", []string{"invariant"}, tampered(renewedWhateverItShows, likewise(detaching))},
 	)
 }
@@ -146,9 +140,8 @@ func leaping(c *process, r *worker) {
 }
 
 func TestSimulationCatchesBrokenElections(t *testing.T) {
-	elections := func(plan electionPlan) func(*testing.T, uint64, world) {
+	elections := func(plan electionPlan) simulation {
 		return func(t *testing.T, seed uint64, w world) {
-			w.misread = plan.misread
 			plan.world = w
 			simulateElections(t, seed, plan)
 		}
@@ -158,8 +151,8 @@ func TestSimulationCatchesBrokenElections(t *testing.T) {
 		broken{"a function that is not waited for", []string{"invariant of elections: 2 functions run at once"}, elections(electionPlan{lead: leadImpatiently})},
 		broken{"a lost term that ends Lead", []string{"invariant of elections: Lead of process"}, elections(electionPlan{lead: leadOnce})},
 		broken{"an observer that reads no more after the first leader", []string{"invariant of elections: process"}, elections(electionPlan{observe: observeOnce})},
-		broken{"leaders that ignore requests to step down", []string{"invariant of elections: process"}, elections(electionPlan{world: world{misread: unheard}})},
-		broken{"leaders that obey requests to other grants", []string{"invariant of elections: process"}, elections(electionPlan{world: world{misread: askedOfAll}})},
+		broken{"leaders that ignore requests to step down", []string{"invariant of elections: process"}, misread(replacing(`"stepDown"`, `"unheard"`), elections(electionPlan{}))},
+		broken{"leaders that obey requests to other grants", []string{"invariant of elections: process"}, misread(askedOfAll, elections(electionPlan{}))},
 	)
 }
 
@@ -204,7 +197,7 @@ func observeOnce(ctx context.Context, e *election.Election) iter.Seq2[election.L
 }
 
 func TestSimulationCatchesBrokenSemaphores(t *testing.T) {
-	taking := func(take permitManners) func(*testing.T, uint64, world) {
+	taking := func(take permitManners) simulation {
 		return func(t *testing.T, seed uint64, w world) { simulateSemaphore(t, seed, w, take) }
 	}
 	areFound(t, 200,
@@ -228,7 +221,7 @@ func forgotten(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, _
 }
 
 func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
-	dining := func(take manners) func(*testing.T, uint64, world) {
+	dining := func(take manners) simulation {
 		return func(t *testing.T, seed uint64, w world) { dine(t, seed, w, take) }
 	}
 	areFound(t, 10,
@@ -260,11 +253,6 @@ func oneByOne(releases bool) manners {
 		}
 		return locks, release, nil
 	}
-}
-
-// unheard removes the request to step down from a reply.
-func unheard(body []byte) []byte {
-	return bytes.ReplaceAll(body, []byte(`"stepDown"`), []byte(`"unheard"`))
 }
 
 // askedOfAll changes replies: if a record has a request to step down, the request then

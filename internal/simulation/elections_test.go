@@ -89,11 +89,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		var wg sync.WaitGroup
 		join := func(id int) {
 			v := &voter{process: s.newClient(id, rng), plan: plan, resign: make(chan struct{})}
-			e, err := election.New(v.client, keyNames[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			v.e, v.seed = e, rng.Uint64()
+			v.e, v.seed = lab.Must(election.New(v.client, keyNames[0]))(t), rng.Uint64()
 			voters = append(voters, v)
 			wg.Go(func() { v.stand(onBehalf(ctx, "the candidate")) })
 			wg.Go(func() { v.watch(onBehalf(ctx, "the observer")) })

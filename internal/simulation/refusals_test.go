@@ -203,17 +203,7 @@ func (c *process) holdsThroughRefusals(r *worker) {
 
 func TestSimulationCatchesWaitEndedByRefusedRequest(t *testing.T) {
 	areFound(t, 100,
-		broken{"a wait that ends by refused credentials", []string{"invariant 18: a wait"}, misreading("ExpiredTokenException")},
-		broken{"a wait that ends by a denial", []string{"invariant 18: a wait"}, misreading("AccessDeniedException")},
+		broken{"a wait that ends by refused credentials", []string{"invariant 18: a wait"}, misread(replacing("#ExpiredTokenException", "#ValidationException"), simulate)},
+		broken{"a wait that ends by a denial", []string{"invariant 18: a wait"}, misread(replacing("#AccessDeniedException", "#ValidationException"), simulate)},
 	)
-}
-
-// misreading simulates clients that take a temporary refusal for a lasting one.
-func misreading(code string) simulation {
-	return func(t *testing.T, seed uint64, w world) {
-		w.misread = func(body []byte) []byte {
-			return bytes.ReplaceAll(body, []byte("#"+code), []byte("#ValidationException"))
-		}
-		simulate(t, seed, w)
-	}
 }

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // worlds lists all simulations by the names of their tests. The field every is n if
@@ -74,13 +76,9 @@ func TestSimulationAtScale(t *testing.T) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if lasts != "" {
-		d, err := time.ParseDuration(lasts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d)
+		limited, cancel := context.WithTimeout(ctx, lab.Must(time.ParseDuration(lasts))(t))
 		defer cancel()
+		ctx = limited
 	}
 	wanted := int(^uint(0) >> 1)
 	if faulted != "" {
@@ -115,13 +113,8 @@ func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally
 		lane := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSimulationAtScale$", "-test.timeout=0")
 		lane.Env = append(os.Environ(), fmt.Sprintf("LEASEHOLD_LANE=%d/%d", i, len(lanes)), fmt.Sprintf("LEASEHOLD_FIRST=%d", first))
 		lane.Stderr = os.Stderr
-		out, err := lane.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := lane.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := lab.Must(lane.StdoutPipe())(t)
+		lab.OK(t, lane.Start())
 		running.Go(func() {
 			lines := bufio.NewScanner(out)
 			lines.Buffer(nil, 1<<24) // a line may be a whole history
@@ -162,9 +155,7 @@ func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally
 // totals.
 func runLane(t *testing.T, lane string) {
 	var i, of uint64
-	if _, err := fmt.Sscanf(lane, "%d/%d", &i, &of); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, lab.ErrorOf(fmt.Sscanf(lane, "%d/%d", &i, &of)))
 	first := mustUint(t, os.Getenv("LEASEHOLD_FIRST"))
 	for n := i; !t.Failed(); n += of {
 		for _, w := range worlds {
@@ -176,11 +167,7 @@ func runLane(t *testing.T, lane string) {
 				t.Run(fmt.Sprint(w.test, "/", seed), func(t *testing.T) { w.run(t, seed, world{}) })
 			}
 		}
-		line, err := json.Marshal(total.tally)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Printf("%s\n", line)
+		fmt.Printf("%s\n", lab.Must(json.Marshal(total.tally))(t))
 	}
 }
 
@@ -190,18 +177,10 @@ func TestEverySimulationRunsAtScale(t *testing.T) {
 	for _, w := range worlds {
 		at[w.test] = true
 	}
-	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
 	door := regexp.MustCompile(`func (Test\w+)\(t \*testing\.T\) {\s+forSeeds\(`)
 	found := 0
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range door.FindAllSubmatch(text, -1) {
+	for _, name := range lab.Must(filepath.Glob("*_test.go"))(t) {
+		for _, m := range door.FindAllSubmatch(lab.Must(os.ReadFile(name))(t), -1) {
 			found++
 			if !at[string(m[1])] {
 				t.Errorf("%s is not among worlds", m[1])

@@ -105,9 +105,5 @@ func again(seed uint64, test string, only []string) string {
 }
 
 func mustUint(t *testing.T, s string) uint64 {
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return lab.Must(strconv.ParseUint(s, 10, 64))(t)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // shrunk is the result of shrinking: the remaining faults of a failing seed.
@@ -116,9 +118,7 @@ func TestEmptyFaultPlanCausesNoFaults(t *testing.T) {
 	if len(met) > 0 {
 		t.Errorf("met %v", met)
 	}
-	if err := os.Unsetenv("LEASEHOLD_PLAN"); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.Unsetenv("LEASEHOLD_PLAN"))
 	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})
 	if len(met) == 0 {
 		t.Error("without a plan no fault was met either")

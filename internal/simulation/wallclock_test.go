@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -38,9 +39,7 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRun(t, seed, plan)
 		s.clocked = true
-		if err := table.Create(t.Context(), s.w.DB, table.Spec{Name: "clocked", Layout: by}); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, table.Create(t.Context(), s.w.DB, table.Spec{Name: "clocked", Layout: by}))
 		rng := rand.New(rand.NewPCG(seed, 5))
 		for id := range 2 + rng.IntN(2) {
 			s.clients = append(s.clients, s.newClient(id, rng))

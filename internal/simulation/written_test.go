@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // TestHistoriesOfSimulationAreWrittenToFile simulates several seeds, and writes the history of
@@ -23,10 +25,7 @@ func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 			t.Fatalf("there is no variant %q", name)
 		}
 	}
-	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := lab.Must(os.Create(path))(t)
 	out := bufio.NewWriter(file)
 	forSeeds(t, 10, func(t *testing.T, seed uint64, w world) {
 		w.wrote = func(key string, lines []string) {
@@ -40,12 +39,8 @@ func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 		}
 		run(t, seed, w)
 	})
-	if err := out.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, out.Flush())
+	lab.OK(t, file.Close())
 }
 
 // written runs the world whose histories are checked against the models. In every other

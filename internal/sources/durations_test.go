@@ -115,10 +115,7 @@ func durationArithmetic(t *testing.T) []string {
 	for _, p := range releasedPackages(all) {
 		files := make([]*ast.File, len(p.GoFiles))
 		for i, name := range p.GoFiles {
-			var err error
-			if files[i], err = parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0); err != nil {
-				t.Fatal(err)
-			}
+			files[i] = lab.Must(parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0))(t)
 		}
 		info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
 		lab.Must((&types.Config{Importer: exports}).Check(p.ImportPath, fset, files, &info))(t)

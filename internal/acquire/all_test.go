@@ -175,7 +175,7 @@ func TestAcquireAllLeavesLocalQueueOfUnreachedKeyUnchanged(t *testing.T) {
 		c := w.client("me")
 		w.client("other").one("a")
 		var first, second func() bool
-		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // the call still waits for a, so it does not have the turn of b
+		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // the call still waits for a, and has not joined the local queue of b
 		if _, err := c.All(w.within(timing.Lease/2), c.wants("a", "b")); !errors.As(err, new(*heldError)) {
 			t.Errorf("%v", err)
 		}

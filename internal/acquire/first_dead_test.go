@@ -81,7 +81,7 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		refusedAtOnce(w, c, "job", "a holder that renews")
 		w.Release(lock)
-		w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // leaves a holder whose last renewal came within the five seconds before it died
+		w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // the last renewal came up to five seconds before, so the lease of 20 s may not be over
 		refusedAtOnce(w, c, "dies", "a holder that died just now")
 		lab.Elapse(time.Minute) // waits until the dead holder's own client has noticed the loss
 	})

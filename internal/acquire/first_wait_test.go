@@ -17,13 +17,13 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// grants returns a predicate of the grants of a key.
+// grants returns a predicate that is true for requests that grant the key.
 func grants(key string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return c.Grants() && slices.Contains(c.Keys(), key) }
 }
 
-// isGet reports whether a request reads one item. A call for several keys reads them in a
-// batch, and only the row of a session alone.
+// isGet reports whether a request reads a single item. A call for several keys reads their
+// records in a batch, so its single reads are those of session rows.
 func isGet(c lab.Call) bool { return c.Op == "GetItem" }
 
 // about returns a predicate of the requests that name a key.

@@ -15,8 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// waitsCalmly makes a call that waits for a minute, for two requests each 25 ms at most: one
-// for the holder's record, and one for its session's row. It returns the call's error.
+// waitsCalmly makes a call that waits for up to a minute, and returns its error. The test
+// fails if the call sends more than two requests every 25 ms: one reads the holder's record,
+// and one its session's row.
 func waitsCalmly(w *lab.World, c *leasehold.Client, wire *lab.Wire) error {
 	w.T.Helper()
 	lock, err := c.Acquire(w.Within(time.Minute), "job")
@@ -33,8 +34,8 @@ func waitsCalmly(w *lab.World, c *leasehold.Client, wire *lab.Wire) error {
 
 type item = map[string]types.AttributeValue
 
-// merged returns an item with the attributes of several; the last one that has an attribute
-// counts.
+// merged returns an item with the attributes of all items. A later item overrides the
+// earlier ones.
 func merged(items ...item) item {
 	all := item{}
 	for _, one := range items {
@@ -45,7 +46,7 @@ func merged(items ...item) item {
 
 const (
 	malloryID = "abcdefghijklmnopqrstuvwxyz"
-	malloryAt = "leasehold/session/" + malloryID // key of the row of mallory's shared lease
+	malloryAt = "leasehold/session/" + malloryID // key of the session row of client mallory
 )
 
 var (
@@ -54,16 +55,16 @@ var (
 	ofShared    = item{"key": lab.Str(malloryAt), "kind": lab.Str("session")}
 )
 
-// mallorys returns a new grant as leasehold writes it, but for its lease of a blink, and
-// with some other attributes.
+// mallorys returns a grant by client mallory as leasehold writes it, but with a lease of
+// 1 ms, and with the attributes in more.
 func mallorys(more ...item) item {
 	v := lab.Str(protocol.NewVersion())
 	grant := item{"ownerName": lab.Str("mallory/" + malloryID), "grantId": v, "recordVersionNumber": v, "fencingToken": lab.Num("1")}
 	return merged(javas, grant, merged(more...))
 }
 
-// A client that may write a key can store anything in the key's record. Whatever the record
-// contains, the key's waiters must pause between their reads.
+// A client that may write a key can store any content in the key's record. No content may
+// stop the key's waiters from pausing between their reads.
 func TestWaiterReadsAtMostEvery25msWhateverRecordContains(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a token that is no number":      {"fencingToken": lab.Str("1")},

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// leaving is an ended context. Its Err method calls the function in its field "first".
+// leaving is an ended context whose Err method calls the function first.
 type leaving struct {
 	context.Context
 	first func()
@@ -62,8 +62,8 @@ func TestLocalTurnOfCancelledCallGoesToNextWaiter(t *testing.T) {
 	})
 }
 
-// join takes a place in c's local queue of a key, and keeps it. turn reports whether the
-// turn of the place has come.
+// join adds a waiter to c's local queue of a key. The waiter never leaves. turn reports
+// whether its turn has come.
 func (c *client) join(key string) (turn func() bool) {
 	place := c.Local.NewWaiter(protocol.Key{Partition: key}, acquire.Caller{}, localqueue.Wishes{}, nil)
 	c.Local.Join(place)
@@ -89,7 +89,7 @@ func TestAcquireAnyPassesTurnOfDamagedKeyToOneWaiter(t *testing.T) {
 			t.Fatalf("granted %s: %v", keysOf(found), err)
 		}
 		c.left()
-		synctest.Wait() // waits until both places have joined
+		synctest.Wait() // waits until both waiters have joined
 		if !first() || second() {
 			t.Error("not the first in its queue has the turn alone")
 		}

@@ -159,7 +159,8 @@ func TestHandOverRecordsOfSeveralKeysAreKept(t *testing.T) {
 	}
 }
 
-// The id of a grant that was handed over is the version of its waiter's entry in the queue.
+// A grant that was handed over has the id of its waiter's queue entry. So the client knows the
+// id as that of an attempt of its own.
 func TestResumedHandOverIsNotTakenForOwnAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

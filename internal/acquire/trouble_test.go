@@ -24,7 +24,7 @@ func TestFailingWaitIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
 	eachInWorld(t, map[string]row{
 		"no answer":              {reset, false, 3},
 		"no answer, and answers": {reset, true, 3},
-		"throttled":              {throttled, false, 2}, // two reports and not three, as throttling has an event of its own
+		"throttled":              {throttled, false, 2}, // the first report is missing, as throttling has an event of its own
 		"throttled, and answers": {throttled, true, 0},
 		"refused":                {denied, false, 0},
 		"denied after an answer": {denied.After(true), false, 3},

@@ -104,8 +104,8 @@ var (
 	errDenied    = &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
 )
 
-// fate decides what becomes of the nth request, counted from 1. The error that it returns is
-// returned instead of the reply.
+// fate decides the outcome of the nth request, counted from 1. If it returns an error, the
+// client receives that error instead of the reply.
 type fate = func(n int, name string, deliver func()) error
 
 // before returns a fate that does something before the nth request with the given name is
@@ -123,7 +123,7 @@ func before(nth int, named string, do func()) fate {
 	}
 }
 
-// failing returns a fate of requests that fail and are not delivered, if fits says so.
+// failing returns a fate that drops the requests that satisfy fits. Their sender receives err.
 func failing(err error, fits func(n int, name string) bool) fate {
 	return func(n int, name string, deliver func()) error {
 		if fits(n, name) {
@@ -307,7 +307,7 @@ func (h *holding) GiveBack() {
 	h.release()
 }
 
-// hold returns the holding as the record shows it.
+// hold returns the grant in the form that writes of the protocol need.
 func (h *holding) hold() protocol.Hold {
 	return protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
 }
@@ -324,7 +324,7 @@ func (h *holding) release() {
 	h.c.Local.Pass(h.want.Key, h)
 }
 
-// want returns the Want of a call of c for key, after the edits.
+// want returns what a call of c asks for: the key, with the usual timing and the edits.
 func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 	want := &acquire.Want{Key: protocol.Key{Partition: key}, Timing: timing}
 	leases := &lease.Leases{Env: c.env}
@@ -356,7 +356,7 @@ func (c *client) wants(keys ...string) []*acquire.Want {
 	return wants
 }
 
-// edited makes the same edits of several wants.
+// edited makes the same edits in each of the wants, and returns them.
 func edited(wants []*acquire.Want, edits ...func(*acquire.Want)) []*acquire.Want {
 	for _, want := range wants {
 		for _, edit := range edits {

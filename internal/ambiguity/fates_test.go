@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// fate is the outcome that a trial gives one request.
+// fate is what the network does to one request of a trial.
 type fate struct {
 	name, short string
 	answered    bool // whether the client learns if the request was applied

@@ -54,8 +54,8 @@ func TestOutcomesOfLostRepliesMatchRecordedTables(t *testing.T) {
 	compare(t, tables)
 }
 
-// compare compares the given tables with the tables of the page. The table of an operation
-// that -run has left out is empty, and is not compared.
+// compare compares the given tables with those in tables.md. It skips empty tables, which
+// belong to operations that -run has left out.
 func compare(t *testing.T, tables []string) {
 	t.Helper()
 	const page, begins = "tables.md", "## The tables\n"

@@ -35,8 +35,8 @@ func stolen(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// doneByAnother makes another client do the work, or repeat it. If an attempt of our client
-// was applied, the other client first takes the key from it.
+// doneByAnother stores the mark of work that another client has done. If an attempt of our
+// client was applied, the other client first takes the key from it.
 func doneByAnother(x *trial, r *lab.Request) {
 	stolen("job")(x, r)
 	x.others++

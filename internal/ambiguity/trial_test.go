@@ -24,7 +24,7 @@ const (
 // operation is an operation whose first requests are given fates.
 type operation struct {
 	name  string
-	about string // describes the state of the table before the call, and the call
+	about string // description of the call, and of the table before it
 	cfg   func() leasehold.Config
 	fits  func(lab.Call) bool
 
@@ -108,8 +108,7 @@ func (x *trial) mend() {
 	x.armed = false
 }
 
-// always makes each random number the middle of its range, so that every run of a cell is
-// the same.
+// always makes every random number 0.5, so that each run of a cell of the tables is the same.
 var always = lab.Chance(func() float64 { return 0.5 })
 
 // client returns a client of another process, on a good network.
@@ -149,7 +148,7 @@ func (x *trial) run() (o outcome, broken string) {
 	x.armed = true
 	x.mu.Unlock()
 	err := do()
-	time.Sleep(10 * time.Millisecond) // lets a request be lost, too, if it was sent at the instant when the call returned
+	time.Sleep(10 * time.Millisecond) // a request that was sent at the instant when the call returned is lost, too
 	x.mend()
 	synctest.Wait()
 	o.sees = x.spell(err)
@@ -180,8 +179,8 @@ func (x *trial) run() (o outcome, broken string) {
 	return o, broken
 }
 
-// laterWritten returns what is written in the end, or "the same" if the parameter before
-// already says so. broken describes the invariant that did not hold.
+// laterWritten returns in words what is written in the end, or "the same" if that equals
+// before. broken describes the invariant that did not hold.
 func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	after := x.op.shows(x)
 	later = "the same"
@@ -253,7 +252,7 @@ func (x *trial) rival() *leasehold.Client {
 	return c
 }
 
-// spell describes in words what the caller sees.
+// spell returns the error that the caller sees, and the note, in words.
 func (x *trial) spell(err error) string {
 	if x.note != "" {
 		return spelt(err) + "; " + x.note
@@ -304,7 +303,7 @@ func errorsOf(err error) []string {
 		}
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // checked first, as the last request may have failed, too
+	case errors.Is(err, context.DeadlineExceeded): // checked first: if the deadline has passed, a reset of the last request does not count
 		names = append(names, "deadline exceeded")
 	case errors.Is(err, lab.ErrReset):
 		names = append(names, "connection reset")

@@ -47,7 +47,7 @@ func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	return err
 }
 
-// writeWithoutEnd writes a string whose end never comes, until its reader has left.
+// writeWithoutEnd writes a string that never ends, until the reader closes the connection.
 func writeWithoutEnd(w io.Writer, begins string) {
 	_, err := io.WriteString(w, begins)
 	for chunk := strings.Repeat("a", 1<<20); err == nil; {
@@ -209,8 +209,8 @@ func FuzzReplyLimits(f *testing.F) {
 	})
 }
 
-// A reply that arrives before the request was sent cannot be the answer to it. net/http
-// reports such a reply in words of its own.
+// A reply that arrives before the request was sent cannot be DynamoDB's. net/http returns an
+// error of its own for such a reply.
 func TestDoReturnsForeignErrorIfReplyPrecedesRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {

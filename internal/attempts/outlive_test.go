@@ -10,8 +10,8 @@ import (
 
 var errBefore, errAfter = errors.New("throttled"), errors.New("closed")
 
-// sentBy is a write in progress. Either all of its requests have been answered, or none of
-// its requests has.
+// sentBy is a write in progress. If answered is set, all of its requests have been answered,
+// and otherwise none.
 type sentBy struct{ answered bool }
 
 func (s sentBy) Answered() bool { return s.answered }

@@ -175,8 +175,8 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network, s *Sender)) {
 	})
 }
 
-// tries sets the fates of the next requests, and runs one attempt after the other of a
-// sequence that replaces the version "base".
+// tries runs a sequence that replaces the version "base". The fates are those of its first
+// requests.
 func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*Sequence[numbered], Result[numbered]) {
 	n.put("base")
 	n.fates = fates
@@ -184,8 +184,8 @@ func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*
 	return &q, q.Run(ctx, limit, s, replacing(&q))
 }
 
-// The test plays every outcome of each of up to three attempts; later attempts are
-// answered.
+// The test plays every combination of outcomes of the first three attempts. Later attempts
+// are answered.
 func TestSequenceOutcomeIsExactForUpToThreeAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
@@ -280,7 +280,7 @@ func TestSequenceEndsWhenLimitContextEnds(t *testing.T) {
 func TestSequenceEndsOnErrorOfBeforeSend(t *testing.T) {
 	errOver := errors.New("over")
 	for name, tc := range map[string]struct {
-		fates []fate // of the requests that are sent
+		fates []fate // fates of the requests that are sent
 		want  Outcome
 	}{
 		"after requests without an answer":       {[]fate{dropped, dropped}, Unanswered},
@@ -354,7 +354,7 @@ func TestRecordIsReadSeparatelyIfEngineOmitsItem(t *testing.T) {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
 			_, r := n.tries(t.Context(), t.Context(), s, doubled)
-			if r.Outcome != Applied || r.Cause != decide.ConditionFailed || n.reads != reads { // recognized in the record, not by a reply that it was applied
+			if r.Outcome != Applied || r.Cause != decide.ConditionFailed || n.reads != reads { // the condition of the second copy fails, and the item shows that the first was applied
 				t.Errorf("blind %v: outcome %d, cause %d, %d reads", blind, r.Outcome, r.Cause, n.reads)
 			}
 		})

@@ -49,13 +49,13 @@ func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
 	}
 }
 
-// operation and provider return errors of requests that were not answered, the latter because
-// the provider of the credentials has failed.
+// operation returns the error of a request without an answer. provider returns the error of a
+// request that was not sent, because the credential provider failed.
 func operation(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }
 func provider(err error) error  { return operation(fmt.Errorf("get identity: %w", err)) }
 func api(code string) error     { return &smithy.GenericAPIError{Code: code} }
 
-// mark is what an error says besides its cause.
+// mark is a property of an error besides its cause.
 type mark int
 
 const (
@@ -63,7 +63,7 @@ const (
 	accepted                  // DynamoDB has accepted the credentials
 )
 
-// results are the errors of requests, and what each of them means.
+// results are errors of requests, each with its expected classification.
 var results = []struct {
 	name   string
 	err    error

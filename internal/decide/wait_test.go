@@ -166,8 +166,8 @@ func TestQueuedWaiterPausesLongerIfMoreWaitersAreAhead(t *testing.T) {
 	}
 }
 
-// The longer a key is held, the more rarely a waiter reads. Still, the waiter is late by at
-// most a small part of its wait.
+// The longer a key is held, the more rarely a waiter reads. Still, it notices a release late by
+// only a small part of its wait.
 func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{

@@ -70,7 +70,7 @@ var (
 	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`)
 )
 
-// anchors returns the names by which links refer to the headings of a document.
+// anchors returns the anchors of a document's headings, as links name them.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {

@@ -16,7 +16,7 @@ var sources = []string{
 
 // unquoted lists the Go blocks in pages that are not quoted from any source.
 var unquoted = []struct {
-	path, has string // page with the block, and a text that only this block contains
+	path, has string // the page, and a text in the block that no other block of the page contains
 	why       string
 }{
 	{"docs/integrations.md", "gocron.NewTask(", "it is a part of a program with gocron; ExampleNoWait has the call"},

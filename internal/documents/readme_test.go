@@ -41,8 +41,8 @@ func TestREADMEQuotesHelloExample(t *testing.T) {
 
 func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	t.Chdir(root)
-	// The first pattern of this script matches the output of the demo; TestScripts/demo
-	// checks that it does.
+	// The first pattern in this script matches the output of the demo, as TestScripts/demo
+	// checks.
 	pattern := between(t, content(t, "internal/cli/testdata/script/demo.txtar"), "\nstdout '^", "'\n")
 	shown := between(t, content(t, "README.md"), "```\n", "```")
 	if !regexp.MustCompile("^" + pattern + "$").MatchString(shown) {

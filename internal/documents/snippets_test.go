@@ -158,7 +158,7 @@ func TestMigrationSnippetsRun(t *testing.T) {
 	}
 }
 
-// provider replaces goose.Provider.
+// provider stands for goose.Provider, which the snippet uses.
 type provider struct{ ran int }
 
 // Up counts its calls.

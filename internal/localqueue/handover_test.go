@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// seeksAfter fails the test unless the turn of w has come without a grant, to seek the key
-// after a delay.
+// seeksAfter fails the test unless the turn of w has come without a grant: w has to acquire
+// the key itself, after the given delay.
 func seeksAfter(t *testing.T, w *waiter, delay time.Duration) {
 	t.Helper()
 	if given := hasTurn(t, w); given.Granted != nil || given.Delay != delay {
@@ -23,8 +23,8 @@ func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
 	}
 }
 
-// handOn hands the key from the grant called from to w. It returns the grant of w, which
-// has the given age.
+// handOn hands the key from the holder of the grant from to w. It returns w's grant, which has
+// the given age.
 func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
 	isNext(t, l, from, w)
@@ -69,7 +69,7 @@ func TestHandOverLimitLetsOtherProcessesAcquireNext(t *testing.T) {
 		held = handOn(t, l, held, w, time.Hour)
 	}
 	l.Pass(at("key"), held)
-	seeksAfter(t, ws[7], 1500*time.Millisecond) // the longest pause of all
+	seeksAfter(t, ws[7], 1500*time.Millisecond) // the longest possible pause
 	l.Pass(at("key"), nil)
 }
 
@@ -126,8 +126,8 @@ func TestTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 	}
 }
 
-// If a lock is lost, or released by deleting its record, its holder does not look for a
-// successor.
+// A holder that loses its lock, or deletes its record on release, passes the turn without
+// asking for a successor.
 func TestDelayOfTurnGrowsWithLongestHold(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
@@ -149,7 +149,7 @@ func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 		t.Error("given to one who has left")
 	}
 	waits(t, ws[1])
-	isNext(t, l, held, ws[1]) // held still has the turn
+	isNext(t, l, held, ws[1]) // nobody has received the turn from held yet
 	if !l.LetSeek(ws[1]) {
 		t.Error("the second has left")
 	}
@@ -170,9 +170,9 @@ func TestHandOverOfEndedGrantGivesNextWaiterTurn(t *testing.T) {
 	seeksAfter(t, ws[1], 0)
 }
 
-// A goroutine that has its turn may end its grant at once, on another processor. So the
-// queue must know the grant before it gives the turn. Otherwise it would hand the key to no
-// goroutine.
+// A goroutine that receives its turn may end its grant at once, on another processor. If the
+// queue did not know the grant by then, it would ignore that end, and the next waiter would
+// never get its turn.
 func TestHandOverRegistersGrantBeforeSuccessorGetsTurn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {

@@ -211,9 +211,9 @@ func TestNoWaitCallerIsToldKnownHolderAtOnce(t *testing.T) {
 	b := enter(l, "key", "d")
 	l.Pass(at("key"), held)
 	hasTurn(t, b)
-	isHeldBy(t, l.Holder(at("key")), "") // it is sought
+	isHeldBy(t, l.Holder(at("key")), "") // the waiter d has the turn, but no grant yet
 	l.Pass(at("key"), nil)
-	isHeldBy(t, l.Holder(at("key")), "") // it has no queue
+	isHeldBy(t, l.Holder(at("key")), "") // the key has no queue
 	l.ReportHolder(at("key"), by("elsewhere"))
 	l.Granted(at("key"), held)
 	isEmpty(t, l)
@@ -321,15 +321,14 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 	}
 }
 
-// Many callers may leave at the same time, and perhaps only the first of them knew the
-// holder.
+// Of many callers that leave at the same time, perhaps only the first was told the holder.
 func TestDepartingWaiterKnowsHolderReportedByOtherWaiters(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))
 	_, _ = come(first)
 	l.Pass(at("key"), nil)
-	isHeldBy(t, l.Holder(at("key")), "") // the key may have been released
+	isHeldBy(t, l.Holder(at("key")), "") // unknown again, as the key may have been released
 	isHeldBy(t, l.LastHolder(at("key")), "elsewhere")
 	hasTurn(t, second)
 	l.Granted(at("key"), &grant{holder: "here"})

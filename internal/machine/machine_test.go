@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// Many callers treat 0 as an unset time.
+// Many callers of Now treat a reading of 0 as unset.
 func TestMonotonicClockIsAboveZeroInBubble(t *testing.T) {
 	outside := Now().Mono
 	if outside <= 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// at is an instant on both clocks.
+// at returns an instant at which both clocks show d.
 func at(d time.Duration) decide.Instant { return decide.Instant{Mono: d, Boot: d} }
 
 func shown(id, grant string, d time.Duration) Version {

@@ -11,8 +11,8 @@ import (
 
 func TestWriteUsesPlaceholderForEveryAttributeName(t *testing.T) {
 	w := NewUpdate(Item{"key": &types.AttributeValueMemberS{Value: "job"}})
-	w.Set("data", &types.AttributeValueMemberB{Value: []byte("x")}) // a reserved word
-	w.Set("owner", &types.AttributeValueMemberS{Value: "me"})       // another reserved word
+	w.Set("data", &types.AttributeValueMemberB{Value: []byte("x")}) // DATA and OWNER are reserved words of DynamoDB
+	w.Set("owner", &types.AttributeValueMemberS{Value: "me"})
 	w.Remove("isReleased")
 	w.Where(w.In("owner", []string{"a", "b"}) + " AND attribute_exists(" + w.Name("data") + ")")
 	in := w.UpdateItem("locks")

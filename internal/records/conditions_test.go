@@ -41,7 +41,7 @@ var granted = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
 func decimal(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-// bench is a table of a layout. Tests try the layout's writes on items in it.
+// bench is a table of a layout with one record, on which tests try the layout's writes.
 type bench struct {
 	*testing.T
 	layout.Layout
@@ -109,7 +109,7 @@ func (b *bench) put(item protocol.Item) {
 	lab.OK(b, lab.ErrorOf(b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})))
 }
 
-// lands sends a write and reports whether its condition held.
+// lands sends a write and reports whether it was applied. False means that its condition failed.
 func (b *bench) lands(w *protocol.Write) bool {
 	b.Helper()
 	_, err := b.db.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{

@@ -18,7 +18,7 @@ var (
 	second = protocol.Once{Period: time.UnixMilli(2000).UTC()}
 )
 
-// mark returns the mark that a release of h stores.
+// mark returns the mark that a release of h stores when the given work is done.
 func (b *bench) mark(h protocol.Hold, of protocol.Once) *protocol.Done {
 	return &protocol.Done{Once: of.Label, Period: of.Period, Owner: h.Owner, At: granted, Token: h.Token}
 }

@@ -37,7 +37,7 @@ func TestTakeoverIsRejectedUntilLeaseExpiredByEveryClock(t *testing.T) {
 		// The clocks of writer and reader differ by the skew, in both directions. No
 		// takeover may succeed before the lease has expired by both clocks.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // the request is sent when the writer's clock shows the value of granted
+			b.hold() // the writer's clock shows the time granted
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {
@@ -66,7 +66,7 @@ func TestTakeoverOfDeadPeerRequiresObservedVersion(t *testing.T) {
 			peer = of("a", old)
 			next = map[string]protocol.Item{"another holder": of("b", old), "another grant": of("a", old.Add(time.Millisecond)), "not dead": of("a", granted)}
 		default:
-			return // skipped, as another test checks the states that a record of this layout may have
+			return // skipped: TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead checks this for the other layouts
 		}
 		b.put(peer)
 		r := b.record()
@@ -171,7 +171,7 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
-			return // skipped, as a clock may not be off by more than MaxSkew in this layout
+			return // skipped: in this layout no clock may be wrong by more than MaxSkew
 		}
 		const slow = 6 * 24 * time.Hour
 		g := b.grant(g1)

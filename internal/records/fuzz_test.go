@@ -29,7 +29,7 @@ type fuzzTables struct {
 	of map[int]*bench
 }
 
-// table returns an empty table of layout number n.
+// table returns an empty table of the layout with index n.
 func (f *fuzzTables) table(t *testing.T, n int) *bench {
 	n %= len(layouts)
 	b := f.of[n]
@@ -132,8 +132,8 @@ func valueOf(kind, value string) types.AttributeValue {
 	return nil
 }
 
-// editedKinds are the types that an edit may give an attribute. The number after the last
-// type removes the attribute.
+// editedKinds are the types that edited may give an attribute. The first index that is out of
+// range removes the attribute.
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
 // edited returns a copy of the item in which one attribute has another value, or is
@@ -173,7 +173,7 @@ func cloneItem(item protocol.Item) protocol.Item {
 	return c
 }
 
-// names fails the test unless an error says which attribute is wrong, and why.
+// names fails the test unless an error names the wrong attribute, and the problem.
 func names(t *testing.T, err error) {
 	t.Helper()
 	var bad *protocol.DecodeError
@@ -182,7 +182,7 @@ func names(t *testing.T, err error) {
 	}
 }
 
-// goldenItems are the records of peers, with the numbers of the layouts that read them.
+// goldenItems returns the records of peers, by the index of the layout that reads them.
 func goldenItems(f *testing.F) map[int][]string {
 	f.Helper()
 	items := map[int][]string{}
@@ -198,7 +198,7 @@ func goldenItems(f *testing.F) map[int][]string {
 	return items
 }
 
-// ourItems are records as leasehold writes them, by the number of the layout.
+// ourItems are records as leasehold writes them, by the index of the layout.
 var ourItems = map[int][]string{
 	0: {
 		`{"key":{"S":"job"},"ownerName":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"b0000000-0000-4000-8000-000000000001"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"},"grantedAt":{"N":"1764230400000"},"data":{"B":"c3RhdGU="},"reason":{"S":"month end"}}`,
@@ -412,8 +412,7 @@ var rowItems = []string{
 	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"dead":{"S":"1"}}`,
 }
 
-// FuzzRow checks the rows of sessions, and of an unknown kind, in the same way as
-// FuzzRecord.
+// FuzzRow does what FuzzRecord does, for the rows of sessions and of an unknown kind.
 func FuzzRow(f *testing.F) {
 	for _, item := range rowItems {
 		f.Add(item, "", uint8(0), "")

@@ -186,8 +186,8 @@ func spell(item protocol.Item) written {
 }
 
 // finds fails the test unless an item has all attributes that the peer requires, in the
-// peer's spelling. In an item that leasehold wrote, the version may have any form, but a
-// release code of dynamo-dlm must have the peer's form, as people look at that code.
+// peer's spelling. If leasehold wrote the item, its version may have any form. Only
+// dynamo-dlm's release code must have the peer's form, because people read it.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -216,7 +216,7 @@ const (
 	held     = "held"
 )
 
-// notTheCallers returns the attribute names that no caller of a peer gave.
+// notTheCallers returns the attribute names that belong to the peer or to leasehold.
 func (r goldenRecord) notTheCallers() []string {
 	names := []string{r.SortKey, "isReleased", "data", "fencingToken", "grantId", "grantedAt", "lastBreak", "lastTakeover", "expiresAt"}
 	for name := range peerWrites[r.folder].shows {
@@ -225,7 +225,7 @@ func (r goldenRecord) notTheCallers() []string {
 	return names
 }
 
-// callers returns the attributes of an item that a caller gave.
+// callers returns the attributes that the peer's caller has added to an item.
 func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	var found protocol.Item
 	for name, v := range item {
@@ -275,7 +275,7 @@ func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 			t.Errorf("lease %v, want %v", r.Lease, lease)
 		}
 		if g.Name() == "native" && g.stored["expiresAt"] != nil {
-			expires = r.ExpiresAt // this expiry is for TTL: no holder is dead because of it
+			expires = r.ExpiresAt // this expiry only tells TTL when to delete the record
 			if expires.IsZero() {
 				t.Error("what TTL may collect is not shown")
 			}

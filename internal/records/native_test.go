@@ -152,7 +152,7 @@ func TestLeaseIsRoundedUpToMilliseconds(t *testing.T) {
 	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
 		t.Errorf("wrote %s ms", got)
 	}
-	for _, d := range []time.Duration{time.Second, 1<<63 - 1} { // a whole number, and a lease that never ends
+	for _, d := range []time.Duration{time.Second, 1<<63 - 1} { // a whole number of milliseconds, and the longest possible lease
 		got, err := parseLease(leaseMillis(d).(*types.AttributeValueMemberS).Value)
 		if err != nil || got < d {
 			t.Errorf("a lease of %v reads as %v, %v", d, got, err)
@@ -262,7 +262,7 @@ func TestGrantDoesNotRemoveKeyAttributeNamedLikeTTL(t *testing.T) {
 	}
 }
 
-// While a fleet moves, each layout reads rows of native.
+// While a fleet moves to layout native, clients of other layouts read session rows.
 func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	session := with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")})
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// readNote returns the record of a peer that has a note under the given name. The note is
-// not an attribute of the caller's, however odd it is.
+// readNote returns a peer's record that has a note under the given name. Even an odd note must
+// not count as an attribute of the caller.
 func readNote(t *testing.T, name string, note types.AttributeValue) protocol.Record {
 	t.Helper()
 	r, err := mustProtocol(t, layout.Native{}).Decode(with(protocol.Item{attrOwner: text("java"), name: note}))

@@ -21,8 +21,8 @@ func nth(n int) protocol.Waiter {
 	}
 }
 
-// lining returns a table with a held record, in whose queue the given number of waiters have
-// joined. Waiter number i is nth(i).
+// lining returns a table with a held record. Waiters nth(0) to nth(joined-1) are in the
+// record's queue.
 func lining(t *testing.T, joined int) (b *bench, p protocol.Native, h protocol.Hold) {
 	t.Helper()
 	b = newBench(t, layout.Native{})
@@ -143,7 +143,7 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 		if got := b.line(); got != nil {
 			t.Errorf("%v", got)
 		}
-		_ = b.lands(p.Join(b.lockKey(), nth(1))) // the condition may fail, but not the request itself
+		_ = b.lands(p.Join(b.lockKey(), nth(1))) // lands fails the test if the request itself is refused
 	}
 }
 
@@ -239,7 +239,7 @@ func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 	}
 }
 
-// The table may have been one of layout native before, or may become one later.
+// These attributes stay in the records when a table changes from layout native to another one.
 func TestQueueAdviceIsIgnoredOutsideNativeLayout(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {

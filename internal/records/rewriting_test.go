@@ -10,7 +10,7 @@ import (
 func TestForeignNamesWhatLibraryOfLayoutCannotRead(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
-		changes protocol.Item // of a record with a lease in milliseconds
+		changes protocol.Item // changes of a record whose lease is in milliseconds
 		want    string
 	}{
 		{layout.AWSLabs{}, nil, ""},

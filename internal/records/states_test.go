@@ -95,8 +95,8 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the states. If layouts, a list of layout names, contains this layout, where
-// adds the states in more.
+// where returns the states, and the states in more only if this layout is among the layouts,
+// which are names separated by spaces.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -184,7 +184,7 @@ func TestLayoutIsOwnedIfItsRecordsShowOwner(t *testing.T) {
 	})
 }
 
-// staysHeld checks that a held record with an odd attribute is granted to nobody.
+// staysHeld checks that no grant of a held record succeeds because of an odd attribute.
 func (b *bench) staysHeld(name string, odd ...types.AttributeValue) {
 	b.Helper()
 	_, held := b.hold()

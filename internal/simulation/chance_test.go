@@ -168,13 +168,14 @@ func (c *process) yield() {
 	}
 }
 
-// Each process uses instants of its own, one slot in every cycle.
+// Each cycle has one slot for each process. A message arrives in a slot of its process, so two
+// processes never act at the same instant.
 const (
 	slot  = 100 * time.Nanosecond
 	cycle = (lastClient + 1) * slot
 )
 
-// after sleeps for about d, until an instant of this process.
+// after sleeps for about d, until an instant in a slot of this process.
 func (c *process) after(d time.Duration, r *rand.Rand) {
 	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(c.id)*slot + upTo(r, slot))
 	time.Sleep(time.Until(until))

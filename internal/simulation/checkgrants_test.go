@@ -13,7 +13,7 @@ type state struct {
 	token                 int64
 	lease                 time.Duration
 	released              bool
-	session               string // session id; set only if the owner's name confirms it
+	session               string // session id; set only if the owner's name ends with it
 	by                    int    // id of the process that wrote the record
 }
 
@@ -126,7 +126,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		if !s.dead && s.by != r.by {
 			c.note("11: process %d took %s over under session %s, which is not marked dead", r.by.id, key, before.session)
 		}
-		return // allowed: the previous holder's session is dead, or it belongs to the taker and has ended
+		return // allowed: the session is dead, or it is an ended session of the new holder
 	}
 	if watched, ok := c.watched(r, before.version); (!ok || watched < before.lease-time.Microsecond) && !c.isOver(r, before.version) {
 		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)

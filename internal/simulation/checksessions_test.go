@@ -7,7 +7,7 @@ import (
 
 // sessionState is the state of a shared lease in the table.
 type sessionState struct {
-	by      *process // the process that has the session
+	by      *process // the process whose session it is
 	version string
 	trust   time.Time // latest time until which the session may be trusted because of an applied renewal
 	dead    bool

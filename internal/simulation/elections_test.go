@@ -216,7 +216,7 @@ func (v *voter) asks(ctx context.Context) {
 	for v.goesOn() {
 		v.rest(r, 6000)
 		within, cancel := context.WithTimeout(ctx, 2*time.Second)
-		_ = v.e.StepDown(within) // result ignored: a leader that steps down calls checkAsked, which checks that the leader was asked
+		_ = v.e.StepDown(within) // the result does not matter: checkAsked checks each leader that steps down
 		cancel()
 	}
 }

@@ -70,15 +70,15 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether a fault is to happen, and records the fault if so. All faults
-// happen unless a plan lists those that may happen.
+// happens reports whether a fault is to happen, and records the fault if so. If there is a
+// plan, only the faults that it lists happen.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.happensTo(f, to)
 }
 
-// happensTo does what happens does. The caller must hold s.mu.
+// happensTo is happens for callers that hold s.mu.
 func (s *run) happensTo(f fault, to string) bool {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintln(h, f, to)

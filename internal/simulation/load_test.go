@@ -22,7 +22,7 @@ import (
 func TestSimulationOfLoad(t *testing.T) { forSeeds(t, loadSeeds, simulateLoad) }
 
 const (
-	loadSeeds  = 3 // number of seeds: one for each kind of trouble
+	loadSeeds  = 3 // one seed for each kind of trouble
 	loadLocks  = 300
 	loadLease  = 12 * time.Second
 	loadPeriod = loadLease / 4

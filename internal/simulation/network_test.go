@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// troubles are faults of a network besides lost, delayed, repeated and refused requests.
+// troubles are faults that only some networks have. Every network loses, delays, repeats and
+// refuses requests.
 type troubles struct {
 	refusals bool          // some requests are denied, even some that were applied
 	noOld    bool          // a failed condition does not return the item
@@ -93,7 +94,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// changed replaces the body of a reply by what the function change makes of it.
+// changed applies a function to the body of a reply.
 func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	body := change(bodyOf(res))
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))

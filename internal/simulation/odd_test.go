@@ -23,8 +23,7 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs returns a copy of w that has the hooks and the choice of faults of the other
-// world, by.
+// watchedAs returns a copy of w with the hooks and the choice of faults of the world by.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote

@@ -183,8 +183,8 @@ func (c *checker) wasDone(key string, d leasehold.Done) {
 	}
 }
 
-// markedForGood checks that the record has the mark that a release has stored, or a later
-// mark.
+// markedForGood checks that the record still has the mark that a release has stored, or a
+// later one.
 func (c *checker) markedForGood(lock *leasehold.Lock) {
 	if mark := c.markOf(lock.Key().Partition); mark == nil || lab.Number(mark, "fencingToken") < fmt.Sprint(lock.Token()) {
 		c.violated("17: the release of token %d of %v has returned nil, and the record has not its mark", lock.Token(), lock.Key())

@@ -22,7 +22,7 @@ type process struct {
 	lease     time.Duration
 	shared    bool          // its locks have a shared lease
 	native    bool          // its layout is native
-	wallBound time.Duration // bound of its wall clock; 0 if there is none
+	wallBound time.Duration // bound of the error of its wall clock; 0 if there is none
 
 	asked map[string]uint64     // number of requests, by their description; guarded by checker.mu
 	own   map[string]*operation // the client's own operations, by their description; guarded by checker.mu
@@ -145,7 +145,7 @@ func (c *process) rest(r *worker, ms int) {
 	}
 }
 
-// cutOff partitions the process from the table for up to d.
+// cutOff cuts the process off from the table for up to d.
 func (c *process) cutOff(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(partition, r.trouble()) {

@@ -41,7 +41,7 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 			changes["handed"] = lab.Str("1")
 		case 1:
 			changes["handed"] = nil
-		case 2: // suspends the queue until a time that is past, a while ahead, or further ahead than clients accept
+		case 2: // suspends the queue until a time in the past, in the near future, or too far in the future to be accepted
 			until := time.Now().Add(upTo(r, 9*usualLease) - usualLease)
 			changes["noQueueUntil"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(until.UnixMilli(), 10)}
 		case 3:

@@ -26,7 +26,7 @@ const (
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
-	debug.SetGCPercent(400) // a run needs little memory, and makes much garbage
+	debug.SetGCPercent(400) // a run keeps little memory in use, so garbage can be collected rarely
 	if !lab.Race {
 		runtime.GOMAXPROCS(1)
 	}
@@ -44,7 +44,7 @@ func forSeeds(t *testing.T, count uint64, run simulation) {
 	first := uint64(1)
 	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
 		count = mustUint(t, s)
-	} else if lab.Race { // make check runs the others without the race detector
+	} else if lab.Race { // make check runs the remaining seeds without the race detector
 		count = max(count/4, 1)
 	}
 	if s := os.Getenv("LEASEHOLD_SEED"); s != "" {

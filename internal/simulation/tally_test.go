@@ -56,8 +56,7 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 	}
 }
 
-// asks does what operation does, for calls that send no more requests after they have
-// returned.
+// asks is operation for calls that send no more requests after they have returned.
 func (c *process) asks(ctx context.Context, what string) context.Context {
 	of, _ := c.operation(ctx, what)
 	return of

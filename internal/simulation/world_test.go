@@ -37,7 +37,7 @@ type world struct {
 	misread       func([]byte) []byte                   // function that changes replies in flight
 	report        func(problem string)                  // function that is called instead of failing the test
 	told          func(history []string)                // function that receives the history
-	wrote         func(key string, lines []string)      // function that receives the writes of each key, for the models
+	wrote         func(key string, lines []string)      // function that receives the writes of each key, for the models of proof/spec
 	injected      func([]injected)                      // function that receives the faults
 	only          []string                              // ids of the faults that happen; nil for all
 	kinds         []fault                               // kinds of faults that happen; nil for all

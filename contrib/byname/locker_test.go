@@ -25,18 +25,8 @@ const issue = "issue_example.com"
 func namesOf(w *lab.World, cfg leasehold.Config) (*byname.Locker, *leasehold.Client, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
-	names, err := byname.New(c, "certificates/")
-	if err != nil {
-		w.T.Fatal(err)
-	}
+	names := lab.Must(byname.New(c, "certificates/"))(w.T)
 	return names, c, wire
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // locking calls Lock on a goroutine of its own, and returns a channel for the error of
@@ -64,7 +54,7 @@ func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 				a, _, _ := namesOf(w, cfg)
 				b, _, _ := namesOf(w, cfg)
-				must(t, a.Lock(t.Context(), issue))
+				lab.OK(t, a.Lock(t.Context(), issue))
 				if ok, err := b.TryLock(t.Context(), issue); ok || err != nil {
 					t.Errorf("another process's try while it is locked: %v, %v", ok, err)
 				}
@@ -74,10 +64,10 @@ func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 				waiting := locking(t.Context(), b)
 				lab.Elapse(time.Minute)
 				pending(t, waiting, "another process has the name")
-				must(t, a.Unlock(t.Context(), issue))
-				must(t, <-waiting)
-				must(t, b.Unlock(t.Context(), issue))
-				must(t, b.Unlock(t.Context(), "issue_example.org"))
+				lab.OK(t, a.Unlock(t.Context(), issue))
+				lab.OK(t, <-waiting)
+				lab.OK(t, b.Unlock(t.Context(), issue))
+				lab.OK(t, b.Unlock(t.Context(), "issue_example.org"))
 			})
 		})
 	}
@@ -86,40 +76,40 @@ func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 func TestKeyIsPrefixPlusName(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, c, _ := namesOf(w, lab.Config())
-		must(t, names.Lock(t.Context(), issue))
+		lab.OK(t, names.Lock(t.Context(), issue))
 		if held := c.Held(); len(held) != 1 || held[0].Key().Partition != "certificates/"+issue {
 			t.Errorf("held %v", held)
 		}
-		must(t, names.Unlock(t.Context(), issue))
+		lab.OK(t, names.Unlock(t.Context(), issue))
 	})
 }
 
 func TestLockGrantsGoroutinesInOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
-		must(t, names.Lock(t.Context(), issue))
+		lab.OK(t, names.Lock(t.Context(), issue))
 		first := locking(t.Context(), names)
 		second := locking(t.Context(), names)
 		if ok, err := names.TryLock(t.Context(), issue); ok || err != nil {
 			t.Errorf("a try while it is locked here: %v, %v", ok, err)
 		}
 		wire.Sent()
-		must(t, names.Unlock(t.Context(), issue))
-		must(t, <-first)
+		lab.OK(t, names.Unlock(t.Context(), issue))
+		lab.OK(t, <-first)
 		if sent := wire.Sent(); len(sent) != 1 || !sent[0].HandsOver() {
 			t.Errorf("the next goroutine was granted it by %v", lab.Ops(sent))
 		}
 		pending(t, second, "two before it")
-		must(t, names.Unlock(t.Context(), issue))
-		must(t, <-second)
-		must(t, names.Unlock(t.Context(), issue))
+		lab.OK(t, names.Unlock(t.Context(), issue))
+		lab.OK(t, <-second)
+		lab.OK(t, names.Unlock(t.Context(), issue))
 	})
 }
 
 func TestUnlockReportsLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
-		must(t, names.Lock(t.Context(), issue))
+		lab.OK(t, names.Lock(t.Context(), issue))
 		lock, ok := names.Held(issue)
 		if !ok {
 			t.Fatal("it is not held")
@@ -142,11 +132,10 @@ func TestLostLockBlocksOnlySameProcessUntilUnlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
-		must(t, a.Lock(t.Context(), issue))
+		lab.OK(t, a.Lock(t.Context(), issue))
 		came := locking(t.Context(), a) // this call is next in the queue for the key
-		r, err := c.Get(t.Context(), "certificates/"+issue)
-		must(t, err)
-		must(t, c.Break(t.Context(), r, leasehold.BreakOptions{}))
+		r := lab.Must(c.Get(t.Context(), "certificates/"+issue))(t)
+		lab.OK(t, c.Break(t.Context(), r, leasehold.BreakOptions{}))
 		lab.Elapse(10 * time.Second)
 		comes := locking(t.Context(), a) // this call begins after the lock was lost
 		lab.Elapse(10 * time.Second)
@@ -162,18 +151,18 @@ func TestLostLockBlocksOnlySameProcessUntilUnlock(t *testing.T) {
 		if ok, err := b.TryLock(t.Context(), issue); !ok || err != nil {
 			t.Fatalf("another process: %v, %v", ok, err)
 		}
-		must(t, b.Unlock(t.Context(), issue))
+		lab.OK(t, b.Unlock(t.Context(), issue))
 		if err := a.Unlock(t.Context(), issue); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("unlock of the one that was broken: %v", err)
 		}
 		for range 2 { // the two calls are granted the key in either order
 			select {
 			case err := <-came:
-				must(t, err)
+				lab.OK(t, err)
 			case err := <-comes:
-				must(t, err)
+				lab.OK(t, err)
 			}
-			must(t, a.Unlock(t.Context(), issue))
+			lab.OK(t, a.Unlock(t.Context(), issue))
 		}
 	})
 }
@@ -181,7 +170,7 @@ func TestLostLockBlocksOnlySameProcessUntilUnlock(t *testing.T) {
 func TestLockAfterLossWaitsUntilContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
-		must(t, names.Lock(t.Context(), issue))
+		lab.OK(t, names.Lock(t.Context(), issue))
 		w.Steal("certificates/" + issue)
 		lab.Elapse(10 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -197,9 +186,9 @@ func TestUnlockReleasesDespiteEndedContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
-		must(t, names.Lock(ctx, issue))
+		lab.OK(t, names.Lock(ctx, issue))
 		cancel()
-		must(t, names.Unlock(ctx, issue))
+		lab.OK(t, names.Unlock(ctx, issue))
 		if held := w.HeldAmong([]leasehold.Key{{Partition: "certificates/" + issue}}); len(held) > 0 {
 			t.Errorf("still held: %v", held)
 		}
@@ -209,9 +198,9 @@ func TestUnlockReleasesDespiteEndedContext(t *testing.T) {
 func TestRenewLockLeaseIgnoresDurationAndReportsLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
-		must(t, names.Lock(t.Context(), issue))
+		lab.OK(t, names.Lock(t.Context(), issue))
 		lab.Elapse(time.Second)
-		must(t, names.RenewLockLease(t.Context(), issue, 6*time.Hour))
+		lab.OK(t, names.RenewLockLease(t.Context(), issue, 6*time.Hour))
 		lock, _ := names.Held(issue)
 		if left := time.Until(lock.TrustedUntil()); left != 18*time.Second {
 			t.Errorf("trusted for %v, want a lease without its margin", left)
@@ -228,13 +217,13 @@ func TestTryTakesOverDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
-		must(t, a.Lock(t.Context(), issue))
+		lab.OK(t, a.Lock(t.Context(), issue))
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
 		if ok, err := b.TryLock(t.Context(), issue); !ok || err != nil {
 			t.Errorf("try: %v, %v", ok, err)
 		}
-		must(t, b.Unlock(t.Context(), issue))
+		lab.OK(t, b.Unlock(t.Context(), issue))
 		_ = a.Unlock(t.Context(), issue)
 	})
 }
@@ -258,7 +247,7 @@ func TestTryLockReturnsErrorWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
-		must(t, a.Lock(t.Context(), issue))
+		lab.OK(t, a.Lock(t.Context(), issue))
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -303,13 +292,13 @@ func TestLockAndSessionLockOfSameDatabaseExcludeEachOther(t *testing.T) {
 		a, _, _ := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
 		mine, theirs := a.ForDatabase("orders"), b.ForDatabase("orders")
-		must(t, mine.Lock(t.Context(), nil))
+		lab.OK(t, mine.Lock(t.Context(), nil))
 		locked := make(chan error, 1)
 		go func() { locked <- theirs.SessionLock(t.Context(), nil) }()
 		lab.Elapse(time.Minute)
 		pending(t, locked, "another process changes the database")
-		must(t, mine.Unlock(t.Context(), nil))
-		must(t, <-locked)
-		must(t, theirs.SessionUnlock(t.Context(), nil))
+		lab.OK(t, mine.Unlock(t.Context(), nil))
+		lab.OK(t, <-locked)
+		lab.OK(t, theirs.SessionUnlock(t.Context(), nil))
 	})
 }

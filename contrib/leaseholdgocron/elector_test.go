@@ -11,6 +11,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/leaseholdgocron"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/locktest"
 )
@@ -18,8 +19,7 @@ import (
 // candidate starts a process that campaigns. The returned function ends the campaign.
 func candidate(t *testing.T, locks *leasehold.Client) (*leaseholdgocron.Elector, func()) {
 	t.Helper()
-	e, err := leaseholdgocron.NewElector(locks, "scheduler", "")
-	must(t, err)
+	e := lab.Must(leaseholdgocron.NewElector(locks, "scheduler", ""))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
@@ -42,7 +42,7 @@ func TestJobsRunOnlyInLeaderProcess(t *testing.T) {
 			defer resign()
 			electors[i] = e
 			shutdown := everyMinute(t, gocron.WithDistributedElector(e), func() { runs[i].Add(1) })
-			defer func() { must(t, shutdown()) }()
+			defer func() { lab.OK(t, shutdown()) }()
 		}
 		elapse(3*time.Minute + time.Second)
 		first := 0
@@ -63,8 +63,7 @@ func TestJobsRunOnlyInLeaderProcess(t *testing.T) {
 func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
-		e, err := leaseholdgocron.NewElector(locks, "scheduler", "")
-		must(t, err)
+		e := lab.Must(leaseholdgocron.NewElector(locks, "scheduler", ""))(t)
 		if err := e.IsLeader(t.Context()); !errors.Is(err, leaseholdgocron.ErrNotLeader) {
 			t.Errorf("before Run: %v", err)
 		}
@@ -73,7 +72,7 @@ func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 		}
 		e, resign := candidate(t, locks)
 		elapse(time.Minute)
-		must(t, e.IsLeader(t.Context()))
+		lab.OK(t, e.IsLeader(t.Context()))
 		term, leads := e.Term()
 		if !leads {
 			t.Fatal("no term")
@@ -97,8 +96,7 @@ func TestNewElectorRefusesInvalidArguments(t *testing.T) {
 		t.Error("a nil client was taken")
 	}
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		e, err := leaseholdgocron.NewElector(env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}), "scheduler", "10.0.0.7:8080")
-		must(t, err)
+		e := lab.Must(leaseholdgocron.NewElector(env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}), "scheduler", "10.0.0.7:8080"))(t)
 		if err := e.Run(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("a value that the layout cannot carry: %v", err)
 		}

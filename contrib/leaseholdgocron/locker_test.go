@@ -14,6 +14,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/leaseholdgocron"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/locktest"
 )
@@ -30,30 +31,19 @@ func elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // everyMinute starts a scheduler that runs a task once a minute as the job "report" until
 // it is shut down.
 func everyMinute(t *testing.T, with gocron.SchedulerOption, task any, events ...gocron.EventListener) (shutdown func() error) {
 	t.Helper()
-	s, err := gocron.NewScheduler(with, gocron.WithStopTimeout(time.Minute))
-	must(t, err)
-	_, err = s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task), gocron.WithName("report"), gocron.WithEventListeners(events...))
-	must(t, err)
+	s := lab.Must(gocron.NewScheduler(with, gocron.WithStopTimeout(time.Minute)))(t)
+	lab.Must(s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task), gocron.WithName("report"), gocron.WithEventListeners(events...)))(t)
 	s.Start()
 	return s.Shutdown
 }
 
 func newLocker(t *testing.T, locks *leasehold.Client) *leaseholdgocron.Locker {
 	t.Helper()
-	locker, err := leaseholdgocron.NewLocker(locks, "jobs/")
-	must(t, err)
-	return locker
+	return lab.Must(leaseholdgocron.NewLocker(locks, "jobs/"))(t)
 }
 
 func TestJobRunsInOneProcessInEveryLayout(t *testing.T) {
@@ -84,7 +74,7 @@ func TestJobRunsInOneProcessInEveryLayout(t *testing.T) {
 					t.Errorf("%d runs in three minutes, and %d were skipped", runs.Load(), skipped.Load())
 				}
 				for _, shutdown := range shutdowns {
-					must(t, shutdown())
+					lab.OK(t, shutdown())
 				}
 			})
 		})
@@ -100,7 +90,7 @@ func TestJobOfDeadHolderRunsInAnotherProcess(t *testing.T) {
 		if !ran.Load() {
 			t.Error("its turn was skipped for a dead holder's sake")
 		}
-		must(t, shutdown())
+		lab.OK(t, shutdown())
 	})
 }
 
@@ -113,7 +103,7 @@ func TestShutdownDuringRunReleasesLock(t *testing.T) {
 			<-ctx.Done()
 		})
 		<-began
-		must(t, shutdown())
+		lab.OK(t, shutdown())
 		synctest.Wait()
 		if r, err := locks.Get(t.Context(), "jobs/report"); err != nil || !r.Released {
 			t.Errorf("after the shutdown: %v, %v", r, err)
@@ -123,8 +113,7 @@ func TestShutdownDuringRunReleasesLock(t *testing.T) {
 
 func TestUnlockReportsLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		lock, err := newLocker(t, env.Client(leasehold.Config{})).Lock(t.Context(), "report")
-		must(t, err)
+		lock := lab.Must(newLocker(t, env.Client(leasehold.Config{})).Lock(t.Context(), "report"))(t)
 		env.Steal("jobs/report")
 		if err := lock.Unlock(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("unlock: %v", err)
@@ -136,21 +125,20 @@ func TestTaskContextEndsWhenLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		failed := make(chan error, 1)
-		s, err := gocron.NewScheduler()
-		must(t, err)
-		_, err = s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(func(ctx context.Context) error {
+		s := lab.Must(gocron.NewScheduler())(t)
+		_, err := s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(func(ctx context.Context) error {
 			return locks.Do(ctx, "jobs/report", func(ctx context.Context, _ *leasehold.Lock) error {
 				env.Steal("jobs/report")
 				<-ctx.Done() // if the loss of the lock did not end the context, the test would hang here
 				return context.Cause(ctx)
 			}, leasehold.NoWait())
 		}), gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { failed <- err })))
-		must(t, err)
+		lab.OK(t, err)
 		s.Start()
 		if err := <-failed; !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("the run ended with %v", err)
 		}
-		must(t, s.Shutdown())
+		lab.OK(t, s.Shutdown())
 	})
 }
 
@@ -186,7 +174,7 @@ func TestJobRunsOncePerPeriodIfClocksDiffer(t *testing.T) {
 			t.Errorf("ran %d times in five minutes, and was done before %d times", runs.Load(), refused.Load())
 		}
 		for _, shutdown := range shutdowns {
-			must(t, shutdown())
+			lab.OK(t, shutdown())
 		}
 	})
 	inBubble(t, func(t *testing.T, env *locktest.Env) {

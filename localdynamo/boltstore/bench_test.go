@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // BenchmarkDurableWrites measures conditional updates by processes that share a file. Each
@@ -18,22 +20,16 @@ import (
 func BenchmarkDurableWrites(b *testing.B) {
 	perSecond := func(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s") }
 	b.Run("floor", func(b *testing.B) {
-		db, err := bbolt.Open(filepath.Join(b.TempDir(), "floor.db"), 0o600, nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		db := lab.Must(bbolt.Open(filepath.Join(b.TempDir(), "floor.db"), 0o600, nil))(b)
 		defer func() { _ = db.Close() }()
 		for n := range b.N {
-			err := db.Update(func(tx *bbolt.Tx) error {
+			lab.OK(b, db.Update(func(tx *bbolt.Tx) error {
 				bucket, err := tx.CreateBucketIfNotExists([]byte("floor"))
 				if err != nil {
 					return err
 				}
 				return bucket.Put([]byte("lock"), []byte(strconv.Itoa(n)))
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			}))
 		}
 		perSecond(b)
 	})

@@ -212,10 +212,7 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 
 func TestRequestStopsWaitingForBusyFileAtItsDeadline(t *testing.T) {
 	path, client := newFile(t)
-	db, err := bbolt.Open(path, 0o600, nil) // stands for a process that keeps the file locked
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := lab.Must(bbolt.Open(path, 0o600, nil))(t) // stands for a process that keeps the file locked
 	defer func() { _ = db.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -116,10 +116,7 @@ func TestFileLockGrantedAfterCancelledWaitIsReleased(t *testing.T) {
 		t.Fatalf("err = %v", err)
 	}
 	unlock()
-	other, err := boltstore.Open(path) // fails if the first store keeps an abandoned lock request
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := lab.Must(boltstore.Open(path))(t) // fails if the first store keeps an abandoned lock request
 	lab.OK(t, other.View(nothing))
 	runtime.KeepAlive(store) // the store must stay reachable, because an unreachable file is closed
 }

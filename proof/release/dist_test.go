@@ -16,23 +16,17 @@ import (
 	"time"
 
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // The build uses the commit that is checked out, not files with uncommitted changes.
 func TestReleaseIsReproducible(t *testing.T) {
 	here := []platform{{runtime.GOOS, runtime.GOARCH}}
-	c, err := checkedOut(t.Context(), "../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := releaseOf(t.Context(), "../..", c, here)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := lab.Must(checkedOut(t.Context(), "../.."))(t)
+	first := lab.Must(releaseOf(t.Context(), "../..", c, here))(t)
 	second, err := releaseOf(t.Context(), "../..", c, here)
-	if err := errors.Join(err, same(first, second)); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, errors.Join(err, same(first, second)))
 	var names []string
 	for _, f := range first {
 		names = append(names, f.name)
@@ -43,9 +37,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	var bill cyclonedx.BOM
 	for _, f := range first {
 		if strings.HasSuffix(f.name, ".cdx.json") {
-			if err := json.Unmarshal(f.content, &bill); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, json.Unmarshal(f.content, &bill))
 		}
 	}
 	listed := false
@@ -76,10 +68,7 @@ func TestArchiveFilesHaveTimeOfCommit(t *testing.T) {
 	if err != nil || archive.name != "d.tar.gz" {
 		t.Fatal(archive.name, err)
 	}
-	z, err := gzip.NewReader(bytes.NewReader(archive.content))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := lab.Must(gzip.NewReader(bytes.NewReader(archive.content)))(t)
 	var got []string
 	for r := tar.NewReader(z); ; {
 		h, err := r.Next()
@@ -101,10 +90,7 @@ func TestArchiveFilesHaveTimeOfCommit(t *testing.T) {
 	if err != nil || archive.name != "d.zip" {
 		t.Fatal(archive.name, err)
 	}
-	r, err := zip.NewReader(bytes.NewReader(archive.content), int64(len(archive.content)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := lab.Must(zip.NewReader(bytes.NewReader(archive.content), int64(len(archive.content))))(t)
 	got = nil
 	for _, f := range r.File {
 		got = append(got, f.Name+" "+f.Mode().String())
@@ -118,10 +104,7 @@ func TestArchiveFilesHaveTimeOfCommit(t *testing.T) {
 }
 
 func TestCommandsAndHelpTopicsHaveManualPages(t *testing.T) {
-	files, err := manual(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := lab.Must(manual(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)))(t)
 	pages := map[string]string{}
 	for _, f := range files {
 		pages[path.Base(f.name)] = string(f.content)

@@ -15,21 +15,17 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 	"gopkg.in/yaml.v3"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // blocks returns the code blocks of one language in the documents, by page name.
 func blocks(t *testing.T, language string) map[string][]string {
 	t.Helper()
-	paths, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	paths := lab.Must(filepath.Glob("../../docs/*.md"))(t)
 	found := map[string][]string{}
 	for _, path := range paths {
-		page, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := lab.Must(os.ReadFile(path))(t)
 		for _, part := range strings.Split(string(page), "\n```"+language+"\n")[1:] {
 			text, _, _ := strings.Cut(part, "\n```")
 			found[filepath.Base(path)] = append(found[filepath.Base(path)], text+"\n")
@@ -98,9 +94,7 @@ func TestSystemdUnitsInGuideAreValid(t *testing.T) {
 		path := filepath.Join(dir, filepath.Base(first))
 		// systemd-analyze verify checks that the program exists, so /bin/true replaces the
 		// program.
-		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "/usr/local/bin/", "/bin/true /")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "/usr/local/bin/", "/bin/true /")), 0o600))
 		paths = append(paths, path)
 	}
 	for _, name := range needed {
@@ -118,14 +112,8 @@ func TestSystemdUnitsInGuideAreValid(t *testing.T) {
 }
 
 func TestImageIsStaticAndRunsAsNonRoot(t *testing.T) {
-	text, err := os.ReadFile("../../cmd/leasehold/Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := parser.Parse(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := lab.Must(os.ReadFile("../../cmd/leasehold/Dockerfile"))(t)
+	parsed := lab.Must(parser.Parse(bytes.NewReader(text)))(t)
 	for _, w := range parsed.Warnings {
 		t.Errorf("%s %v", w.Short, w.Detail)
 	}

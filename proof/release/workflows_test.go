@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // workflow contains the parts of a GitHub workflow that can do harm.
@@ -90,10 +92,7 @@ func workflows(t *testing.T) map[string]string {
 	}
 	texts := map[string]string{}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := lab.Must(os.ReadFile(path))(t)
 		texts[filepath.Base(path)] = string(text)
 	}
 	return texts
@@ -139,9 +138,7 @@ func TestWorkflowCheckReportsEachRisk(t *testing.T) {
 func installsGo(t *testing.T, text string) (steps []step) {
 	t.Helper()
 	var w workflow
-	if err := yaml.Unmarshal([]byte(text), &w); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, yaml.Unmarshal([]byte(text), &w))
 	for _, name := range slices.Sorted(maps.Keys(w.Jobs)) {
 		for _, s := range w.Jobs[name].Steps {
 			if strings.HasPrefix(s.Uses, "actions/setup-go@") {
@@ -171,10 +168,7 @@ func TestReleaseAndImageAreBuiltWithSameGoVersion(t *testing.T) {
 	if len(steps) == 0 {
 		t.Error("nothing installs Go")
 	}
-	image, err := os.ReadFile("../../cmd/leasehold/Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	image := lab.Must(os.ReadFile("../../cmd/leasehold/Dockerfile"))(t)
 	base := regexp.MustCompile(`(?m)^FROM golang:` + regexp.QuoteMeta(version) + `-bookworm@sha256:[0-9a-f]{64} AS build$`)
 	if !base.Match(image) {
 		t.Errorf("the Dockerfile does not build with Go %s of one digest", version)
@@ -184,9 +178,7 @@ func TestReleaseAndImageAreBuiltWithSameGoVersion(t *testing.T) {
 func TestReleaseIsBuiltWithOneGoVersion(t *testing.T) {
 	programs, out := t.TempDir(), filepath.Join(t.TempDir(), "dist")
 	script := "#!/bin/sh\necho go1.0.1\n"
-	if err := os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700))
 	t.Setenv("PATH", programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	err := dist(t.Context(), "../..", out)
 	if err == nil || !strings.Contains(err.Error(), "this is go1.0.1, and a release is built with "+releaseGo()) {
@@ -199,9 +191,7 @@ func TestReleaseIsBuiltWithOneGoVersion(t *testing.T) {
 
 func TestReleaseFilesAreAttestedBeforePublishing(t *testing.T) {
 	var w workflow
-	if err := yaml.Unmarshal([]byte(workflows(t)["release.yml"]), &w); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, yaml.Unmarshal([]byte(workflows(t)["release.yml"]), &w))
 	attested, published := -1, -1
 	for i, s := range w.Jobs["publish"].Steps {
 		switch {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // asked returns one Asker for all tests, because compiling it takes seconds.
@@ -24,10 +26,7 @@ var asked = sync.OnceValues(func() (*Asker, error) {
 
 func newAsker(t *testing.T) *Asker {
 	t.Helper()
-	asker, err := asked()
-	if err != nil {
-		t.Fatal(err)
-	}
+	asker := lab.Must(asked())(t)
 	return asker
 }
 
@@ -40,19 +39,10 @@ func TestMain(m *testing.M) {
 }
 
 func TestModelAllowsEachHistoryOfTheCode(t *testing.T) {
-	seeds, err := seedsAsked()
-	if err != nil {
-		t.Fatal(err)
-	}
+	seeds := lab.Must(seedsAsked())(t)
 	asker := newAsker(t)
-	histories, err := asker.Histories(t.Context(), seeds, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused, err := asker.Refused(t.Context(), histories)
-	if err != nil {
-		t.Fatal(err)
-	}
+	histories := lab.Must(asker.Histories(t.Context(), seeds, ""))(t)
+	refused := lab.Must(asker.Refused(t.Context(), histories))(t)
 	for _, r := range refused[:min(len(refused), 3)] {
 		seed := strings.Fields(r.Name)[1]
 		t.Errorf("%v\nagain: cd proof/spec && LEASEHOLD_SEED=%s go test -run '^%s$' .", r, seed, t.Name())
@@ -98,7 +88,7 @@ func eventsOf(histories []History) map[string]int {
 // hand-over whose reply was lost, so the record shows the grant of the hand-over instead of
 // #1. The model must allow grant #1 to be applied again.
 func TestModelAllowsGrantAppliedAgainAfterHandOver(t *testing.T) {
-	histories, err := ReadHistories(strings.NewReader(`seed 959 key b
+	histories := lab.Must(ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
 meets #1 applied #1 #1 held
 hears 1 #1 #1 #1 held
@@ -107,10 +97,7 @@ meets #4 applied #4 #4 held
 sends 1 #7 release - - - #1 #4
 meets #7 applied #7 #4 free
 meets #1 applied #1 #1 held
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)))(t)
 	refused, err := newAsker(t).Refused(t.Context(), histories)
 	if err != nil || len(refused) > 0 {
 		t.Errorf("%v, %v", refused, err)
@@ -133,14 +120,8 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 	} {
 		t.Run(broken, func(t *testing.T) {
 			for _, seeds := range []int{20, 100, 500} { // number of seeds; it grows until one of them does what the rule forbids
-				histories, err := asker.Histories(t.Context(), seeds, broken)
-				if err != nil {
-					t.Fatal(err)
-				}
-				refused, err := asker.Refused(t.Context(), histories)
-				if err != nil {
-					t.Fatal(err)
-				}
+				histories := lab.Must(asker.Histories(t.Context(), seeds, broken))(t)
+				refused := lab.Must(asker.Refused(t.Context(), histories))(t)
 				if len(refused) > 0 {
 					t.Logf("%d of %d: %v", len(refused), len(histories), refused[0])
 					return
@@ -252,10 +233,7 @@ func TestModelRejectsImpossibleHistoryAtFirstWrongEvent(t *testing.T) {
 		}
 		histories = append(histories, History{w.what, strings.Split(strings.Replace(w.of, w.lines, w.become, 1), "\n")})
 	}
-	refused, err := asker.Refused(t.Context(), histories)
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused := lab.Must(asker.Refused(t.Context(), histories))(t)
 	at := map[string]string{}
 	for _, r := range refused {
 		at[r.Name] = r.Lines[r.At]

@@ -2,21 +2,16 @@
 
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
 
 func TestModelsSatisfyInvariantsOnlyWithEveryRule(t *testing.T) {
-	more, err := moreBounds()
-	if err != nil {
-		t.Fatal(err)
-	}
-	models, err := Models(".")
-	if err != nil {
-		t.Fatal(err)
-	}
-	checker, err := NewChecker(t.Context(), ".", more)
-	if err != nil {
-		t.Fatal(err)
-	}
+	more := lab.Must(moreBounds())(t)
+	models := lab.Must(Models("."))(t)
+	checker := lab.Must(NewChecker(t.Context(), ".", more))(t)
 	checker.All(t.Context(), Searches(models), func(r Result) {
 		if r.Err != nil {
 			t.Error(r.Err)

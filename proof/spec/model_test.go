@@ -10,13 +10,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
-	page, err := os.ReadFile("../../docs/internals/protocol.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := lab.Must(os.ReadFile("../../docs/internals/protocol.md"))(t)
 	_, section, _ := strings.Cut(string(page), "\n## Rules\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	row := regexp.MustCompile("(?m)^\\| (.+?) \\| (\\w+) \\| `(\\w+)` \\|")
@@ -24,10 +23,7 @@ func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 	for _, r := range row.FindAllStringSubmatch(section, -1) {
 		listed[fmt.Sprintf("%s: %s: %s", r[2], r[3], r[1])] = true
 	}
-	models, err := Models(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := lab.Must(Models("."))(t)
 	modelled := map[string]bool{}
 	for _, m := range models {
 		for _, r := range m.Rules {
@@ -47,29 +43,20 @@ func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 }
 
 func TestModelVariantsBelongToListedRules(t *testing.T) {
-	models, err := Models(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	models := lab.Must(Models("."))(t)
 	named := map[string]bool{}
 	for _, m := range models {
 		for _, r := range m.Rules {
 			named[r.Name] = true
 		}
 	}
-	files, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := lab.Must(os.ReadDir("."))(t)
 	used := map[string]bool{}
 	for _, f := range files {
 		if !strings.HasSuffix(f.Name(), ".pml") && !strings.HasSuffix(f.Name(), ".h") {
 			continue
 		}
-		text, err := os.ReadFile(f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := lab.Must(os.ReadFile(f.Name()))(t)
 		for _, v := range regexp.MustCompile(`\bWITHOUT_(\w+)`).FindAllStringSubmatch(string(text), -1) {
 			used[v[1]] = true
 			if !named[v[1]] {

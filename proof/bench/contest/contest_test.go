@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
@@ -88,20 +89,14 @@ func TestScenarioDeterminesWhichContendersShareBatch(t *testing.T) {
 // without an added delay.
 func contest(t *testing.T, scenario string, progress func(string, ...any)) *Contest {
 	t.Helper()
-	scenarios, err := Find(scenario)
-	if err != nil {
-		t.Fatal(err)
-	}
+	scenarios := lab.Must(Find(scenario))(t)
 	return &Contest{Engine: engines.Dynoxide, Rounds: 1, Scenarios: scenarios, Contenders: Contenders()[:2], Progress: progress}
 }
 
 func silent(string, ...any) {}
 
 func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
-	r, err := contest(t, "cycle", silent).Play(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := lab.Must(contest(t, "cycle", silent).Play(t.Context()))(t)
 	if len(r.Runs) != 1 || r.Runs[0].Failed != "" {
 		t.Fatalf("runs %+v, want one of ours, as there is nothing to tune", r.Runs)
 	}
@@ -122,10 +117,7 @@ func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
 func TestContestMeasuresContentionInOpenAndClosedLoop(t *testing.T) {
 	c := contest(t, "contention-4", silent)
 	c.Contenders = Contenders()[:3] // only two of these three contenders play, because the other has nothing to tune
-	r, err := c.Play(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := lab.Must(c.Play(t.Context()))(t)
 	if len(r.Runs) != 2 {
 		t.Fatalf("runs %+v, want those of two contenders", r.Runs)
 	}

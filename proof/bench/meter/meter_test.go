@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.uber.org/goleak"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -26,15 +27,10 @@ func behind(t *testing.T, distance time.Duration) (*Meter, *dynamodb.Client) {
 	t.Helper()
 	engine := localdynamo.New()
 	t.Cleanup(func() { _ = engine.Close() })
-	if err := table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}))
 	server := httptest.NewServer(engine)
 	t.Cleanup(server.Close)
-	m, err := Start(server.URL, distance)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := lab.Must(Start(server.URL, distance))(t)
 	t.Cleanup(func() { _ = m.Close() })
 	connections := awshttp.NewBuildableClient()
 	t.Cleanup(connections.GetTransport().CloseIdleConnections)
@@ -99,9 +95,7 @@ func TestRequestIsDelayedByConfiguredDistance(t *testing.T) {
 	const distance = 30 * time.Millisecond
 	_, db := behind(t, distance)
 	began := time.Now()
-	if err := put(t, db); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, put(t, db))
 	if took := time.Since(began); took < distance {
 		t.Errorf("it took %v over a distance of %v", took, distance)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/bench/contest"
 )
 
@@ -146,23 +147,14 @@ func wellFormed(t *testing.T, svg string) {
 
 func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 	docs := filepath.Join(t.TempDir(), "docs", "internals")
-	if err := os.MkdirAll(docs, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.MkdirAll(docs, 0o700))
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(docs, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(filepath.Join(docs, name), []byte(text), 0o600))
 	}
 	write(page, "by hand\n"+begin+"old\n"+end+"by hand, too\n")
 	for range 2 { // the second run finds the output of the first
-		if err := Publish(docs, three()); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(filepath.Join(docs, page))
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, Publish(docs, three()))
+		b := lab.Must(os.ReadFile(filepath.Join(docs, page)))(t)
 		text := string(b)
 		if !strings.HasPrefix(text, "by hand\n"+begin) || !strings.HasSuffix(text, end+"by hand, too\n") || strings.Contains(text, "old\n") ||
 			strings.Count(text, "### 4 clients") != 1 || strings.Count(text, "among 4 ") != 1 {
@@ -170,10 +162,7 @@ func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 		}
 	}
 	for _, name := range []string{contended, costs} {
-		b, err := os.ReadFile(filepath.Join(docs, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := lab.Must(os.ReadFile(filepath.Join(docs, name)))(t)
 		wellFormed(t, string(b))
 	}
 	write(page, "without marks\n")
@@ -204,9 +193,7 @@ func TestSummaryHasMediansAndLimit(t *testing.T) {
 
 func TestResultsAreReadBackAsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
-	if err := Write(path, three()); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, Write(path, three()))
 	got, err := Read(path)
 	if err != nil || !reflect.DeepEqual(got, three()) {
 		t.Errorf("%+v, %v, want %+v", got, err, three())

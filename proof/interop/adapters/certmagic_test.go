@@ -19,6 +19,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/byname"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
@@ -79,7 +80,7 @@ func TestCertmagicObtainsCertificateOnceForAllServers(t *testing.T) {
 			go func() { done <- cfg.ObtainCertSync(t.Context(), "example.com") }()
 		}
 		for range 3 {
-			must(t, <-done)
+			lab.OK(t, <-done)
 		}
 		if n := a.asked.Load(); n != 1 {
 			t.Errorf("%d certificates were issued", n)

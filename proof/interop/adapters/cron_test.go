@@ -10,6 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
@@ -34,15 +35,14 @@ func TestCronJobsRunInOneProcessAtATime(t *testing.T) {
 		var processes []*cron.Cron
 		for range 3 {
 			c := cron.New(cron.WithChain(Locked(t.Context(), env.Client(leasehold.Config{}), "reports", &said)))
-			_, err := c.AddFunc("@every 1h", func() {
+			lab.Must(c.AddFunc("@every 1h", func() {
 				if inside.Add(1) > 1 {
 					t.Error("two at a time")
 				}
 				time.Sleep(40 * time.Minute)
 				inside.Add(-1)
 				runs.Add(1)
-			})
-			must(t, err)
+			}))(t)
 			c.Start()
 			processes = append(processes, c)
 		}

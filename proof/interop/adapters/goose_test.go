@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/byname"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
@@ -34,8 +35,7 @@ var migrations = fstest.MapFS{
 // open opens a database that several processes share.
 func open(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(60000)")
-	must(t, err)
+	db := lab.Must(sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(60000)"))(t)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }
@@ -49,8 +49,7 @@ func TestGooseMigratesInOneProcessAtATime(t *testing.T) {
 			env, path := locktest.New(t), filepath.Join(t.TempDir(), "orders.db")
 			locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
 				names := namesOf(t, env, leasehold.Config{}, "migrate/")
-				p, err := goose.NewProvider(goose.DialectSQLite3, open(t, path), migrations, with(names.ForDatabase("orders")))
-				must(t, err)
+				p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, path), migrations, with(names.ForDatabase("orders"))))(t)
 				return p
 			})
 		})
@@ -72,9 +71,8 @@ func TestGooseReportsLostLock(t *testing.T) {
 		env.Steal("migrate/orders")
 		return nil
 	}}, nil)
-	p, err := goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil,
-		goose.WithGoMigrations(migration), goose.WithLocker(names.ForDatabase("orders")))
-	must(t, err)
+	p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil,
+		goose.WithGoMigrations(migration), goose.WithLocker(names.ForDatabase("orders"))))(t)
 	if _, err := p.Up(t.Context()); !errors.Is(err, leasehold.ErrLost) {
 		t.Errorf("migrated without the lock: %v", err)
 	}
@@ -88,9 +86,8 @@ func TestMigrationInsideDoStopsWhenLockIsLost(t *testing.T) {
 		<-ctx.Done() // if the migration's context did not end, the test would hang here
 		return context.Cause(ctx)
 	}}, nil)
-	p, err := goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil, goose.WithGoMigrations(migration))
-	must(t, err)
-	err = locks.Do(t.Context(), "migrate/orders", func(ctx context.Context, _ *leasehold.Lock) error {
+	p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil, goose.WithGoMigrations(migration)))(t)
+	err := locks.Do(t.Context(), "migrate/orders", func(ctx context.Context, _ *leasehold.Lock) error {
 		_, err := p.Up(ctx)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/byname"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
@@ -23,8 +24,7 @@ func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 // namesOf returns a Locker that behaves like a Locker in a process of its own.
 func namesOf(t *testing.T, env *locktest.Env, cfg leasehold.Config, prefix string) *byname.Locker {
 	t.Helper()
-	names, err := byname.New(env.Client(cfg), prefix)
-	must(t, err)
+	names := lab.Must(byname.New(env.Client(cfg), prefix))(t)
 	return names
 }
 
@@ -32,11 +32,4 @@ func namesOf(t *testing.T, env *locktest.Env, cfg leasehold.Config, prefix strin
 func elapse(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

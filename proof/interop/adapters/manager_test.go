@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
@@ -47,8 +48,7 @@ func TestManagerRunsOnlyInProcessThatLeads(t *testing.T) {
 		for i := range leads {
 			locks := env.Client(leasehold.Config{})
 			clients = append(clients, locks)
-			e, err := election.New(locks, "operator")
-			must(t, err)
+			e := lab.Must(election.New(locks, "operator"))(t)
 			go func() {
 				done <- LeadManager(ctx, e, "", func() (manager.Manager, error) {
 					return newManager(func(ctx context.Context) error {

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/leaseholdprom"
 	"github.com/leasehold-go/leasehold/internal/eventtest"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/regions"
 )
 
@@ -55,14 +56,9 @@ type target struct {
 
 func readDashboard(t *testing.T) dashboard {
 	t.Helper()
-	b, err := os.ReadFile("../../../docs/grafana-dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(os.ReadFile("../../../docs/grafana-dashboard.json"))(t)
 	var d dashboard
-	if err := json.Unmarshal(b, &d); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, json.Unmarshal(b, &d))
 	return d
 }
 
@@ -77,18 +73,12 @@ func exported(t *testing.T) map[string][]string {
 		w := eventtest.New(t)
 		c, _ := w.Client(m.OnEvent)
 		m.Watch(c)
-		abroad, err := leasehold.New(regions.New(dynamodb.New(dynamodb.Options{Region: "us-east-1"})), leasehold.Config{Table: "locks"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		abroad := lab.Must(leasehold.New(regions.New(dynamodb.New(dynamodb.Options{Region: "us-east-1"})), leasehold.Config{Table: "locks"}))(t)
 		defer abroad.Close(t.Context())
 		m.Watch(abroad)
 		m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-2"})
 		lock := w.Acquire(t.Context(), c, "job")
-		families, err := reg.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		families := lab.Must(reg.Gather())(t)
 		w.Release(lock)
 		for _, f := range families {
 			var has []string
@@ -264,10 +254,7 @@ func TestGrafanaCanLoadDashboard(t *testing.T) {
 
 // The metrics page has alerts to copy, and a table of all metrics.
 func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
-	b, err := os.ReadFile("../../../docs/metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(os.ReadFile("../../../docs/metrics.md"))(t)
 	page := string(b)
 	exported := exported(t)
 	_, rules, _ := strings.Cut(page, "```yaml\n")

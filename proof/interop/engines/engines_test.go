@@ -22,6 +22,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestMain(m *testing.M) {
@@ -35,13 +37,9 @@ func TestEnginesServeRequestsUntilStopped(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)
-			if _, err := s.Client().ListTables(t.Context(), &dynamodb.ListTablesInput{}); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(s.Client().ListTables(t.Context(), &dynamodb.ListTablesInput{}))(t)
 			family := append(descendants(t, s.process.PID()), s.process.PID())
-			if err := s.Stop(); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, s.Stop())
 			gone(t, family)
 			if conn, err := net.Dial("tcp", strings.TrimPrefix(s.Endpoint, "http://")); err == nil {
 				conn.Close()
@@ -55,25 +53,16 @@ func TestEnginesListenOnlyOnLoopback(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)
-			ours, err := os.Readlink("/proc/self/ns/net")
-			if err != nil {
-				t.Fatal(err)
-			}
+			ours := lab.Must(os.Readlink("/proc/self/ns/net"))(t)
 			family := append(descendants(t, s.process.PID()), s.process.PID())
 			var open int
 			for _, pid := range family {
-				theirs, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", "net"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				theirs := lab.Must(os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", "net")))(t)
 				if theirs != ours {
 					onlyLoopback(t, pid)
 					continue
 				}
-				at, err := listening(pid)
-				if err != nil {
-					t.Fatal(err)
-				}
+				at := lab.Must(listening(pid))(t)
 				for _, addr := range at {
 					open++
 					if !addr.Addr().IsLoopback() {
@@ -96,10 +85,7 @@ func TestEnginesListenOnlyOnLoopback(t *testing.T) {
 // does not matter on which addresses programs listen there.
 func onlyLoopback(t *testing.T, pid int) {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", "dev"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := lab.Must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", "dev")))(t)
 	var lo bool
 	for line := range strings.Lines(string(content)) {
 		name, _, ok := strings.Cut(strings.TrimSpace(line), ":")
@@ -122,13 +108,8 @@ func TestEngineDiesWithTheProcessThatStartedIt(t *testing.T) {
 			parent := exec.Command(os.Args[0])
 			parent.Env = append(os.Environ(), "LEASEHOLD_ENGINES_HOLD="+e.Name)
 			parent.Stderr = os.Stderr
-			stdout, err := parent.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := parent.Start(); err != nil {
-				t.Fatal(err)
-			}
+			stdout := lab.Must(parent.StdoutPipe())(t)
+			lab.OK(t, parent.Start())
 			if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
 				t.Errorf("the parent said %q, %v", line, err)
 			}
@@ -136,9 +117,7 @@ func TestEngineDiesWithTheProcessThatStartedIt(t *testing.T) {
 			if len(family) == 0 {
 				t.Error("the parent has no engine")
 			}
-			if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, parent.Process.Signal(syscall.SIGKILL))
 			_ = parent.Wait() // the parent was killed, so Wait returns an error
 			gone(t, family)
 		})
@@ -172,9 +151,7 @@ func TestKilledEngineKeepsTablesOfItsFolder(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if err := first.Stop(); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, first.Stop())
 			out, err := Run(t, e).Client().ListTables(t.Context(), &dynamodb.ListTablesInput{})
 			if err != nil || !slices.Equal(out.TableNames, []string{"kept"}) {
 				t.Errorf("tables %v, %v", out, err)
@@ -184,18 +161,12 @@ func TestKilledEngineKeepsTablesOfItsFolder(t *testing.T) {
 }
 
 func TestInstalledEngineHasPinnedVersion(t *testing.T) {
-	dir, err := Dynoxide.Install(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := lab.Must(Dynoxide.Install(t.Context()))(t)
 	out, err := exec.Command(filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"), "--version").Output()
 	if got, want := strings.TrimSpace(string(out)), "dynoxide "+Dynoxide.Version; err != nil || got != want {
 		t.Errorf("installed %q (%v), want %q", got, err, want)
 	}
-	dir, err = DynamoDBLocal.Install(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir = lab.Must(DynamoDBLocal.Install(t.Context()))(t)
 	if _, err := os.Stat(filepath.Join(dir, "lib", "DynamoDBLocal-"+DynamoDBLocal.Version+".jar")); err != nil {
 		t.Error(err)
 	}
@@ -238,10 +209,7 @@ func TestKernelSocketAddressesAreParsed(t *testing.T) {
 // descendants returns the IDs of the processes that descend from pid.
 func descendants(t *testing.T, pid int) []int {
 	t.Helper()
-	lists, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lists := lab.Must(filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children")))(t)
 	var all []int
 	for _, list := range lists {
 		content, err := os.ReadFile(list)
@@ -249,10 +217,7 @@ func descendants(t *testing.T, pid int) []int {
 			continue // the thread has ended meanwhile
 		}
 		for field := range strings.FieldsSeq(string(content)) {
-			child, err := strconv.Atoi(field)
-			if err != nil {
-				t.Fatal(err)
-			}
+			child := lab.Must(strconv.Atoi(field))(t)
 			all = append(append(all, child), descendants(t, child)...)
 		}
 	}

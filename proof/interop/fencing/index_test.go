@@ -22,18 +22,19 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestS3RejectsStaleToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
-	must(t, save(t, db, stale, "a")) // accepted, because the later holder has not written yet
+	lab.OK(t, save(t, db, stale, "a")) // accepted, because the later holder has not written yet
 	server.has(t, stale, "a")
-	must(t, save(t, db, current, "b"))
+	lab.OK(t, save(t, db, current, "b"))
 	lost(t, save(t, db, stale, "c"))
 	server.has(t, current, "b")
-	must(t, save(t, db, current, "d")) // a holder may write more than once
+	lab.OK(t, save(t, db, current, "d")) // a holder may write more than once
 	server.has(t, current, "d")
 }
 
@@ -41,8 +42,8 @@ func TestS3RejectsStaleWriteThatReadBeforeNewerWrite(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
-	must(t, save(t, db, stale, "a"))
-	late := server.client(&between{next: func() { must(t, save(t, db, current, "b")) }})
+	lab.OK(t, save(t, db, stale, "a"))
+	late := server.client(&between{next: func() { lab.OK(t, save(t, db, current, "b")) }})
 	refused(t, save(t, late, stale, "c"))
 	server.has(t, current, "b")
 	lost(t, save(t, late, stale, "c")) // the second call reads the object again, and finds the later holder's token
@@ -53,7 +54,7 @@ func TestS3RejectsStaleWriteThatReadBeforeObjectExisted(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
-	late := server.client(&between{next: func() { must(t, save(t, db, current, "b")) }})
+	late := server.client(&between{next: func() { lab.OK(t, save(t, db, current, "b")) }})
 	refused(t, save(t, late, stale, "c"))
 	server.has(t, current, "b")
 }
@@ -64,8 +65,8 @@ func TestS3RejectsStaleWriteDespiteEqualContent(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
-	must(t, save(t, db, stale, "a"))
-	late := server.client(&between{next: func() { must(t, save(t, db, current, "a")) }})
+	lab.OK(t, save(t, db, stale, "a"))
+	late := server.client(&between{next: func() { lab.OK(t, save(t, db, current, "a")) }})
 	refused(t, save(t, late, stale, "c"))
 	server.has(t, current, "a")
 }
@@ -74,10 +75,9 @@ func TestS3ObjectWithoutTokenIsNotOverwritten(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	_, current := twoHolders(t)
-	_, err := db.PutObject(t.Context(), &s3.PutObjectInput{
+	lab.Must(db.PutObject(t.Context(), &s3.PutObjectInput{
 		Bucket: aws.String("state"), Key: aws.String("index.json"), Body: strings.NewReader(`{"pages":["a"]}`),
-	})
-	must(t, err)
+	}))(t)
 	if err := save(t, db, current, "b"); err == nil || !strings.Contains(err.Error(), "without a token") {
 		t.Errorf("error %v, want it to say that there is no token", err)
 	}
@@ -94,8 +94,7 @@ func newStore(t *testing.T) store {
 	server := httptest.NewServer(gofakes3.New(s3mem.New()).Server())
 	t.Cleanup(server.Close)
 	s := store{endpoint: server.URL}
-	_, err := s.client(http.DefaultTransport).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("state")})
-	must(t, err)
+	lab.Must(s.client(http.DefaultTransport).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("state")}))(t)
 	return s
 }
 
@@ -111,14 +110,12 @@ func (s store) client(transport http.RoundTripper) *s3.Client {
 
 func (s store) index(t *testing.T) (index Index, fence string) {
 	t.Helper()
-	object, err := s.client(http.DefaultTransport).GetObject(t.Context(), &s3.GetObjectInput{
+	object := lab.Must(s.client(http.DefaultTransport).GetObject(t.Context(), &s3.GetObjectInput{
 		Bucket: aws.String("state"), Key: aws.String("index.json"),
-	})
-	must(t, err)
+	}))(t)
 	defer object.Body.Close()
-	body, err := io.ReadAll(object.Body)
-	must(t, err)
-	must(t, json.Unmarshal(body, &index))
+	body := lab.Must(io.ReadAll(object.Body))(t)
+	lab.OK(t, json.Unmarshal(body, &index))
 	return index, object.Metadata["fence"]
 }
 

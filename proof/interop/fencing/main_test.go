@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -23,21 +24,13 @@ func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
 	t.Helper()
 	engine := localdynamo.New()
 	t.Cleanup(func() { engine.Close() })
-	if err := table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}))
 	hold := func(opts ...leasehold.AcquireOption) *leasehold.Lock {
-		locks, err := leasehold.New(engine.Client(), leasehold.Config{
+		locks := lab.Must(leasehold.New(engine.Client(), leasehold.Config{
 			Table: "locks", Lease: time.Second, Logger: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		t.Cleanup(func() { locks.Close(context.Background()) })
-		lock, err := locks.Acquire(t.Context(), "k", opts...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := lab.Must(locks.Acquire(t.Context(), "k", opts...))(t)
 		return lock
 	}
 	stale = hold(leasehold.WithoutRenewal()) // without renewal, as if its process was suspended

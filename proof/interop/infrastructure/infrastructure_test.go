@@ -22,6 +22,7 @@ import (
 	"gopkg.in/yaml.v3"
 	"pgregory.net/rapid"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -215,13 +216,8 @@ func created(t *testing.T, s table.Spec) described {
 	engine := localdynamo.New()
 	t.Cleanup(func() { _ = engine.Close() })
 	db, ctx := engine.Client(), t.Context()
-	if err := table.Create(ctx, db, s); err != nil {
-		t.Fatal(err)
-	}
-	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.Name)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(ctx, db, s))
+	out := lab.Must(db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.Name)}))(t)
 	is := out.Table
 	d := described{
 		Name: aws.ToString(is.TableName), Billing: string(types.BillingModeProvisioned),
@@ -243,17 +239,11 @@ func created(t *testing.T, s table.Spec) described {
 			d.Sort = aws.ToString(k.AttributeName)
 		}
 	}
-	ttl, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(s.Name)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ttl := lab.Must(db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(s.Name)}))(t)
 	if ttl.TimeToLiveDescription.TimeToLiveStatus == types.TimeToLiveStatusEnabled {
 		d.TTL = aws.ToString(ttl.TimeToLiveDescription.AttributeName)
 	}
-	tags, err := db.ListTagsOfResource(ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: is.TableArn})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tags := lab.Must(db.ListTagsOfResource(ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: is.TableArn}))(t)
 	for _, tag := range tags.Tags {
 		d.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
 	}
@@ -274,10 +264,7 @@ func TestTableOfTemplateDiffersFromCreateOnlyInProtection(t *testing.T) {
 		"of yes and of no": {Name: "true", Layout: layout.Native{PartitionKey: "null", SortKey: "on", TTL: "1e3"}, Tags: map[string]string{"no": "yes", "0x1": "~"}},
 	}
 	for _, name := range layout.Names() {
-		l, err := layout.Parse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := lab.Must(layout.Parse(name))(t)
 		specs["layout "+name] = table.Spec{Name: "locks", Layout: l}
 	}
 	for name, spec := range specs {
@@ -290,10 +277,7 @@ func TestTableOfTemplateDiffersFromCreateOnlyInProtection(t *testing.T) {
 		}
 		for program, read := range readers {
 			t.Run(name+"/"+program, func(t *testing.T) {
-				got, err := read(spec)
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := lab.Must(read(spec))(t)
 				if !reflect.DeepEqual(got, want) {
 					t.Errorf("%+v\nCreate makes\n%+v", got, want)
 				}

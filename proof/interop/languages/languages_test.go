@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
@@ -29,9 +30,8 @@ func newMachine(t *testing.T) *machine {
 	t.Helper()
 	m := &machine{t: t, dir: t.TempDir()}
 	for _, name := range []string{"leasehold.py", "leasehold.mjs", "testdata/job.py", "testdata/job.mjs"} {
-		content, err := os.ReadFile(name)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(m.dir, filepath.Base(name)), content, 0o600))
+		content := lab.Must(os.ReadFile(name))(t)
+		lab.OK(t, os.WriteFile(filepath.Join(m.dir, filepath.Base(name)), content, 0o600))
 	}
 	m.env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "AWS_") || strings.HasPrefix(v, "LEASEHOLD_")
@@ -55,12 +55,12 @@ func (m *machine) start(language, until, key string, flags ...string) *program {
 	cmd := exec.Command(job[0], slices.Concat(job[1:], []string{until, key}, flags)...)
 	cmd.Dir, cmd.Env, cmd.Stderr = m.dir, m.env, m.t.Output()
 	stdin, asks, err := os.Pipe()
-	must(m.t, err)
+	lab.OK(m.t, err)
 	says, stdout, err := os.Pipe()
-	must(m.t, err)
+	lab.OK(m.t, err)
 	cmd.Stdin, cmd.Stdout = stdin, stdout
 	p, err := process.Start(cmd)
-	must(m.t, err)
+	lab.OK(m.t, err)
 	_, _ = stdin.Close(), stdout.Close()
 	m.t.Cleanup(func() {
 		_, _ = asks.Close(), p.Kill()
@@ -102,13 +102,6 @@ func (m *machine) leasehold(args ...string) int {
 	return 0
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // inEach runs a test in each language.
 func inEach(t *testing.T, test func(t *testing.T, m *machine, language string)) {
 	for _, language := range []string{"Python", "Node"} {
@@ -123,11 +116,10 @@ func TestProgramHoldsLockUntilWorkIsDone(t *testing.T) {
 		if !m.held("report") {
 			t.Error("another was granted the key meanwhile")
 		}
-		_, err := io.WriteString(p.stdin, "\n")
-		must(t, err)
+		lab.Must(io.WriteString(p.stdin, "\n"))(t)
 		p.said("done")
 		<-p.Ended()
-		must(t, p.Err())
+		lab.OK(t, p.Err())
 		if m.held("report") {
 			t.Error("held after the end of its work")
 		}
@@ -151,7 +143,7 @@ func TestLockOfKilledProgramIsFreeAtOnce(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "done", "report", "-l", "1h")
 		p.said(`granted \d+`)
-		must(t, p.Kill())
+		lab.OK(t, p.Kill())
 		if code := m.leasehold("run", "-w", "5m", "report", "--", "true"); code != 0 {
 			t.Errorf("nobody was granted the key of a dead program: %d", code)
 		}

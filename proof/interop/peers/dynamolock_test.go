@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
@@ -33,24 +34,17 @@ func TestDynamolockRejectsFolderWithoutCheckout(t *testing.T) {
 func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 	server := engines.Run(t, engines.Dynoxide)
 	checkout := t.TempDir()
-	stub, err := os.ReadFile("testdata/dynamolock/dynamolock.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stub := lab.Must(os.ReadFile("testdata/dynamolock/dynamolock.go"))(t)
 	for name, content := range map[string]string{
 		"dynamolock.go": string(stub),
 		"go.mod":        "module cirello.io/dynamolock/v2\n\ngo 1.25\n\nrequire (\n\t" + strings.Join(dynamolockSDK, "\n\t") + "\n)\n",
 	} {
-		if err := os.WriteFile(filepath.Join(checkout, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(filepath.Join(checkout, name), []byte(content), 0o600))
 	}
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir()) // the driver is built in a folder of its own, so that no later test can find it
 	t.Setenv(Checkout, checkout)
 	s := Settings{Table: "locks", Owner: "one", Lease: 20 * time.Second, Heartbeat: 5 * time.Second}
-	if err := Dynamolock.CreateTable(Patiently(t), server, s); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, Dynamolock.CreateTable(Patiently(t), server, s))
 	one := Run(t, Dynamolock, server.Endpoint, s)
 	held := one.Acquire(t, "k")
 	s.Owner = "other"
@@ -71,9 +65,7 @@ func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 
 func TestDynamolockVersionIsReadFromCheckout(t *testing.T) {
 	checkout := t.TempDir()
-	if err := os.WriteFile(filepath.Join(checkout, "go.mod"), []byte("module cirello.io/dynamolock/v2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(filepath.Join(checkout, "go.mod"), []byte("module cirello.io/dynamolock/v2\n"), 0o600))
 	t.Setenv(Checkout, checkout)
 	if got := checkedOut(); !strings.HasPrefix(got, "cirello.io/dynamolock/v2") {
 		t.Errorf("the version is %q", got)
@@ -81,10 +73,7 @@ func TestDynamolockVersionIsReadFromCheckout(t *testing.T) {
 }
 
 func TestDynamolockDriverIsBuiltWithLeaseholdsSDK(t *testing.T) {
-	mod, err := os.ReadFile("../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mod := lab.Must(os.ReadFile("../../go.mod"))(t)
 	for _, required := range dynamolockSDK {
 		if !strings.Contains(string(mod), "\n\t"+required+"\n") {
 			t.Errorf("proof/go.mod does not require %s", required)

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
@@ -26,9 +27,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	for i, p := range append(All(), Ours("native")) {
 		t.Run(p.Name, func(t *testing.T) {
 			s := Settings{Table: fmt.Sprintf("locks%d", i), Lease: 30 * time.Second}
-			if err := p.CreateTable(Patiently(t), server, s); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, p.CreateTable(Patiently(t), server, s))
 			if p.Heartbeats {
 				s.Heartbeat = 5 * time.Second
 			}
@@ -73,9 +72,7 @@ func TestKilledPeerLeavesItsCallsUnanswered(t *testing.T) {
 		one, other := start(), start()
 		one.Acquire(t, "k")
 		waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
-		if err := other.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, other.Kill())
 		for _, c := range []*Call{waiting, other.Send(Request{Do: "acquire", Key: "k"})} {
 			if _, err := c.Await(t); !errors.Is(err, ErrEnded) {
 				t.Errorf("reply %v, want %v", err, ErrEnded)
@@ -90,16 +87,12 @@ func TestKilledPeerLeavesItsCallsUnanswered(t *testing.T) {
 func TestPausedPeerAnswersAfterItContinues(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
-		if err := d.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, d.Stop())
 		call := d.Send(Request{Do: "acquire", Key: "k"})
 		if got := state(t, d.PID()); got != 'T' {
 			t.Errorf("the process is in state %c, want T, stopped", got)
 		}
-		if err := d.Continue(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, d.Continue())
 		if _, err := call.Await(t); err != nil {
 			t.Error(err)
 		}
@@ -130,10 +123,7 @@ func TestPeerReportsUnsupportedOperations(t *testing.T) {
 // state returns a process's state as a letter, see proc(5).
 func state(t *testing.T, pid int) byte {
 	t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stat := lab.Must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))(t)
 	for i := len(stat) - 1; ; i-- {
 		if stat[i] == ')' { // end of the name, which may contain any character
 			return stat[i+2]
@@ -142,10 +132,7 @@ func state(t *testing.T, pid int) byte {
 }
 
 func TestPeerIsInstalledAtStatedVersion(t *testing.T) {
-	cmd, err := AWSLabs.command(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cmd := lab.Must(AWSLabs.command(t.Context()))(t)
 	classes, lib, _ := strings.Cut(cmd.Args[slices.Index(cmd.Args, "-cp")+1], ":")
 	jar := filepath.Join(filepath.Dir(lib), "dynamodb-lock-client-"+AWSLabs.Version+".jar")
 	for _, path := range []string{filepath.Join(classes, "Driver.class"), jar} {
@@ -154,10 +141,7 @@ func TestPeerIsInstalledAtStatedVersion(t *testing.T) {
 		}
 	}
 	for _, p := range []Peer{PythonDynamoDBLock, DynamoDLM, DyndbMutex} {
-		cmd, err := p.command(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		cmd := lab.Must(p.command(t.Context()))(t)
 		const ask = "import sys, importlib.metadata; print(importlib.metadata.version(sys.argv[1]))"
 		out, err := exec.Command(cmd.Path, "-c", ask, p.Name).Output()
 		if got := strings.TrimSpace(string(out)); err != nil || got != p.Version {
@@ -188,10 +172,7 @@ func TestInstallSaysHowToGetMissingTool(t *testing.T) {
 func TestClientsOfDriverShareNothing(t *testing.T) {
 	runs(t, func(t *testing.T, _ Peer, start func() *Driver) {
 		d := start()
-		other, err := d.Open(Patiently(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		other := lab.Must(d.Open(Patiently(t)))(t)
 		held := d.Acquire(t, "k")
 		if _, err := d.Ask(t, Request{Do: "acquire", Key: "k", Client: other}); !errors.Is(err, ErrHeld) {
 			t.Errorf("the other client asked for what the first holds: %v, want it refused", err)

@@ -15,6 +15,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestMain(m *testing.M) {
@@ -35,13 +37,8 @@ func TestPostgresHasPinnedVersionAndUsesNoPort(t *testing.T) {
 }
 
 func TestStopEndsPostgresAndDeletesItsFiles(t *testing.T) {
-	s, err := start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
+	s := lab.Must(start(t.Context()))(t)
+	lab.OK(t, s.stop())
 	select {
 	case <-s.process.Ended():
 	default:
@@ -53,21 +50,13 @@ func TestStopEndsPostgresAndDeletesItsFiles(t *testing.T) {
 }
 
 func TestPostgresDiesWithProcessThatStartedIt(t *testing.T) {
-	dir, err := os.MkdirTemp("", "leasehold-") //nolint:usetesting // the path of a socket has room for 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := lab.Must(os.MkdirTemp("", "leasehold-"))(t) //nolint:usetesting // the path of a socket has room for 107 bytes
 	defer os.RemoveAll(dir)
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), "LEASEHOLD_POSTGRES_HOLD=1", "TMPDIR="+dir)
 	parent.Stderr = os.Stderr
-	stdout, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdout := lab.Must(parent.StdoutPipe())(t)
+	lab.OK(t, parent.Start())
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	pid, notNumber := strconv.Atoi(strings.TrimSpace(line))
 	fd, gone := unix.PidfdOpen(pid, 0)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
@@ -37,16 +38,12 @@ func TestPausedPeerDoesNotChangeRecordOfNewHolder(t *testing.T) {
 		late := peer.Acquire(t, key)
 		wait := ours.Send(peers.Request{Do: "acquire", Key: key, Wait: 10 * time.Minute})
 		sign := lastSign(t, m, peer, key)
-		if err := peer.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, peer.Stop())
 		reply := granted(t, wait)
 		if early := sign.Add(m.settings.Lease).Sub(reply.At); versionName(m) != "" && early > 0 {
 			t.Errorf("taken over from a paused holder %v before the lease was over", early)
 		}
-		if err := peer.Continue(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, peer.Continue())
 		if m.peer.Heartbeats {
 			tick(t, "the peer notices", func() bool { return !peer.Held(t, late) })
 		}

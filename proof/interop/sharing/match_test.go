@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 	"github.com/leasehold-go/leasehold/proof/interop/proxy"
@@ -41,9 +42,7 @@ func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m ma
 					m := match{peer: p, ours: peers.Ours(p.Layout), server: server, poll: 100 * time.Millisecond, settings: peers.Settings{
 						Table: fmt.Sprintf("locks%d", i), Lease: lease,
 					}}
-					if err := p.CreateTable(peers.Patiently(t), server, m.settings); err != nil {
-						t.Fatal(err)
-					}
+					lab.OK(t, p.CreateTable(peers.Patiently(t), server, m.settings))
 					scenario(t, m)
 				})
 			}
@@ -89,12 +88,9 @@ func (m match) item(t *testing.T, key string) map[string]types.AttributeValue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peers.Patience)
 	defer cancel()
-	out, err := m.server.Client().Scan(ctx, &dynamodb.ScanInput{
+	out := lab.Must(m.server.Client().Scan(ctx, &dynamodb.ScanInput{
 		TableName: aws.String(m.settings.Table), ConsistentRead: aws.Bool(true),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for _, item := range out.Items {
 		for _, v := range item {
 			if s, ok := v.(*types.AttributeValueMemberS); ok && s.Value == key {
@@ -164,9 +160,6 @@ func waiting(t *testing.T, c *peers.Call) {
 // granted waits for a call's grant.
 func granted(t *testing.T, c *peers.Call) peers.Reply {
 	t.Helper()
-	reply, err := c.Await(t)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reply := lab.Must(c.Await(t))(t)
 	return reply
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // hostile are names that could make a shell run the program intrude, or create a file.
@@ -34,13 +36,9 @@ func newScene(t *testing.T) *scene {
 	s := &scene{dir: filepath.Join(top, "work"), home: filepath.Join(top, "home"), intruded: filepath.Join(top, "intruded")}
 	bin := filepath.Join(top, "bin")
 	for _, folder := range []string{s.dir, s.home, bin} {
-		if err := os.Mkdir(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.Mkdir(folder, 0o700))
 	}
-	if err := os.WriteFile(filepath.Join(bin, "intrude"), []byte("#!/bin/sh\n: >'"+s.intruded+"'\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(filepath.Join(bin, "intrude"), []byte("#!/bin/sh\n: >'"+s.intruded+"'\n"), 0o700))
 	build := exec.Command("go", "build", "-o", bin, "./cmd/leasehold")
 	build.Dir = filepath.Join("..", "..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -81,9 +79,7 @@ func (s *scene) leasehold(t *testing.T, owner string, args ...string) {
 // write makes a file in the directory of the shell.
 func (s *scene) write(t *testing.T, name string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o600))
 }
 
 // calm asserts that the shell has run no text that another user wrote.
@@ -92,10 +88,7 @@ func (s *scene) calm(t *testing.T, line string) {
 	if _, err := os.Stat(s.intruded); err == nil {
 		t.Fatalf("with %q on the line, what somebody else has named was run", line)
 	}
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := lab.Must(os.ReadDir(s.dir))(t)
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), "file") {
 			t.Fatalf("with %q on the line, there is a file %q", line, e.Name())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
@@ -94,12 +95,8 @@ func (s shell) start(t *testing.T, dir, home string, env []string) *terminal {
 	// fish generates completions from manual pages in the background, unless their folder
 	// exists.
 	for _, folder := range []string{filepath.Dir(settings), filepath.Join(home, ".local/share/fish/generated_completions")} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.MkdirAll(folder, 0o700))
 	}
-	if err := os.WriteFile(settings, []byte(s.text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, os.WriteFile(settings, []byte(s.text), 0o600))
 	return newTerminal(t, dir, append(env, "HOME="+home, "ZDOTDIR="+home), append([]string{s.name}, s.command...))
 }

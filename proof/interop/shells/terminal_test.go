@@ -18,6 +18,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
@@ -48,29 +49,19 @@ type terminal struct {
 func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	t.Helper()
 	pipe := filepath.Join(t.TempDir(), "lines")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	lines, err := os.OpenFile(pipe, os.O_RDWR, 0) // with O_RDWR, opening does not wait for the shell, and reading does not end with the shell
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, unix.Mkfifo(pipe, 0o600))
+	lines := lab.Must(os.OpenFile(pipe, os.O_RDWR, 0))(t) // with O_RDWR, opening does not wait for the shell, and reading does not end with the shell
 	keys, tty, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The terminal is so wide that no line wraps.
-	if err := pty.Setsize(keys, &pty.Winsize{Rows: 200, Cols: 1000}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, pty.Setsize(keys, &pty.Winsize{Rows: 200, Cols: 1000}))
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = dir, append(env, "LINES_TO="+pipe)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	shell, err := process.Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shell := lab.Must(process.Start(cmd))(t)
 	_ = tty.Close() // the shell has its own descriptor
 	term := &terminal{t: t, keys: keys, screen: &screen{changed: make(chan struct{})}, lines: lines, told: bufio.NewReader(lines)}
 	drawn := make(chan struct{})
@@ -100,9 +91,7 @@ func (term *terminal) press(keys ...string) {
 // line returns the line that is being edited.
 func (term *terminal) line() string {
 	term.t.Helper()
-	if err := term.lines.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		term.t.Fatal(err)
-	}
+	lab.OK(term.t, term.lines.SetReadDeadline(time.Now().Add(patience)))
 	term.press(tell)
 	line, err := term.told.ReadString(0)
 	if err != nil {

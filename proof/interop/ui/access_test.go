@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
@@ -39,10 +40,7 @@ func TestRequestWithWrongTokenHostOrOriginIsRefused(t *testing.T) {
 	p := s.ui("--allow-break")
 	h := s.hold("job")
 	p.Wait(says("job", "held", h.token))
-	u, err := url.Parse(p.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := lab.Must(url.Parse(p.url))(t)
 	shows := func(tab *browser.Page, at, words string) {
 		t.Helper()
 		tab.Open(at)

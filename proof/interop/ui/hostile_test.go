@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
@@ -125,27 +126,18 @@ func tokenOf(t testing.TB, at string) string {
 // portOf returns the port of a URL.
 func portOf(t testing.TB, at string) string {
 	t.Helper()
-	u, err := url.Parse(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := lab.Must(url.Parse(at))(t)
 	return u.Port()
 }
 
 // status returns leasehold ui's answer to a client that sends it a token.
 func status(t testing.TB, at, token string) int {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:"+portOf(t, at)+"/show", strings.NewReader(`{}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := lab.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:"+portOf(t, at)+"/show", strings.NewReader(`{}`)))(t)
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Origin", "http://"+r.Host)
 	r.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := lab.Must(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
 	return answer.StatusCode
 }
@@ -153,19 +145,10 @@ func status(t testing.TB, at, token string) int {
 // get returns the answer of a server.
 func get(t testing.TB, at string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := lab.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil))(t)
+	answer := lab.Must(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	b, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(io.ReadAll(answer.Body))(t)
 	return string(b)
 }
 
@@ -264,10 +247,7 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 	p := s.ui("--allow-break", "--token-file", "token")
 	h := s.hold("job")
 	p.Wait(says("job", "held", h.token))
-	u, err := url.Parse(p.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := lab.Must(url.Parse(p.url))(t)
 	evil := attack(t, "0", &attacker{pages: map[string]string{"/": tries(p.origin())}})
 	for _, host := range []string{u.Hostname(), "localhost", "127.0.0.1"} {
 		at := "http://" + host + ":" + evil.port + "/"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	lib "github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
@@ -40,9 +41,7 @@ func TestSessionIsShownWithLocks(t *testing.T) {
 	p := s.ui()
 	c := s.client(lib.Config{Owner: "worker", SharedLease: true, Lease: 5 * time.Second})
 	for _, key := range []string{"customer/1", "customer/2", "customer/3"} {
-		if _, err := c.Acquire(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(c.Acquire(t.Context(), key))(t)
 	}
 	p.Wait(says("customer/2", "held", "in a session") + ` && /\d+\.\ds of 5s/.test(` + rowOf("customer/2") + `.innerText)`)
 	p.to("?kind=session")
@@ -74,10 +73,7 @@ func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break")
 	locks := s.client(lib.Config{Owner: "ops\u202e\u009b\u00a0b\U000e0041"})
-	_, err := locks.Acquire(t.Context(), key, lib.WithData([]byte("seen\u2066\u001bc\n")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(locks.Acquire(t.Context(), key, lib.WithData([]byte("seen\u2066\u001bc\n"))))(t)
 	const unseen = `/(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}]/u`
 	isSeen := func(where string) {
 		t.Helper()
@@ -106,19 +102,12 @@ func TestPageQuotesNamesChosenByOtherUsers(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--every", every)
 	locks := s.client(lib.Config{Owner: speech})
-	lock, err := locks.Acquire(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := lab.Must(locks.Acquire(t.Context(), "job"))(t)
 	p.to("?lock=job")
 	p.Wait(inLock(`"` + speech + "/"))
-	if err := locks.Break(t.Context(), lock.Record(), lib.BreakOptions{Reason: speech}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, locks.Break(t.Context(), lock.Record(), lib.BreakOptions{Reason: speech}))
 	p.Wait(inLock(`was broken by "`+speech+"/", `": "`+speech+`"`))
-	if _, err := s.client(lib.Config{Owner: strings.Repeat("o", 255)}).Acquire(t.Context(), "job"); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(s.client(lib.Config{Owner: strings.Repeat("o", 255)}).Acquire(t.Context(), "job"))(t)
 	p.Wait(inLock(`"` + strings.Repeat("o", 100) + "…"))
 	if long := strings.Repeat("o", 201); browser.Eval[bool](p.Page, `[...document.querySelectorAll("#lock table, .who")].some((e) => e.innerText.includes(`+js(long)+`))`) {
 		t.Error("an owner is shown whole, however long")

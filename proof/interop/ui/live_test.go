@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
@@ -42,9 +43,7 @@ func TestPageShowsTableChangesWithinTwoPolls(t *testing.T) {
 			State string `json:"state"`
 			Token json.Number
 		}
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, json.Unmarshal([]byte(line), &r))
 		want[r.Key] = r.State + " " + r.Token.String()
 	}
 	got := browser.Eval[map[string]string](p.Page, `Object.fromEntries([...document.querySelectorAll(".row")].map((r) =>
@@ -130,10 +129,7 @@ func TestBreakOnPageIsShownOnAnotherPage(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("its holder works on")
 	}
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
-	}
+	me := lab.Must(user.Current())(t)
 	if out := s.run("get", "import/7", "--json"); !strings.Contains(out, `"broken":{"by":"`+me.Username+"@") {
 		t.Errorf("the record does not say that this user broke it: %s", out)
 	}
@@ -178,10 +174,7 @@ func TestPageWithoutAllowBreakHasNoBreakButton(t *testing.T) {
 
 // freePort returns an address on which no server listens.
 func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := lab.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -214,9 +207,7 @@ func TestPageWithoutAnswerShowsBannerAndHoldersAsUnknown(t *testing.T) {
 	p.Wait(`document.querySelector(".state.held .count").textContent === "2" && document.getElementById("counts").hidden`)
 	p.Run(`globalThis.amber = false; new MutationObserver(() => { amber ||= document.querySelector(".row.expiring, .row.dead, .pill.expiring, .pill.dead") !== null })
 		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
-	if err := s.local.process.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, s.local.process.Stop())
 	const told = `/stale since \d\d:\d\d:\d\d: it does not answer/.test(document.getElementById("banner").textContent) &&
 		document.getElementById("live").textContent === "stale"`
 	p.WaitFor(6*time.Second, told)
@@ -229,9 +220,7 @@ func TestPageWithoutAnswerShowsBannerAndHoldersAsUnknown(t *testing.T) {
 	if browser.Eval[bool](p.Page, "amber") {
 		t.Error("a holder that nobody could look at is said to be expiring or dead")
 	}
-	if err := s.local.process.Continue(); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, s.local.process.Continue())
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 }
 

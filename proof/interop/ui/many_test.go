@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	lib "github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
@@ -34,10 +35,7 @@ func (s *scene) client(cfg lib.Config) *lib.Client {
 		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 	})
 	cfg.Table, cfg.Logger = "locks", slog.New(slog.DiscardHandler)
-	c, err := lib.New(db, cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	c := lab.Must(lib.New(db, cfg))(s.t)
 	s.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
@@ -184,9 +185,7 @@ func (r *running) kill() {
 // interrupt ends the command as Ctrl-C does.
 func (r *running) interrupt() {
 	r.t.Helper()
-	if err := r.process.Signal(syscall.SIGINT); err != nil {
-		r.t.Fatal(err)
-	}
+	lab.OK(r.t, r.process.Signal(syscall.SIGINT))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	select {
@@ -281,9 +280,6 @@ func says(key string, words ...string) string {
 // read returns the content of a file.
 func read(t testing.TB, path ...string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(path...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(os.ReadFile(filepath.Join(path...)))(t)
 	return string(b)
 }

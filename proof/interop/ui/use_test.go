@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
@@ -113,10 +114,7 @@ func TestLinkRestoresViewOfPage(t *testing.T) {
 func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	axe, err := browser.Axe(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	axe := lab.Must(browser.Axe(ctx))(t)
 	s := newScene(t, "native")
 	p := s.ui("--allow-break")
 	s.hold("job", "--data", "text")

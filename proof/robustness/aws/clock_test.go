@@ -79,10 +79,7 @@ func TestClientWithWrongClockIsGrantedItsFirstKey(t *testing.T) {
 		server := &clocked{wire: w.Wire()}
 		server.ahead.Store(int64(time.Hour))
 		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = server }), lab.Config())
-		lock, err := c.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := lab.Must(c.TryAcquire(t.Context(), "job"))(t)
 		w.Release(lock)
 	})
 }

@@ -139,10 +139,7 @@ func (x trouble) comes() string {
 // compare compares the tables with those on the page, or writes them to the page.
 func (r *results) compare(t *testing.T) {
 	const begin, end = "<!-- written by proof/robustness/aws: begin -->\n", "<!-- end -->\n"
-	b, err := os.ReadFile(pagePath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(os.ReadFile(pagePath))(t)
 	head, rest, ok := strings.Cut(string(b), begin)
 	was, tail, ended := strings.Cut(rest, end)
 	if !ok || !ended {
@@ -151,9 +148,7 @@ func (r *results) compare(t *testing.T) {
 	now := "\n" + r.tables() + "\n"
 	switch {
 	case *rewrite:
-		if err := os.WriteFile(pagePath, []byte(head+begin+now+end+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(pagePath, []byte(head+begin+now+end+tail), 0o644))
 	case was != now:
 		t.Errorf("%s is not what was seen: look at the difference that -rewrite makes. Now:\n%s", pagePath, now)
 	}

@@ -76,14 +76,10 @@ func wantLost(t *testing.T, lock *leasehold.Lock, reason leasehold.LostReason) {
 
 func drop(t *testing.T, s *scene) {
 	t.Helper()
-	if _, err := s.Engine.Client().DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: sdk.String("locks")}); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(s.Engine.Client().DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: sdk.String("locks")}))(t)
 }
 
 func create(t *testing.T, s *scene) {
 	t.Helper()
-	if err := table.Create(t.Context(), s.Engine.Client(), table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), s.Engine.Client(), table.Spec{Name: "locks"}))
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -63,10 +64,7 @@ func (anybody) Retrieve(context.Context) (aws.Credentials, error) {
 // descriptors returns how many files and sockets this process has open.
 func descriptors(t *testing.T) int {
 	t.Helper()
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	open := lab.Must(os.ReadDir("/proc/self/fd"))(t)
 	return len(open)
 }
 
@@ -77,23 +75,16 @@ func TestAcquireReleaseCyclesDoNotLeakSocketsOrGoroutines(t *testing.T) {
 	db := dynamodb.New(dynamodb.Options{
 		Region: "eu-west-1", BaseEndpoint: &s.URL, Credentials: anybody{}, HTTPClient: &http.Client{Transport: transport},
 	})
-	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
 	quiet := goleak.IgnoreCurrent() // goroutines of the server, which are not leaks
 	transport.CloseIdleConnections()
 	for name, config := range configs {
 		t.Run(name, func(t *testing.T) {
 			before := descriptors(t)
 			opened := s.conns.Load()
-			c, err := leasehold.New(db, config())
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := lab.Must(leasehold.New(db, config()))(t)
 			for i := range n {
-				if err := granted(t.Context(), c, key(i%100)); err != nil {
-					t.Fatal(err)
-				}
+				lab.OK(t, granted(t.Context(), c, key(i%100)))
 			}
 			if used := s.conns.Load() - opened; used > 16 {
 				t.Errorf("%d cycles one after the other opened %d connections", n, used)

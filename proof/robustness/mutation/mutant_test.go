@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 const example = `package p
@@ -35,10 +37,7 @@ func f(a, b int, ok bool, log *slog.Logger) int {
 `
 
 func TestMutantsAreFoundForEveryMutationRule(t *testing.T) {
-	found, err := mutantsIn("p.go", []byte(example))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := lab.Must(mutantsIn("p.go", []byte(example)))(t)
 	var names []string
 	for _, m := range found {
 		names = append(names, strings.TrimPrefix(m.Name, "p.go f: "))
@@ -72,10 +71,7 @@ func TestMutantsAreFoundForEveryMutationRule(t *testing.T) {
 }
 
 func TestMutantOfCaseIsLocatedAtSwitchStatement(t *testing.T) {
-	found, err := mutantsIn("p.go", []byte(example))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := lab.Must(mutantsIn("p.go", []byte(example)))(t)
 	i := slices.IndexFunc(found, func(m Mutant) bool { return strings.HasPrefix(m.Name, "p.go f: case a == b") })
 	if i < 0 || found[i].Line != 14 || found[i].At != 13 {
 		t.Errorf("%+v", found[max(i, 0)])
@@ -83,10 +79,7 @@ func TestMutantOfCaseIsLocatedAtSwitchStatement(t *testing.T) {
 }
 
 func TestMutantChangesOnePlaceOfItsFile(t *testing.T) {
-	found, err := mutantsIn("p.go", []byte(example))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := lab.Must(mutantsIn("p.go", []byte(example)))(t)
 	seen := map[string]bool{}
 	for _, m := range found {
 		text := string(m.mutated([]byte(example)))
@@ -110,10 +103,7 @@ func TestListOfHarmlessMutantsRequiresReasons(t *testing.T) {
 			t.Errorf("%q: %v", list, err)
 		}
 	}
-	real, err := allMutants("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	real := lab.Must(allMutants("../../.."))(t)
 	if _, err := readHarmless(harmlessList, real); err != nil {
 		t.Error(err)
 	}

@@ -10,24 +10,20 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // childOf returns the child of process pid that has word in its command line.
 func childOf(t *testing.T, pid int, word string) int {
 	t.Helper()
-	lists, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lists := lab.Must(filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children")))(t)
 	for _, list := range lists {
 		children, _ := os.ReadFile(list) // an error means that the thread has ended
 		for child := range strings.FieldsSeq(string(children)) {
 			line, _ := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
 			if strings.Contains(string(line), word) {
-				n, err := strconv.Atoi(child)
-				if err != nil {
-					t.Fatal(err)
-				}
+				n := lab.Must(strconv.Atoi(child))(t)
 				return n
 			}
 		}
@@ -101,10 +97,7 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 			if !ok {
 				t.Fatal("nobody was granted the key")
 			}
-			cmd, err := strconv.Atoi(first.Text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			cmd := lab.Must(strconv.Atoi(first.Text))(t)
 			i := 0
 			if c.second() == first.Who {
 				i = 1

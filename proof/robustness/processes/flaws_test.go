@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
@@ -46,15 +47,11 @@ func (c *crew) pause(i int) (goOn func()) {
 	c.mu.Lock()
 	p, who := c.slots[i].process, c.slots[i].who
 	c.mu.Unlock()
-	if err := p.Stop(); err != nil {
-		c.t.Fatal(err)
-	}
+	lab.OK(c.t, p.Stop())
 	c.journal.write(Event{Who: who, Kind: Stopped})
 	return func() {
 		c.journal.write(Event{Who: who, Kind: Continued})
-		if err := p.Continue(); err != nil {
-			c.t.Fatal(err)
-		}
+		lab.OK(c.t, p.Continue())
 	}
 }
 
@@ -144,12 +141,9 @@ func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
 			n.add(toxic{"latency", "downstream", map[string]int{"latency": int(late.Milliseconds())}})
 			c.worker(task{Place: n.place(), Keys: keysOf(1), Lease: lease, Flaw: tc.flaw, Hold: 6 * bound, Frozen: true, Idle: true})
 			for again := time.NewTicker(5 * time.Millisecond); ; <-again.C {
-				out, err := c.tables.db.GetItem(t.Context(), &dynamodb.GetItemInput{
+				out := lab.Must(c.tables.db.GetItem(t.Context(), &dynamodb.GetItemInput{
 					TableName: aws.String(lockTable), Key: itemKey(keysOf(1)[0]), ConsistentRead: aws.Bool(true),
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))(t)
 				if out.Item != nil {
 					break // the key has been granted, but no worker knows it yet
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
@@ -95,9 +96,7 @@ func TestServerRestartDoesNotBreakLocks(t *testing.T) {
 		}
 		wait(time.Duration(chance.Int64N(int64(lease))))
 		c.journal.write(Event{Kind: Broke, Text: "kill -9 of the server"})
-		if err := server.Stop(); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, server.Stop())
 		if chance.IntN(2) == 0 { // the server stays away for longer than a lease
 			wait(lease + lease/2)
 		}
@@ -123,9 +122,7 @@ func TestServerWithoutTablesGrantsNothingAndWorkersReportError(t *testing.T) {
 			t.Fatalf("%s was not granted", key)
 		}
 	}
-	if err := server.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, server.Stop())
 	lost := now()
 	server = engines.Run(t, engines.Dynoxide) // the new server is in memory and begins without tables
 	n.lead(server.Endpoint)
@@ -149,8 +146,6 @@ func TestServerWithoutTablesGrantsNothingAndWorkersReportError(t *testing.T) {
 			t.Errorf("%s was granted %s without a table", e.Who, e.Key)
 		}
 	}
-	if err := c.tables.create(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, c.tables.create(t.Context()))
 	verify(t, c.finish())
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
@@ -13,16 +14,13 @@ func lines(events ...string) *strings.Reader { return strings.NewReader(strings.
 
 func TestTableHasOneRowPerScenario(t *testing.T) {
 	var out strings.Builder
-	err := show(lines(
+	lab.OK(t, show(lines(
 		`{"Action":"pass","Test":"TestBoth/DynamoDB_Local/awslabs/ours_first","Elapsed":1.25}`,
 		`{"Action":"pass","Test":"TestBoth/DynamoDB_Local/awslabs","Elapsed":2}`,
 		`{"Action":"output","Test":"TestBoth/dynoxide/dynamolock","Output":"    x_test.go:3: nobody has it\n"}`,
 		`{"Action":"skip","Test":"TestBoth/dynoxide/dynamolock"}`,
 		`{"Action":"pass","Test":"TestBoth"}`,
-	), &out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	), &out))
 	var got []string
 	for line := range strings.Lines(out.String()) {
 		got = append(got, strings.Join(strings.Fields(line), " "))

@@ -2,10 +2,7 @@ package leaseholdprom_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -21,22 +18,16 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/leaseholdprom"
 	"github.com/leasehold-go/leasehold/internal/eventtest"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// sample is the state of one series in a registry.
-type sample struct {
-	value float64 // sum of the observations if the series is a histogram
-	count uint64  // number of observations; set only for a histogram
-}
+type sample = eventtest.Sample
 
 // samples returns the series of a registry by name and label values, such as
 // name{value,value}.
 func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := lab.Must(reg.Gather())(t)
 	all := map[string]sample{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -49,66 +40,23 @@ func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 				name += "{" + strings.Join(labels, ",") + "}"
 			}
 			h := m.GetHistogram()
-			all[name] = sample{m.GetCounter().GetValue() + m.GetGauge().GetValue() + h.GetSampleSum(), h.GetSampleCount()}
+			all[name] = sample{Value: m.GetCounter().GetValue() + m.GetGauge().GetValue() + h.GetSampleSum(), Count: h.GetSampleCount()}
 		}
 	}
 	return all
 }
 
-// want compares the series with the expected ones. It compares times to the millisecond.
-func want(t *testing.T, got, want map[string]sample) {
-	t.Helper()
-	for name, w := range want {
-		if g, ok := got[name]; !ok || g.count != w.count || math.Abs(g.value-w.value) > .001*float64(1+w.count) {
-			t.Errorf("%s is %v, want %v", name, g, w)
-		}
-	}
-}
-
-func seconds(ds []time.Duration) sample {
-	s := sample{count: uint64(len(ds))}
-	for _, d := range ds {
-		s.value += d.Seconds()
-	}
-	return s
-}
-
-func TestMetricsCountEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+func TestMetricsCountEventsAndShowClients(t *testing.T) {
+	eventtest.Exercise(t, func(t *testing.T) eventtest.Metrics {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, nil)
-		life := eventtest.Live(t.Context(), t, m.OnEvent)
-		got := samples(t, reg)
-		counts := map[string]sample{
-			"leasehold_held_seconds":              seconds(life.Held),
-			"leasehold_renew_errors_total":        {value: float64(life.RenewErrors)},
-			"leasehold_throttled_total":           {value: float64(life.Throttled)},
-			"leasehold_requests_total":            {value: float64(life.Requests)},
-			"leasehold_lost_total{expired}":       {value: 1},
-			"leasehold_lost_total{paused}":        {value: 0},
-			"leasehold_lost_total{replaced}":      {value: 0},
-			"leasehold_lost_total{broken}":        {value: 2},
-			"leasehold_grants_total{free}":        {value: 7},
-			"leasehold_commits_total{landed}":     {value: float64(life.Commits["landed"])},
-			"leasehold_commits_total{failed}":     {value: float64(life.Commits["failed"])},
-			"leasehold_commits_total{lost}":       {value: float64(life.Commits["lost"])},
-			"leasehold_commits_total{unknown}":    {value: float64(life.Commits["unknown"])},
-			"leasehold_commits_total{refused}":    {value: float64(life.Commits["refused"])},
-			"leasehold_release_errors_total":      {value: float64(life.Unreleased)},
-			"leasehold_done_total":                {value: float64(life.Done)},
-			"leasehold_grants_total{taken_over}":  {value: 1},
-			"leasehold_grants_total{handed_over}": {value: 1},
-		}
-		want(t, got, counts)
-		if life.Renewals == 0 || life.RenewErrors == 0 {
-			t.Errorf("%d renewals, %d failed ones", life.Renewals, life.RenewErrors)
-		}
-		if h := got["leasehold_renew_seconds"]; h.count != uint64(life.Renewals) {
-			t.Errorf("%v of %d renewals", h, life.Renewals)
-		}
-		if h := got["leasehold_acquire_seconds"]; h.count != 9 || h.value < 300 { // one call waited until a lease expired
-			t.Errorf("acquiring: %v", h)
-		}
+		return eventtest.Metrics{OnEvent: m.OnEvent, Watch: m.Watch, Series: func() map[string]sample {
+			series := map[string]sample{}
+			for name, s := range samples(t, reg) {
+				series[strings.Replace(strings.TrimPrefix(name, "leasehold_"), "_total", "", 1)] = s
+			}
+			return series
+		}}
 	})
 }
 
@@ -127,13 +75,13 @@ func TestKeysOfSameGroupShareMetricSeries(t *testing.T) {
 			w.Release(lock)
 		}
 		got := samples(t, reg)
-		want(t, got, map[string]sample{
-			"leasehold_acquire_seconds{customer}":   {0, 2},
-			"leasehold_held_seconds{customer}":      {2, 2},
-			"leasehold_held_seconds{month}":         {1, 1},
-			"leasehold_grants_total{customer,free}": {value: 2},
-			"leasehold_requests_total{customer}":    {value: 4},
-			"leasehold_requests_total{month}":       {value: 2},
+		eventtest.Want(t, got, map[string]sample{
+			"leasehold_acquire_seconds{customer}":   {Value: 0, Count: 2},
+			"leasehold_held_seconds{customer}":      {Value: 2, Count: 2},
+			"leasehold_held_seconds{month}":         {Value: 1, Count: 1},
+			"leasehold_grants_total{customer,free}": {Value: 2},
+			"leasehold_requests_total{customer}":    {Value: 4},
+			"leasehold_requests_total{month}":       {Value: 2},
 		})
 		for name := range got {
 			if strings.Contains(name, "customer/") {
@@ -163,7 +111,7 @@ func TestCountersStartAtZero(t *testing.T) {
 		"renew_errors_total{", "region_moves_total{", "throttled_total{", "requests_total{", "wait_errors_total{", "gave_up_total{", "done_total{", "acquire_seconds{", "held_seconds{", "renew_seconds{",
 	} {
 		single := "leasehold_" + strings.TrimSuffix(name+"}", "{}")
-		if s, ok := got[single]; !ok || s.value != 0 {
+		if s, ok := got[single]; !ok || s.Value != 0 {
 			t.Errorf("%s: %v %v", single, s, ok)
 		}
 		name, value, _ := strings.Cut(name, "{")
@@ -174,33 +122,20 @@ func TestCountersStartAtZero(t *testing.T) {
 	}
 }
 
-func TestCommitsAreCountedByOutcome(t *testing.T) {
+func TestCounterOfRegionMovesHasNoGroupLabel(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
-	m := leaseholdprom.New(reg, nil)
-	unknown := &leasehold.OpError{Op: "commit", Err: fmt.Errorf("%w: %w", leasehold.ErrUnknownOutcome, &leasehold.LostError{})}
-	for _, err := range []error{nil, &leasehold.CommitError{}, &leasehold.LostError{}, unknown, errors.New("AccessDeniedException")} {
-		m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventCommitted, Err: err})
+	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
+	for range 2 {
+		m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-2"})
 	}
-	for _, outcome := range []string{"landed", "failed", "lost", "unknown", "refused"} {
-		if got := samples(t, reg)["leasehold_commits_total{"+outcome+"}"]; got != (sample{value: 1}) {
-			t.Errorf("%s: %v", outcome, got)
-		}
-	}
-}
-
-func TestMetricsCountMovesBetweenRegions(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	m := leaseholdprom.New(reg, nil)
-	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-2", Err: errors.New("no such host")})
-	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-1"})
-	want(t, samples(t, reg), map[string]sample{"leasehold_region_moves_total": {value: 2}})
+	eventtest.Want(t, samples(t, reg), map[string]sample{"leasehold_region_moves_total{}": {Value: 2}})
 }
 
 func TestInvalidUTF8InGroupLabelIsReplaced(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventGranted, Key: leasehold.Key{Partition: "Müü"}})
-	if got := samples(t, reg); got["leasehold_grants_total{Mü\ufffd,free}"].value != 1 {
+	if got := samples(t, reg); got["leasehold_grants_total{Mü\ufffd,free}"].Value != 1 {
 		t.Errorf("%v", got)
 	}
 }
@@ -210,8 +145,8 @@ func TestEventOfUnknownKindAddsOnlyItsRequests(t *testing.T) {
 	m := leaseholdprom.New(reg, nil)
 	before := samples(t, reg)
 	m.OnEvent(t.Context(), leasehold.Event{Kind: "new", Took: time.Second, Held: time.Second, Requests: 2, Err: leasehold.ErrLost})
-	before["leasehold_requests_total"] = sample{value: 2}
-	want(t, samples(t, reg), before)
+	before["leasehold_requests_total"] = sample{Value: 2}
+	eventtest.Want(t, samples(t, reg), before)
 }
 
 func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
@@ -305,27 +240,4 @@ func TestScrapeIsSafeWhileClientsWork(t *testing.T) {
 			t.Errorf("no %s in\n%s", line, page)
 		}
 	}
-}
-
-func TestWaitWithUnreachableEndpointIsCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		reg := prometheus.NewPedanticRegistry()
-		w := eventtest.New(t)
-		c, wire := w.Client(leaseholdprom.New(reg, nil).OnEvent)
-		wire.Cut()
-		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
-		defer cancel()
-		if _, err := c.Acquire(ctx, "job"); err == nil {
-			t.Fatal("granted")
-		}
-		want(t, samples(t, reg), map[string]sample{
-			"leasehold_wait_errors_total": {value: 3}, // the failure is reported at once, and again after each minute
-			"leasehold_gave_up_total":     {value: 1},
-			"leasehold_acquire_seconds":   {150, 1},
-		})
-		wire.Mend()
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
 }

@@ -74,128 +74,99 @@ func TestVerifyAllowsWorkUntilLastReportedTrustEnds(t *testing.T) {
 	}
 }
 
-func TestVerifyReportsWhichRuleIsBroken(t *testing.T) {
-	at := func(events []Event, who string, k Kind, write string) *Event {
-		for i := range events {
-			if e := &events[i]; e.Who == who && e.Kind == k && e.Write == write {
-				return e
-			}
+// spoiled is a good journal that a test changes until it breaks a rule.
+type spoiled struct {
+	t      *testing.T
+	events []Event
+}
+
+// at returns an event of a worker.
+func (j *spoiled) at(who string, k Kind, write string) *Event {
+	for i := range j.events {
+		if e := &j.events[i]; e.Who == who && e.Kind == k && e.Write == write {
+			return e
 		}
-		t.Fatalf("no %s of %s", k, who)
-		return nil
 	}
-	without := func(events []Event, e *Event) []Event {
-		gone := *e
-		return slices.DeleteFunc(events, func(e Event) bool { return e == gone })
-	}
+	j.t.Fatalf("no %s of %s", k, who)
+	return nil
+}
+
+func (j *spoiled) remove(who string, k Kind, write string) {
+	gone := *j.at(who, k, write)
+	j.events = slices.DeleteFunc(j.events, func(e Event) bool { return e == gone })
+}
+
+func (j *spoiled) add(e Event) {
+	e.Key = "k"
+	j.events = append(j.events, e)
+}
+
+func TestVerifyReportsWhichRuleIsBroken(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		rule  Rule
-		spoil func(events []Event) []Event
+		spoil func(j *spoiled)
 	}{
-		{"granted while the dead one's trust lasted", TwoBelieve, func(es []Event) []Event {
-			at(es, "b", Granted, "").At = 959 * ms // a's trust ends at 960 ms
-			return es
+		{"granted while the dead one's trust lasted", TwoBelieve, func(j *spoiled) { j.at("b", Granted, "").At = 959 * ms }}, // a's trust ends at 960 ms
+		{"granted while the own lease of one who was handed the key lasted", TwoBelieve, func(j *spoiled) {
+			j.remove("a", Believes, "")
+			j.at("a", Granted, "").Until = 1500 * ms // the lease of a is one second
+			j.at("b", Granted, "").At = 1009 * ms
 		}},
-		{"granted while the own lease of one who was handed the key lasted", TwoBelieve, func(es []Event) []Event {
-			es = without(es, at(es, "a", Believes, ""))
-			at(es, "a", Granted, "").Until = 1500 * ms // the lease of a is one second
-			at(es, "b", Granted, "").At = 1009 * ms
-			return es
+		{"believed on after another was granted", TwoBelieve, func(j *spoiled) {
+			j.add(Event{At: 1105 * ms, Who: "a", Kind: Believes, Grant: 1, Token: 11, Until: 1105 * ms})
 		}},
-		{"believed on after another was granted", TwoBelieve, func(es []Event) []Event {
-			return append(es, Event{At: 1105 * ms, Who: "a", Kind: Believes, Key: "k", Grant: 1, Token: 11, Until: 1105 * ms})
+		{"believed on in the shadow of a shorter belief", TwoBelieve, func(j *spoiled) {
+			j.add(Event{At: 2420 * ms, Who: "c", Kind: Believes, Grant: 1, Token: 13, Until: 2600 * ms})
+			j.remove("c", Over, "")
 		}},
-		{"believed on in the shadow of a shorter belief", TwoBelieve, func(es []Event) []Event {
-			es = append(es, Event{At: 2420 * ms, Who: "c", Kind: Believes, Key: "k", Grant: 1, Token: 13, Until: 2600 * ms})
-			return without(es, at(es, "c", Over, ""))
+		{"a trust that is said to last longer than it does", TwoBelieve, func(j *spoiled) { j.at("a", Believes, "").Until = 1101 * ms }},
+		{"no belief ends with a pause", TwoBelieve, func(j *spoiled) { j.at("b", Believes, "").Until = 2201 * ms }},
+		{"a smaller token", TokenBack, func(j *spoiled) { j.at("c", Granted, "").Token = 10 }},
+		{"a token twice", TokenBack, func(j *spoiled) { j.at("c", Granted, "").Token = 12 }},
+		{"a token of a grant that was lost before the first look", TokenBack, func(j *spoiled) {
+			j.add(Event{At: 2405 * ms, Who: "d", Kind: Lost, Grant: 1, Token: 13})
 		}},
-		{"a trust that is said to last longer than it does", TwoBelieve, func(es []Event) []Event {
-			at(es, "a", Believes, "").Until = 1101 * ms
-			return es
-		}},
-		{"no belief ends with a pause", TwoBelieve, func(es []Event) []Event {
-			at(es, "b", Believes, "").Until = 2201 * ms
-			return es
-		}},
-		{"a smaller token", TokenBack, func(es []Event) []Event {
-			at(es, "c", Granted, "").Token = 10
-			return es
-		}},
-		{"a token twice", TokenBack, func(es []Event) []Event {
-			at(es, "c", Granted, "").Token = 12
-			return es
-		}},
-		{"a token of a grant that was lost before the first look", TokenBack, func(es []Event) []Event {
-			return append(es, Event{At: 2405 * ms, Who: "d", Kind: Lost, Key: "k", Grant: 1, Token: 13})
-		}},
-		{"believes after a pause past the lease", Outlived, func(es []Event) []Event {
-			e := at(es, "b", Lost, "")
+		{"believes after a pause past the lease", Outlived, func(j *spoiled) {
+			e := j.at("b", Lost, "")
 			e.Kind, e.Until = Believes, e.At
-			return es
 		}},
-		{"lives on after the death of the one who held for it", Outlived, func(es []Event) []Event {
-			es = slices.DeleteFunc(es, func(e Event) bool { return e.Who != "a" })
-			return append(es, Event{At: 1081 * ms, Who: "a", Kind: Believes, Key: "k", Grant: 1, Token: 11})
+		{"lives on after the death of the one who held for it", Outlived, func(j *spoiled) {
+			j.events = slices.DeleteFunc(j.events, func(e Event) bool { return e.Who != "a" })
+			j.add(Event{At: 1081 * ms, Who: "a", Kind: Believes, Grant: 1, Token: 11})
 		}},
-		{"an acknowledged commit is lost", WriteLost, func(es []Event) []Event {
-			return without(es, at(es, "b", Receipt, "b/1"))
+		{"an acknowledged commit is lost", WriteLost, func(j *spoiled) { j.remove("b", Receipt, "b/1") }},
+		{"an acknowledged write with a token is lost", WriteLost, func(j *spoiled) { j.at("c", Share, "").N = 0 }},
+		{"a write with a token is there twice", WrittenTwice, func(j *spoiled) { j.at("a", Share, "").N = 2 }},
+		{"a refused write with a token is there", WrittenTwice, func(j *spoiled) {
+			j.add(Event{At: 2402 * ms, Who: "b", Kind: Share, Plain: true, N: 1})
 		}},
-		{"an acknowledged write with a token is lost", WriteLost, func(es []Event) []Event {
-			at(es, "c", Share, "").N = 0
-			return es
+		{"a refused commit is there", RefusedLanded, func(j *spoiled) {
+			j.add(Event{At: 2402 * ms, Kind: Receipt, Write: "b/3", N: 4, Token: 13})
 		}},
-		{"a write with a token is there twice", WrittenTwice, func(es []Event) []Event {
-			at(es, "a", Share, "").N = 2
-			return es
+		{"two commits counted one number", WrittenOver, func(j *spoiled) { j.at("b", Receipt, "b/1").N = 2 }},
+		{"the counter went back", CountWrong, func(j *spoiled) { j.at("", Count, "").N = 2 }},
+		{"the counter left out a number", CountWrong, func(j *spoiled) { j.at("b", Receipt, "b/1").N, j.at("", Count, "").N = 4, 4 }},
+		{"the sum is not that of its parts", CountWrong, func(j *spoiled) { j.at("", Sum, "").N = 4 }},
+		{"a commit of an earlier grant after one of a later", StaleLanded, func(j *spoiled) {
+			j.at("a", Receipt, "a/3").N, j.at("b", Receipt, "b/1").N = 3, 2
 		}},
-		{"a refused write with a token is there", WrittenTwice, func(es []Event) []Event {
-			return append(es, Event{At: 2402 * ms, Who: "b", Kind: Share, Key: "k", Plain: true, N: 1})
+		{"a write with an old token after one with a newer", StaleLanded, func(j *spoiled) {
+			j.at("b", Refused, "b/2").Kind = Landed
+			j.add(Event{At: 2402 * ms, Who: "b", Kind: Share, Plain: true, N: 1})
 		}},
-		{"a refused commit is there", RefusedLanded, func(es []Event) []Event {
-			return append(es, Event{At: 2402 * ms, Kind: Receipt, Key: "k", Write: "b/3", N: 4, Token: 13})
-		}},
-		{"two commits counted one number", WrittenOver, func(es []Event) []Event {
-			at(es, "b", Receipt, "b/1").N = 2
-			return es
-		}},
-		{"the counter went back", CountWrong, func(es []Event) []Event {
-			at(es, "", Count, "").N = 2
-			return es
-		}},
-		{"the counter left out a number", CountWrong, func(es []Event) []Event {
-			at(es, "b", Receipt, "b/1").N, at(es, "", Count, "").N = 4, 4
-			return es
-		}},
-		{"the sum is not that of its parts", CountWrong, func(es []Event) []Event {
-			at(es, "", Sum, "").N = 4
-			return es
-		}},
-		{"a commit of an earlier grant after one of a later", StaleLanded, func(es []Event) []Event {
-			at(es, "a", Receipt, "a/3").N, at(es, "b", Receipt, "b/1").N = 3, 2
-			return es
-		}},
-		{"a write with an old token after one with a newer", StaleLanded, func(es []Event) []Event {
-			at(es, "b", Refused, "b/2").Kind = Landed
-			return append(es, Event{At: 2402 * ms, Who: "b", Kind: Share, Key: "k", Plain: true, N: 1})
-		}},
-		{"nobody had the key again", NotGrantedAgain, func(es []Event) []Event { return es[:len(es)-1] }},
-		{"the key was had again too late", NotGrantedAgain, func(es []Event) []Event {
-			es[len(es)-1].At = 2401*ms + 2*time.Second + 1
-			return es
-		}},
-		{"an answer without a request", BadJournal, func(es []Event) []Event {
-			return without(es, at(es, "a", Sent, "a/1"))
-		}},
-		{"a belief without a grant", BadJournal, func(es []Event) []Event {
-			return without(es, at(es, "a", Granted, ""))
-		}},
-		{"a belief after its end", BadJournal, func(es []Event) []Event {
-			return append(es, Event{At: 2410 * ms, Who: "c", Kind: Believes, Key: "k", Grant: 1, Token: 13})
+		{"nobody had the key again", NotGrantedAgain, func(j *spoiled) { j.events = j.events[:len(j.events)-1] }},
+		{"the key was had again too late", NotGrantedAgain, func(j *spoiled) { j.events[len(j.events)-1].At = 2401*ms + 2*time.Second + 1 }},
+		{"an answer without a request", BadJournal, func(j *spoiled) { j.remove("a", Sent, "a/1") }},
+		{"a belief without a grant", BadJournal, func(j *spoiled) { j.remove("a", Granted, "") }},
+		{"a belief after its end", BadJournal, func(j *spoiled) {
+			j.add(Event{At: 2410 * ms, Who: "c", Kind: Believes, Grant: 1, Token: 13})
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			found := Verify(tc.spoil(good()), time.Second)
+			j := &spoiled{t, good()}
+			tc.spoil(j)
+			found := Verify(j.events, time.Second)
 			if !slices.ContainsFunc(found, func(v Violation) bool { return v.Rule == tc.rule && v.Key == "k" }) {
 				t.Errorf("found %v, want %q", found, tc.rule)
 			}

@@ -3,6 +3,7 @@
 package sharing
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -13,63 +14,83 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// The critical sections check exclusion themselves: each creates a file that must not exist
-// yet, and removes the file when the section ends. No client stops before every client has
-// run a section. So each client gets its first turn while all others still compete.
-func TestPeersAndLeaseholdNeverHoldLockTogether(t *testing.T) {
-	const each, sections = 4, 200
-	matches(t, 2*time.Minute, func(t *testing.T, m match) {
-		m.poll = 40 * time.Millisecond
-		var drivers []*peers.Driver
-		for range each {
-			drivers = append(drivers, m.run(t, m.peer), m.run(t, m.ours))
-		}
-		inside := filepath.Join(t.TempDir(), "inside")
-		begun := time.Now()
-		var entered, hadTheirTurn atomic.Int64
-		counts := make([]int, len(drivers)) // each count is written by one goroutine
-		var all sync.WaitGroup
-		for i, d := range drivers {
-			all.Go(func() {
-				for !t.Failed() && (entered.Load() < sections || hadTheirTurn.Load() < int64(len(drivers))) {
-					held, err := d.Ask(t, peers.Request{Do: "acquire", Key: "k", Wait: 10 * time.Minute})
-					if err != nil {
-						t.Errorf("%s, process %d, had %d turns and no more: %v", d.Peer.Name, i, counts[i], err)
-						return
-					}
-					f, err := os.OpenFile(inside, os.O_CREATE|os.O_EXCL, 0o600)
-					if err != nil {
-						t.Errorf("two hold the key: %s is in, and so is another: %v", d.Peer.Name, err)
-						return
-					}
-					entered.Add(1)
-					if counts[i]++; counts[i] == 1 {
-						hadTheirTurn.Add(1)
-					}
-					<-time.After(10 * time.Millisecond) // time for another client to enter, if it can
-					if err := f.Close(); err != nil {
-						t.Error(err)
-					}
-					if err := os.Remove(inside); err != nil {
-						t.Error(err)
-					}
-					if _, err := d.Ask(t, peers.Request{Do: "release", Lock: held.ID}); err != nil {
-						t.Error(err)
-						return
-					}
-					<-time.After(20 * time.Millisecond) // time for the client to do something else
+// contest is a competition of clients of a peer and of leasehold for one key.
+type contest struct {
+	each  int   // number of clients of each library
+	slots int   // number of permits of the key; zero for a lock
+	turns int   // number of turns that each client must have before any client stops
+	total int64 // number of turns that all clients together must have before any client stops
+}
+
+// run plays the contest. A client that holds the key creates the file of its slot, which
+// must not exist yet, and removes the file before it releases the key. So the clients check
+// exclusion themselves. While some clients have not had their turns, all others still compete.
+func (c contest) run(t *testing.T, m match) {
+	m.poll = 40 * time.Millisecond
+	var drivers []*peers.Driver
+	for range c.each {
+		drivers = append(drivers, m.run(t, m.peer), m.run(t, m.ours))
+	}
+	dir, begun := t.TempDir(), time.Now()
+	var inside, entered, hadTheirTurns atomic.Int64
+	counts := make([]int, len(drivers)) // each count is written by one goroutine
+	var all sync.WaitGroup
+	for i, d := range drivers {
+		all.Go(func() {
+			for !t.Failed() && (entered.Load() < c.total || hadTheirTurns.Load() < int64(len(drivers))) {
+				held, err := d.Ask(t, peers.Request{Do: "acquire", Key: "k", Wait: 10 * time.Minute, Slots: c.slots})
+				if err != nil {
+					t.Errorf("%s, process %d, had %d turns and no more: %v", d.Peer.Name, i, counts[i], err)
+					return
 				}
-			})
-		}
-		all.Wait()
-		var ours, theirs int
-		for i, d := range drivers {
-			if d.Peer.Name == m.ours.Name {
-				ours += counts[i]
-			} else {
-				theirs += counts[i]
+				file := filepath.Join(dir, c.slotOf(held))
+				f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL, 0o600)
+				if err != nil {
+					t.Errorf("two hold the same slot: %s is in, and so is another: %v", d.Peer.Name, err)
+					return
+				}
+				if n := inside.Add(1); n > int64(max(c.slots, 1)) {
+					t.Errorf("%d are in, one of them %s", n, d.Peer.Name)
+				}
+				entered.Add(1)
+				if counts[i]++; counts[i] == c.turns {
+					hadTheirTurns.Add(1)
+				}
+				<-time.After(10 * time.Millisecond) // time for another client to enter, if it can
+				inside.Add(-1)
+				if err := f.Close(); err != nil {
+					t.Error(err)
+				}
+				if err := os.Remove(file); err != nil {
+					t.Error(err)
+				}
+				if _, err := d.Ask(t, peers.Request{Do: "release", Lock: held.ID}); err != nil {
+					t.Error(err)
+					return
+				}
+				<-time.After(20 * time.Millisecond) // time for the client to do something else
 			}
-		}
-		t.Logf("ours had %d, the peer %d, in %v; each %v", ours, theirs, time.Since(begun).Round(time.Millisecond), counts)
-	})
+		})
+	}
+	all.Wait()
+	t.Logf("%d turns in %v; each %v (theirs and ours in turns)", entered.Load(), time.Since(begun).Round(time.Millisecond), counts)
+}
+
+// slotOf returns the name of the permit that a client holds.
+func (c contest) slotOf(held peers.Reply) string {
+	switch {
+	case c.slots == 0:
+		return "lock"
+	case held.Record.SortValue != "":
+		return held.Record.SortValue
+	}
+	return fmt.Sprint(held.Record.Slot)
+}
+
+func TestPeersAndLeaseholdNeverHoldLockTogether(t *testing.T) {
+	matches(t, 2*time.Minute, contest{each: 4, turns: 1, total: 200}.run)
+}
+
+func TestDynamoDLMAndLeaseholdShareThreePermits(t *testing.T) {
+	with(t, peers.DynamoDLM, 2*time.Minute, contest{each: 3, slots: 3, turns: 10}.run)
 }

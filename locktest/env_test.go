@@ -30,7 +30,7 @@ func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
 }
 
-// withClient does what inBubble does, with a client of the Env.
+// withClient is like inBubble, but also passes a client of the Env.
 func withClient(t *testing.T, test func(t *testing.T, env *locktest.Env, locks *leasehold.Client)) {
 	t.Helper()
 	inBubble(t, func(t *testing.T, env *locktest.Env) { test(t, env, env.Client(leasehold.Config{})) })

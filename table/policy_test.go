@@ -238,9 +238,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			one := lab.Must(a.first.AcquireAny(a.Context(), leasehold.Keys("k", "n")))(a)
 			a.must(l.Release(a.Context()), one.Release(a.Context()))
 		},
-		"Client.Do": func(a *account) {
-			a.must(a.first.Do(a.Context(), "k", nothing))
-		},
+		"Client.Do": func(a *account) { a.must(a.first.Do(a.Context(), "k", nothing)) },
 		"Client.Resume": func(a *account) {
 			g := lab.Must(a.lock(a.first, "k").Detach())(a)
 			a.must(lab.Must(a.second.Resume(a.Context(), g))(a).Release(a.Context()))
@@ -268,9 +266,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(a.lock(a.first, "k").Release(a.Context()))
 			a.must(a.lock(a.first, "k").Release(a.Context(), leasehold.DeleteOnRelease(true)))
 		},
-		"Lock.Do": func(a *account) {
-			a.must(a.lock(a.first, "k").Do(a.Context(), nothing))
-		},
+		"Lock.Do": func(a *account) { a.must(a.lock(a.first, "k").Do(a.Context(), nothing)) },
 		"Lock.Commit": func(a *account) {
 			l := a.lock(a.first, "k")
 			a.must(l.Commit(a.Context(), write()))
@@ -313,9 +309,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.later(a.term(a.first))
 			a.must(a.term(a.second).Release(a.Context()))
 		},
-		"Election.Lead": func(a *account) {
-			a.must(a.election(a.first).Lead(a.Context(), "", nothing))
-		},
+		"Election.Lead": func(a *account) { a.must(a.election(a.first).Lead(a.Context(), "", nothing)) },
 		"Election.Leader": func(a *account) {
 			lab.WantErr(a, "Leader", lab.ErrorOf(a.election(a.first).Leader(a.Context())), election.ErrNoLeader)
 		},
@@ -347,12 +341,8 @@ var calls = map[table.Access]map[string]func(a *account){
 		"RWLock.DoWrite": func(a *account) {
 			a.must(a.readWrite().DoWrite(a.Context(), func(context.Context, *leasehold.Group) error { return nil }))
 		},
-		"RWLock.AcquireRead": func(a *account) {
-			a.later(lab.Must(a.readWrite().AcquireRead(a.Context()))(a))
-		},
-		"RWLock.AcquireWrite": func(a *account) {
-			a.must(lab.Must(a.readWrite().AcquireWrite(a.Context()))(a).Release(a.Context()))
-		},
+		"RWLock.AcquireRead":  func(a *account) { a.later(lab.Must(a.readWrite().AcquireRead(a.Context()))(a)) },
+		"RWLock.AcquireWrite": func(a *account) { a.must(lab.Must(a.readWrite().AcquireWrite(a.Context()))(a).Release(a.Context())) },
 	},
 	table.Read: {
 		"Client.Get": func(a *account) {

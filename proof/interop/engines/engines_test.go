@@ -167,9 +167,7 @@ func TestInstalledEngineHasPinnedVersion(t *testing.T) {
 		t.Errorf("installed %q (%v), want %q", got, err, want)
 	}
 	dir = lab.Must(DynamoDBLocal.Install(t.Context()))(t)
-	if _, err := os.Stat(filepath.Join(dir, "lib", "DynamoDBLocal-"+DynamoDBLocal.Version+".jar")); err != nil {
-		t.Error(err)
-	}
+	lab.Must(os.Stat(filepath.Join(dir, "lib", "DynamoDBLocal-"+DynamoDBLocal.Version+".jar")))(t)
 }
 
 func TestInstallSaysHowToGetMissingTool(t *testing.T) {

@@ -55,9 +55,7 @@ func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 	}
 	waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
 	one.Release(t, held)
-	if _, err := waiting.Await(t); err != nil {
-		t.Error(err)
-	}
+	lab.Must(waiting.Await(t))(t)
 	if _, err := one.Ask(t, Request{Do: "acquire", Key: "k", Reentrant: true}); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("an option that it does not know: %v", err)
 	}

@@ -61,9 +61,7 @@ func TestPeerAnswersOtherCallsWhileOneCallWaits(t *testing.T) {
 		default:
 		}
 		one.Release(t, held)
-		if _, err := waiting.Await(t); err != nil {
-			t.Error(err)
-		}
+		lab.Must(waiting.Await(t))(t)
 	})
 }
 
@@ -93,9 +91,7 @@ func TestPausedPeerAnswersAfterItContinues(t *testing.T) {
 			t.Errorf("the process is in state %c, want T, stopped", got)
 		}
 		lab.OK(t, d.Continue())
-		if _, err := call.Await(t); err != nil {
-			t.Error(err)
-		}
+		lab.Must(call.Await(t))(t)
 	})
 }
 

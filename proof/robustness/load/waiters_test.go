@@ -115,9 +115,7 @@ func TestWaitersThatGiveUpLeaveQueue(t *testing.T) {
 		wg.Wait()
 		w.Release(theirs)
 		began := time.Now()
-		if err := <-last; err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, <-last)
 		if took := time.Since(began); took > 5*time.Second {
 			t.Errorf("the last one had it after %v", took)
 		}

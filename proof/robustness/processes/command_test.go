@@ -47,43 +47,38 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
+	const ownSession = `setsid "$0" & wait`
 	binary := buildCommand(t)
+	type fault func(t *testing.T, leasehold, cmd int)
+	kill := func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }
+	stop := func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGSTOP, leasehold) }
+	watchdogFirst := func(s syscall.Signal, then fault) fault {
+		return func(t *testing.T, leasehold, cmd int) {
+			send(t, s, childOf(t, leasehold, "watchdog"))
+			wait(lease / 4)
+			then(t, leasehold, cmd)
+		}
+	}
 	for _, tc := range []struct {
 		name  string
 		shell string
-		fault func(t *testing.T, leasehold, cmd int)
+		fault fault
 		at    time.Duration // time limit for the next grant; 0 if the next grant comes only after a whole lease
 	}{
-		{"leasehold", "", func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
-		{"leasehold, and CMD is a child's child", aChild, func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
-		{"leasehold, and CMD has a session of its own", `setsid "$0" & wait`, func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
+		{"leasehold", "", kill, 0},
+		{"leasehold, and CMD is a child's child", aChild, kill, 0},
+		{"leasehold, and CMD has a session of its own", ownSession, kill, 0},
 		{"leasehold and its watchdog", "", func(t *testing.T, leasehold, _ int) {
 			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"), leasehold)
 		}, 0},
 		{"leasehold and CMD", aChild, func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGKILL, leasehold, cmd) }, 0},
-		{"leasehold is stopped", "", func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGSTOP, leasehold) }, 0},
-		{"leasehold is stopped, and CMD has a session of its own", `setsid "$0" & wait`, func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGSTOP, leasehold) }, 0},
+		{"leasehold is stopped", "", stop, 0},
+		{"leasehold is stopped, and CMD has a session of its own", ownSession, stop, 0},
 		{"leasehold and CMD are stopped", "", func(t *testing.T, leasehold, cmd int) { send(t, syscall.SIGSTOP, leasehold, cmd) }, 0},
-		{"the watchdog, and then leasehold", "", func(t *testing.T, leasehold, _ int) {
-			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"))
-			wait(lease / 4)
-			send(t, syscall.SIGKILL, leasehold)
-		}, 0},
-		{"the watchdog, and then leasehold, and CMD is a child's child", aChild, func(t *testing.T, leasehold, _ int) {
-			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"))
-			wait(lease / 4)
-			send(t, syscall.SIGKILL, leasehold)
-		}, 0},
-		{"the watchdog is stopped, and then leasehold killed, and CMD is a child's child", aChild, func(t *testing.T, leasehold, _ int) {
-			send(t, syscall.SIGSTOP, childOf(t, leasehold, "watchdog"))
-			wait(lease / 4)
-			send(t, syscall.SIGKILL, leasehold)
-		}, 0},
-		{"the watchdog, and then leasehold is stopped", "", func(t *testing.T, leasehold, _ int) {
-			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"))
-			wait(lease / 4)
-			send(t, syscall.SIGSTOP, leasehold)
-		}, 0},
+		{"the watchdog, and then leasehold", "", watchdogFirst(syscall.SIGKILL, kill), 0},
+		{"the watchdog, and then leasehold, and CMD is a child's child", aChild, watchdogFirst(syscall.SIGKILL, kill), 0},
+		{"the watchdog is stopped, and then leasehold killed, and CMD is a child's child", aChild, watchdogFirst(syscall.SIGSTOP, kill), 0},
+		{"the watchdog, and then leasehold is stopped", "", watchdogFirst(syscall.SIGKILL, stop), 0},
 		{"CMD", "", func(t *testing.T, _, cmd int) { send(t, syscall.SIGKILL, cmd) }, 2 * lease / 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -20,10 +20,9 @@ import (
 // typed is the command in the first lines of a program.
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
-// endless maps each program that runs until Ctrl-C to the beginnings of lines. These lines
-// show that each of its processes handles Ctrl-C. An earlier Ctrl-C has no effect on a
-// process that a shell has put into the background. The shell has the process ignore the
-// signal until the process handles it.
+// endless maps each program that runs until Ctrl-C to the beginnings of lines. Once the
+// program has printed these lines, each of its processes handles Ctrl-C. An earlier Ctrl-C
+// has no effect on a background process, because its shell makes it ignore the signal.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {

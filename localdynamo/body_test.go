@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// operations lists the operations of the engine. A corpus refers to them by their index.
+// operations lists the operations of the engine. The corpus of FuzzBody refers to an
+// operation by its index.
 var operations = slices.Concat(slices.Sorted(maps.Keys(itemCalls)), slices.Sorted(maps.Keys(tableCalls)))
 
 // bodySeeds contains request bodies, by operation.
@@ -64,8 +65,8 @@ func seededEngine(t testing.TB) *Engine {
 	return e
 }
 
-// send sends a request as a client of another language does, after each function in change has
-// changed it.
+// send sends a request to the engine without the SDK. The functions in change may change the
+// request first.
 func send(e *Engine, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	return serve(e, operation, strings.NewReader(body), change...)
 }

@@ -41,8 +41,8 @@ const (
 	wrongOperand = "An operand in the update expression has an incorrect data type"
 )
 
-// internal/conformance evaluates every comparator and function. These conditions concern
-// what it leaves out.
+// internal/conformance tests every comparator and function. This test adds operands of
+// another type and elements that do not exist.
 func TestConditionOnOtherTypeOrMissingElementIsFalse(t *testing.T) {
 	for _, test := range []struct{ condition, value, reply string }{
 		{"m.y[2] = :v", `{"N":"2"}`, failed},

@@ -50,7 +50,7 @@ func number(n int) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
 }
 
-// numberIn returns the number an item has under name, or -1.
+// numberIn returns a number attribute of an item, or -1 if there is none.
 func numberIn(item map[string]types.AttributeValue, name string) int {
 	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
 		if n, err := strconv.Atoi(v.Value); err == nil {

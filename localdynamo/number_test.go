@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// internal/conformance has the spellings that DynamoDB is known to accept. These are others.
+// internal/conformance tests the spellings that DynamoDB is known to accept. This test adds
+// further ones.
 func TestNumbersAreStoredInCanonicalForm(t *testing.T) {
 	for given, want := range map[string]string{
 		"00": "0", "-0.0": "0", "0e10": "0", ".0": "0", "001": "1", "1.0": "1", "1500e-2": "15", "+001.50e2": "150",

@@ -156,7 +156,7 @@ func parseItem(t testing.TB, written string) item {
 	return it
 }
 
-// storedSeeds are items in the form that they have in requests.
+// storedSeeds are items in DynamoDB's JSON.
 var storedSeeds = []string{
 	`{}`, `{"id":{"S":"a"}}`,
 	`{"id":{"S":"a"},"n":{"N":"-1.5e-7"},"b":{"B":"AAEC"},"t":{"BOOL":true},"z":{"NULL":true},"e":{"S":""}}`,

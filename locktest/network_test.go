@@ -76,7 +76,7 @@ func TestWaiterContinuesAtOnceAfterReconnect(t *testing.T) {
 			lab.WantErr(t, "do", locks.Do(t.Context(), "k", nothing), nil)
 			granted <- time.Since(began)
 		}()
-		synctest.Wait() // wait until the waiter's request is in flight, where it would stay for three seconds
+		synctest.Wait() // wait until the waiter's request is in flight; without an answer it is in flight for three seconds
 		env.Reconnect(locks)
 		if took := <-granted; took > time.Second {
 			t.Errorf("granted after %v", took)

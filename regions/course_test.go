@@ -31,7 +31,7 @@ func TestRequestOutcomeShowsWhetherRegionServes(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
 		took  time.Duration
-		limit time.Duration // time limit, counted from the sending
+		limit time.Duration // time limit, counted from when the request is sent
 		want  outcome
 	}{
 		"answered":                   {nil, time.Millisecond, time.Second, serves},

@@ -33,7 +33,7 @@ var names = []string{"us-east-1", "us-east-2", "us-west-2"}
 type world struct {
 	*lab.World
 	mode   string                              // consistency mode in DescribeTable's answer
-	status string                              // status of the replicas in that answer
+	status string                              // status of the replicas in DescribeTable's answer
 	dark   [3]atomic.Pointer[lab.Fault]        // how a Region is dark; nil if it serves
 	sent   map[string]map[string]*atomic.Int64 // requests, by Region and operation
 	mu     sync.Mutex                          // guards sent
@@ -350,7 +350,8 @@ func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
 	regions.New(client, client)
 }
 
-// A proxy's answer to DescribeTable is no proof, whatever it says.
+// An answer that does not come from DynamoDB does not prove that the table is strongly
+// consistent.
 func TestReplyOfProxyToDescribeTableIsIgnored(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {

@@ -106,7 +106,7 @@ type describing struct {
 	*dynamodb.Client
 	table *types.TableDescription
 	ttl   *types.TimeToLiveDescription
-	err   error // of DescribeTable
+	err   error // error that DescribeTable returns; nil for none
 }
 
 func (d describing) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // issue is the name of the lock in these tests.
 const issue = "issue_example.com"
 
-// namesOf returns a new process's Locker, client and wire.
+// namesOf returns the Locker, the client and the wire of a new process.
 func namesOf(w *lab.World, cfg leasehold.Config) (*byname.Locker, *leasehold.Client, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

@@ -149,8 +149,8 @@ func (s *section) mustExclude(t *testing.T) {
 	}
 }
 
-// The awslabs layouts and the native layout share a table: each reads the records of the
-// other.
+// testMovingInPlace moves a fleet from layout l to native in one table. Clients of either
+// layout read the records of the other.
 func testMovingInPlace(t *testing.T, l layout.Layout) {
 	lab.Each(t, map[string]bool{"kept on release": false, "deleted on release": true}, func(t *testing.T, w *lab.World, deletes bool) {
 		old := lab.ConfigOf("locks", l)
@@ -238,8 +238,8 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 	}
 }
 
-// A fleet must not use features that only native has before the last stage. The other
-// layouts of native's table know neither sessions nor marks.
+// Before the last stage, a fleet must not use features that only native has: the other
+// layouts of the same table know neither shared leases nor done marks.
 func TestOldClientWaitsAnHourForKeyFreedUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})

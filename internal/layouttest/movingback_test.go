@@ -104,13 +104,11 @@ func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
 	})
 }
 
-// Other libraries do not know the expiry that native leaves on a freed record. In its
-// default mode, the Java client writes whole items and so drops the expiry. dynamolock
-// carries the expiry forward, and so does the Java client when it updates the record in
-// place. TTL then deletes a held record. dynamolock cannot read a record that native
-// released, so it never carries on the expiry of one. But it can acquire a record that
-// native freed when it broke a lock of dynamolock. So TTL stays off until no record with
-// such an expiry is left.
+// Native leaves an expiry on a freed record, and other libraries do not know it. A client
+// that acquires the record may carry the expiry forward. Then TTL deletes a held record. The
+// Java client does so only when it updates the record in place, and dynamolock always does.
+// dynamolock cannot read a record that native released. But it can read its own record after
+// native has broken the lock. So TTL stays off until no record with an expiry is left.
 func TestRecordHeldByDynamolockIsDeletedByTTLAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

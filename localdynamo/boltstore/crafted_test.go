@@ -187,7 +187,7 @@ func TestOpenRejectsMaliciousPages(t *testing.T) {
 	}
 }
 
-// Other users could change such a file while the process runs.
+// Other users can change a file that is writable by its group while the process runs.
 func TestStoreWritableByOthersIsCheckedInEachTransaction(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")

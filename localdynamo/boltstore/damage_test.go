@@ -98,7 +98,8 @@ func checkFree(t *testing.T, path string) {
 	}
 }
 
-// No crash leaves such a file behind, so none of these is a store.
+// No crash of a process leaves one of these files behind. So Open must not make a store of
+// any of them.
 func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
 	database := func(bucket string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
@@ -114,7 +115,7 @@ func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		write func(t *testing.T, path string)
-		says  []string // beside the path
+		says  []string // parts of the error, apart from the path
 		is    error
 	}{
 		"an empty file":              {text(""), nil, boltstore.ErrEmpty},
@@ -184,7 +185,7 @@ func TestErrorOfDamagedFileIsMarkedAsPermanent(t *testing.T) {
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
 	boom := errors.New("boom")
-	if err := store.Update(func(localdynamo.Tx) error { return boom }); err != boom { //nolint:errorlint // it is returned unchanged
+	if err := store.Update(func(localdynamo.Tx) error { return boom }); err != boom { //nolint:errorlint // Update must return the same value
 		t.Errorf("the caller's own error is returned as %v", err)
 	}
 }

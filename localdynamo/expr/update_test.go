@@ -103,7 +103,8 @@ func TestProjectionAcceptsPathsOnly(t *testing.T) {
 	}
 }
 
-// formatUpdate writes an update in the order of its sections.
+// formatUpdate returns an update as text, with its sections in the order SET, REMOVE, ADD,
+// DELETE.
 func formatUpdate(u *Update) string {
 	var sections []string
 	section := func(name string, actions []string) {

@@ -119,7 +119,7 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 		"a hand-over to whoever stands in the queue",
 	} {
 		t.Run(broken, func(t *testing.T) {
-			for _, seeds := range []int{20, 100, 500} { // number of seeds; it grows until one of them does what the rule forbids
+			for _, seeds := range []int{20, 100, 500} { // the number of seeds grows until the model rejects a history
 				histories := lab.Must(asker.Histories(t.Context(), seeds, broken))(t)
 				refused := lab.Must(asker.Refused(t.Context(), histories))(t)
 				if len(refused) > 0 {

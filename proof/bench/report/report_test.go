@@ -95,10 +95,10 @@ func TestChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	svg := p.SVG()
-	if n := strings.Count(svg, `fill="`+p.Series[0].Colour+`"`); n != 3 { // two bars, and the key
+	if n := strings.Count(svg, `fill="`+p.Series[0].Colour+`"`); n != 3 { // two bars and the legend
 		t.Errorf("%d boxes of the first colour, want 3:\n%s", n, svg)
 	}
-	if n := strings.Count(svg, `fill="`+p.Series[1].Colour+`"`); n != 1 { // no contender played with 16: the key
+	if n := strings.Count(svg, `fill="`+p.Series[1].Colour+`"`); n != 1 { // only the legend, because no contender played with 16 clients
 		t.Errorf("%d boxes of the second colour, want that of the key", n)
 	}
 	for _, want := range []string{">26.0<", ">800<", "the limit: 23.0", ">10<", ">1000<"} {

@@ -52,7 +52,8 @@ func (a *authority) Issue(ctx context.Context, csr *x509.CertificateRequest) (*c
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// server is a process that obtains certificates, in a directory that all servers share.
+// server returns the configuration and the Locker of a process that obtains certificates.
+// All servers share the directory.
 func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmagic.Config, *byname.Locker) {
 	t.Helper()
 	names := namesOf(t, env, leasehold.Config{}, "certificates/")

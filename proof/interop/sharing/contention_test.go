@@ -24,7 +24,7 @@ type contest struct {
 
 // run plays the contest. A client that holds the key creates the file of its slot, which
 // must not exist yet, and removes the file before it releases the key. So the clients check
-// exclusion themselves. While some clients have not had their turns, all others still compete.
+// exclusion themselves. All clients compete until each has had its turns.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver

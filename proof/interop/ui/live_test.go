@@ -216,7 +216,7 @@ func TestPageWithoutAnswerShowsBannerAndHoldersAsUnknown(t *testing.T) {
 	p.Wait(unknown + `.test(document.getElementById("counts").textContent) && [...document.querySelectorAll(".state .count")].every((c) => c.textContent === "")`)
 	p.Run(rowOf("job") + `.querySelector("a").click()`)
 	p.Wait(unknown + `.test(document.querySelector("#lock .pill").textContent) && ` + unknown + `.test(document.querySelector(".card").innerText)`)
-	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 6000`) // the lease
+	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 6000`) // wait until the lease has expired
 	if browser.Eval[bool](p.Page, "amber") {
 		t.Error("a holder that nobody could look at is said to be expiring or dead")
 	}

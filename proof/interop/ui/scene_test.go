@@ -50,7 +50,7 @@ var command struct {
 func leasehold(t testing.TB) string {
 	t.Helper()
 	command.once.Do(func() {
-		if command.dir, command.err = os.MkdirTemp("", "leasehold-ui-"); command.err != nil { //nolint:usetesting // it outlives the first test
+		if command.dir, command.err = os.MkdirTemp("", "leasehold-ui-"); command.err != nil { //nolint:usetesting // the folder must outlive the first test
 			return
 		}
 		build := exec.Command("go", "build", "-o", command.dir, "./cmd/leasehold")

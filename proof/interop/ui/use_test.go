@@ -20,7 +20,7 @@ func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 	p.Wait(`document.querySelectorAll(".row").length === 3`)
 	p.Type("/")
 	p.Wait(`document.activeElement.id === "q"`)
-	p.Run(`document.activeElement.select()`) // the driver sends the character though the page has taken the key
+	p.Run(`document.activeElement.select()`) // so that the next text replaces the "/", which the driver types although the page handles the key
 	p.Type("b/")
 	p.Wait(`document.activeElement.id === "q" && document.querySelectorAll(".row").length === 2 && location.search === "?q=b%2F"`)
 	p.Run(`document.getElementById("grid").focus()`)
@@ -69,7 +69,7 @@ func TestFooterKeysWorkOnFreshPageAndInSearchField(t *testing.T) {
 	fresh()
 	p.Type("/")
 	p.Wait(`document.activeElement.id === "q"`)
-	p.Run(`document.activeElement.select()`) // the driver sends the character though the page has taken the key
+	p.Run(`document.activeElement.select()`) // so that the next text replaces the "/", which the driver types although the page handles the key
 	p.Type("b/")
 	p.Wait(`document.querySelectorAll(".row").length === 2`)
 	p.Type(enter)

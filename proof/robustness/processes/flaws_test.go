@@ -123,8 +123,8 @@ func TestCrewDetectsWorkerThatIgnoresLossAfterPause(t *testing.T) {
 	}
 }
 
-// Replies are late: a lease that is counted from the reply lasts longer than the record
-// says.
+// Replies arrive late. A worker that counts its lease from the reply trusts its lock for
+// longer than the record shows.
 func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

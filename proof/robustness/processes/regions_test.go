@@ -214,7 +214,7 @@ type regionFigures struct {
 	failed  int           // number of failed releases
 	release time.Duration // time of the longest release
 	trust   time.Duration // shortest time for which a living process still trusted a lock that it had already renewed
-	first   time.Duration // the same for a lock that it had not yet renewed; separate, because a key is handed over for a shorter lease
+	first   time.Duration // shortest time for which it still trusted a lock that it had not yet renewed; separate, because the lease of a hand-over is shorter
 	moves   int           // number of moves, except the first of each process
 }
 

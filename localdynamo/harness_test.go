@@ -61,14 +61,13 @@ func numberIn(item map[string]types.AttributeValue, name string) int {
 }
 
 func increment(ctx context.Context, client *dynamodb.Client, id string) error {
-	_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	return lab.ErrorOf(client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 aws.String("locks"),
 		Key:                       key(id),
 		UpdateExpression:          aws.String("SET n = if_not_exists(n, :zero) + :one"),
 		ConditionExpression:       aws.String("attribute_not_exists(id) OR n >= :zero"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":zero": number(0), ":one": number(1)},
-	})
-	return err
+	}))
 }
 
 func get(t *testing.T, client *dynamodb.Client, id string) map[string]types.AttributeValue {

@@ -31,8 +31,7 @@ func TestScanPagesAndSegmentsReturnEveryItemOnce(t *testing.T) {
 				in.Limit = aws.Int32(test.limit)
 			}
 			for pages := dynamodb.NewScanPaginator(client, in); pages.HasMorePages(); {
-				page := lab.Must(pages.NextPage(t.Context()))(t)
-				for _, item := range page.Items {
+				for _, item := range lab.Must(pages.NextPage(t.Context()))(t).Items {
 					seen[numberIn(item, "n")]++
 				}
 			}

@@ -25,8 +25,7 @@ const issue = "issue_example.com"
 func namesOf(w *lab.World, cfg leasehold.Config) (*byname.Locker, *leasehold.Client, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
-	names := lab.Must(byname.New(c, "certificates/"))(w.T)
-	return names, c, wire
+	return lab.Must(byname.New(c, "certificates/"))(w.T), c, wire
 }
 
 // locking calls Lock on a goroutine of its own, and returns a channel for the error of

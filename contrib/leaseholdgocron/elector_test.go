@@ -44,7 +44,7 @@ func TestJobsRunOnlyInLeaderProcess(t *testing.T) {
 			shutdown := everyMinute(t, gocron.WithDistributedElector(e), func() { runs[i].Add(1) })
 			defer func() { lab.OK(t, shutdown()) }()
 		}
-		elapse(3*time.Minute + time.Second)
+		lab.Elapse(3*time.Minute + time.Second)
 		first := 0
 		if electors[1].IsLeader(t.Context()) == nil {
 			first = 1
@@ -53,7 +53,7 @@ func TestJobsRunOnlyInLeaderProcess(t *testing.T) {
 			t.Errorf("the leader ran it %d times in three minutes, the other %d times", led, other)
 		}
 		env.Disconnect(clients[first])
-		elapse(3 * time.Minute)
+		lab.Elapse(3 * time.Minute)
 		if led, other := runs[first].Load(), runs[1-first].Load(); led != 3 || other != 3 {
 			t.Errorf("three minutes after the leader's death: %d, and the next leader %d times", led, other)
 		}
@@ -71,7 +71,7 @@ func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 			t.Errorf("before Run: a term, %v", leads)
 		}
 		e, resign := candidate(t, locks)
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		lab.OK(t, e.IsLeader(t.Context()))
 		term, leads := e.Term()
 		if !leads {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
+	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/leaseholdgocron"
@@ -19,16 +20,12 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 // inBubble runs a test in virtual time.
 func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
-}
-
-// elapse waits in virtual time.
-func elapse(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
 }
 
 // everyMinute starts a scheduler that runs a task once a minute as the job "report" until
@@ -69,7 +66,7 @@ func TestJobRunsInOneProcessInEveryLayout(t *testing.T) {
 						skipped.Add(1)
 					})))
 				}
-				elapse(3*time.Minute + 30*time.Second)
+				lab.Elapse(3*time.Minute + 30*time.Second)
 				if runs.Load() != 3 || skipped.Load() != 6 {
 					t.Errorf("%d runs in three minutes, and %d were skipped", runs.Load(), skipped.Load())
 				}
@@ -86,7 +83,7 @@ func TestJobOfDeadHolderRunsInAnotherProcess(t *testing.T) {
 		env.Hold("jobs/report", leasehold.WithoutRenewal())
 		var ran atomic.Bool
 		shutdown := everyMinute(t, gocron.WithDistributedLocker(newLocker(t, env.Client(leasehold.Config{}))), func() { ran.Store(true) })
-		elapse(90 * time.Second)
+		lab.Elapse(90 * time.Second)
 		if !ran.Load() {
 			t.Error("its turn was skipped for a dead holder's sake")
 		}
@@ -169,7 +166,7 @@ func TestJobRunsOncePerPeriodIfClocksDiffer(t *testing.T) {
 			})
 			shutdowns = append(shutdowns, everyMinute(t, gocron.WithDistributedLocker(locker), func() { runs.Add(1) }, done))
 		}
-		elapse(5 * time.Minute)
+		lab.Elapse(5 * time.Minute)
 		if runs.Load() != 5 || refused.Load() < 9 {
 			t.Errorf("ran %d times in five minutes, and was done before %d times", runs.Load(), refused.Load())
 		}

@@ -15,12 +15,15 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/leaseholdotel"
 	"github.com/leasehold-go/leasehold/internal/eventtest"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rig is a Telemetry with metrics and spans in memory.
 type rig struct {

@@ -14,12 +14,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/leaseholdprom"
 	"github.com/leasehold-go/leasehold/internal/eventtest"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type sample = eventtest.Sample
 

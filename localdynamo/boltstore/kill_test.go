@@ -32,42 +32,33 @@ func numbered(key string, n int, expires int64) map[string]types.AttributeValue 
 // the nth write.
 var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int) error{
 	"put": func(ctx context.Context, client *dynamodb.Client, n int) error {
-		_, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: numbered("a", n, 0)})
-		return err
+		return lab.ErrorOf(client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: numbered("a", n, 0)}))
 	},
 	"update": func(ctx context.Context, client *dynamodb.Client, _ int) error {
-		_, err := increment(ctx, client, "a")
-		return err
+		return lab.ErrorOf(increment(ctx, client, "a"))
 	},
 	"delete": func(ctx context.Context, client *dynamodb.Client, n int) error {
-		_, err := client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: id(fmt.Sprint("a", n))})
-		return err
+		return lab.ErrorOf(client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: id(fmt.Sprint("a", n))}))
 	},
 	"transaction": func(ctx context.Context, client *dynamodb.Client, n int) error {
 		put := func(key string) types.TransactWriteItem {
 			return types.TransactWriteItem{Put: &types.Put{TableName: aws.String("locks"), Item: numbered(key, n, 0)}}
 		}
-		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put("a"), put("b")}})
-		return err
+		return lab.ErrorOf(client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{put("a"), put("b")}}))
 	},
 	"table": func(ctx context.Context, client *dynamodb.Client, n int) error {
-		_, err := client.CreateTable(ctx, &dynamodb.CreateTableInput{
-			TableName:            aws.String(fmt.Sprintf("more-%03d", n)),
-			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-			BillingMode:          types.BillingModePayPerRequest,
-		})
-		return err
+		more := *tableOfLocks
+		more.TableName = aws.String(fmt.Sprintf("more-%03d", n))
+		return lab.ErrorOf(client.CreateTable(ctx, &more))
 	},
 	// Each write also removes the expired item of the previous write, in the same
 	// transaction.
 	"TTL": func(ctx context.Context, client *dynamodb.Client, n int) error {
 		long := time.Now().Add(-2 * time.Hour).Unix()
-		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		return lab.ErrorOf(client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 			{Put: &types.Put{TableName: aws.String("locks"), Item: numbered("a", n, 0)}},
 			{Put: &types.Put{TableName: aws.String("locks"), Item: numbered(fmt.Sprint("expired", n), n, long)}},
-		}})
-		return err
+		}}))
 	},
 }
 

@@ -52,10 +52,7 @@ func TestOpenContextWaitsUntilContextEnds(t *testing.T) {
 		t.Errorf("it waited for %v", took)
 	}
 	opened := make(chan error)
-	go func() {
-		_, err := boltstore.OpenContext(t.Context(), path)
-		opened <- err
-	}()
+	go func() { opened <- lab.ErrorOf(boltstore.OpenContext(t.Context(), path)) }()
 	unlock()
 	lab.OK(t, <-opened)
 }
@@ -182,10 +179,7 @@ func TestKilledProcessReleasesFileLock(t *testing.T) {
 		}
 	}
 	done := make(chan error)
-	go func() {
-		_, err := increment(t.Context(), client, "k")
-		done <- err
-	}()
+	go func() { done <- lab.ErrorOf(increment(t.Context(), client, "k")) }()
 	untilItWaits()
 	lab.OK(t, syscall.Kill(-holder.Process.Pid, syscall.SIGKILL))
 	_ = holder.Wait()

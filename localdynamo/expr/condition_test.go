@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,15 +44,6 @@ func TestParseConditionFollowsPrecedence(t *testing.T) {
 	}
 }
 
-// placeholders returns n placeholders with commas between them.
-func placeholders(n int) string {
-	names := make([]string, n)
-	for i := range names {
-		names[i] = fmt.Sprintf(":v%d", i)
-	}
-	return strings.Join(names, ",")
-}
-
 func TestInvalidConditionIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	for source, want := range map[string]string{
 		"":                                     `The expression can not be empty;`,
@@ -78,13 +68,6 @@ func TestInvalidConditionIsRejectedWithDynamoDBsMessage(t *testing.T) {
 		if _, err := ParseCondition(source); err == nil || err.Error() != want {
 			t.Errorf("%.60s\n got %v\nwant %s", source, err, want)
 		}
-	}
-}
-
-func TestInOperatorAcceptsHundredOperands(t *testing.T) {
-	condition, err := ParseCondition("n IN (" + placeholders(MaxIn) + ")")
-	if err != nil || len(condition.(In).List) != MaxIn {
-		t.Errorf("%v, %v", condition, err)
 	}
 }
 

@@ -47,23 +47,21 @@ func (d *dynamolock) acquire(key string) error {
 	maps.Copy(item, map[string]types.AttributeValue{
 		"key": lab.Str(key), "ownerName": lab.Str(d.owner), "leaseDuration": lab.Str("20s"), "recordVersionNumber": lab.Str(d.version),
 	})
-	_, err := d.w.DB.PutItem(d.w.T.Context(), &dynamodb.PutItemInput{
+	return lab.ErrorOf(d.w.DB.PutItem(d.w.T.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String("locks"), Item: item,
 		ConditionExpression:       aws.String("attribute_not_exists(#k) OR isReleased = :one"),
 		ExpressionAttributeNames:  map[string]string{"#k": "key"},
 		ExpressionAttributeValues: map[string]types.AttributeValue{":one": lab.Str("1")},
-	})
-	return err
+	}))
 }
 
 func (d *dynamolock) release(key string) error {
-	_, err := d.w.DB.UpdateItem(d.w.T.Context(), &dynamodb.UpdateItemInput{
+	return lab.ErrorOf(d.w.DB.UpdateItem(d.w.T.Context(), &dynamodb.UpdateItemInput{
 		TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": lab.Str(key)},
 		UpdateExpression:          aws.String("SET isReleased = :one"),
 		ConditionExpression:       aws.String("recordVersionNumber = :v AND ownerName = :o"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":one": lab.Str("1"), ":v": lab.Str(d.version), ":o": lab.Str(d.owner)},
-	})
-	return err
+	}))
 }
 
 func TestDynamolockCannotReadKeyWrittenInNativeLayout(t *testing.T) {

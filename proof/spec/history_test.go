@@ -26,8 +26,7 @@ var asked = sync.OnceValues(func() (*Asker, error) {
 
 func newAsker(t *testing.T) *Asker {
 	t.Helper()
-	asker := lab.Must(asked())(t)
-	return asker
+	return lab.Must(asked())(t)
 }
 
 func TestMain(m *testing.M) {

@@ -42,11 +42,10 @@ func behind(t *testing.T, distance time.Duration) (*Meter, *dynamodb.Client) {
 
 // put writes the item "k" unless it exists.
 func put(t *testing.T, db *dynamodb.Client) error {
-	_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{
+	return lab.ErrorOf(db.PutItem(t.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String("locks"), Item: item(),
 		ConditionExpression: aws.String("attribute_not_exists(#k)"), ExpressionAttributeNames: map[string]string{"#k": "key"},
-	})
-	return err
+	}))
 }
 
 func item() map[string]types.AttributeValue {
@@ -75,19 +74,16 @@ func TestRequestsAndUnitsAreCounted(t *testing.T) {
 	})
 	for consistent, units := range map[bool]float64{true: 1, false: 0.5} {
 		used("a read", Usage{Requests: 1, Reads: units}, func() error {
-			_, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: item(), ConsistentRead: &consistent})
-			return err
+			return lab.ErrorOf(db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: item(), ConsistentRead: &consistent}))
 		})
 	}
 	used("a transaction", Usage{Requests: 1, Writes: 2}, func() error {
-		_, err := db.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+		return lab.ErrorOf(db.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
 			TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("locks"), Item: item()}}},
-		})
-		return err
+		}))
 	})
 	used("a question about the table", Usage{Requests: 1}, func() error {
-		_, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
-		return err
+		return lab.ErrorOf(db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")}))
 	})
 }
 

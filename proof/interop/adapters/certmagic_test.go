@@ -101,7 +101,7 @@ func TestCertmagicDetectsLostLockAtNextAttempt(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- cfg.ObtainCertAsync(ctx, "example.com") }()
-		elapse(time.Hour) // give certmagic an hour to try again
+		lab.Elapse(time.Hour) // give certmagic an hour to try again
 		cancel()
 		if err := <-done; err == nil {
 			t.Error("obtained")

@@ -46,7 +46,7 @@ func TestCronJobsRunInOneProcessAtATime(t *testing.T) {
 			c.Start()
 			processes = append(processes, c)
 		}
-		elapse(2*time.Hour + 50*time.Minute)
+		lab.Elapse(2*time.Hour + 50*time.Minute)
 		for _, c := range processes {
 			<-c.Stop().Done()
 		}
@@ -59,7 +59,7 @@ func TestCronJobsRunInOneProcessAtATime(t *testing.T) {
 	})
 }
 
-func TestGocronJobIsNotifiedOfLostLock(t *testing.T) {
+func TestCronJobIsNotifiedOfLostLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var said journal
 		c := cron.New()

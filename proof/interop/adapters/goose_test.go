@@ -49,8 +49,7 @@ func TestGooseMigratesInOneProcessAtATime(t *testing.T) {
 			env, path := locktest.New(t), filepath.Join(t.TempDir(), "orders.db")
 			locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
 				names := namesOf(t, env, leasehold.Config{}, "migrate/")
-				p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, path), migrations, with(names.ForDatabase("orders"))))(t)
-				return p
+				return lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, path), migrations, with(names.ForDatabase("orders"))))(t)
 			})
 		})
 	}
@@ -88,8 +87,7 @@ func TestMigrationInsideDoStopsWhenLockIsLost(t *testing.T) {
 	}}, nil)
 	p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil, goose.WithGoMigrations(migration)))(t)
 	err := locks.Do(t.Context(), "migrate/orders", func(ctx context.Context, _ *leasehold.Lock) error {
-		_, err := p.Up(ctx)
-		return err
+		return lab.ErrorOf(p.Up(ctx))
 	})
 	if !errors.Is(err, leasehold.ErrLost) {
 		t.Errorf("migrated without the lock: %v", err)

@@ -3,7 +3,6 @@ package adapters
 import (
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -24,12 +23,5 @@ func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 // namesOf returns a Locker that behaves like a Locker in a process of its own.
 func namesOf(t *testing.T, env *locktest.Env, cfg leasehold.Config, prefix string) *byname.Locker {
 	t.Helper()
-	names := lab.Must(byname.New(env.Client(cfg), prefix))(t)
-	return names
-}
-
-// elapse lets virtual time pass.
-func elapse(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
+	return lab.Must(byname.New(env.Client(cfg), prefix))(t)
 }

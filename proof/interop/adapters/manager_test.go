@@ -65,7 +65,7 @@ func TestManagerRunsOnlyInProcessThatLeads(t *testing.T) {
 				})
 			}()
 		}
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if inside.Load() != 1 || terms.Load() != 1 {
 			t.Fatalf("%d managers run, in %d terms", inside.Load(), terms.Load())
 		}
@@ -74,13 +74,13 @@ func TestManagerRunsOnlyInProcessThatLeads(t *testing.T) {
 			first = 1
 		}
 		env.Disconnect(clients[first])
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if leads[first].Load() || !leads[1-first].Load() {
 			t.Error("the other process did not take over")
 		}
 		env.Reconnect(clients[first])
 		env.Disconnect(clients[1-first])
-		elapse(time.Minute)
+		lab.Elapse(time.Minute)
 		if !leads[first].Load() || terms.Load() != 3 {
 			t.Errorf("the first did not lead again, with a new manager; %d terms", terms.Load())
 		}

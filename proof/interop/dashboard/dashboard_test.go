@@ -16,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
+	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/leaseholdprom"
@@ -23,6 +24,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/regions"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // dashboard is the part of a Grafana dashboard that is tested.
 type dashboard struct {
@@ -254,8 +257,7 @@ func TestGrafanaCanLoadDashboard(t *testing.T) {
 
 // The metrics page has alerts to copy, and a table of all metrics.
 func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
-	b := lab.Must(os.ReadFile("../../../docs/metrics.md"))(t)
-	page := string(b)
+	page := string(lab.Must(os.ReadFile("../../../docs/metrics.md"))(t))
 	exported := exported(t)
 	_, rules, _ := strings.Cut(page, "```yaml\n")
 	rules, _, _ = strings.Cut(rules, "```")

@@ -30,8 +30,7 @@ func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
 			Table: "locks", Lease: time.Second, Logger: slog.New(slog.DiscardHandler),
 		}))(t)
 		t.Cleanup(func() { locks.Close(context.Background()) })
-		lock := lab.Must(locks.Acquire(t.Context(), "k", opts...))(t)
-		return lock
+		return lab.Must(locks.Acquire(t.Context(), "k", opts...))(t)
 	}
 	stale = hold(leasehold.WithoutRenewal()) // without renewal, as if its process was suspended
 	current = hold()

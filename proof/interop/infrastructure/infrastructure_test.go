@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/hashicorp/hcl/v2/hclwrite"
 	"github.com/zclconf/go-cty/cty"
+	"go.uber.org/goleak"
 	"golang.org/x/text/unicode/norm"
 	"gopkg.in/yaml.v3"
 	"pgregory.net/rapid"
@@ -27,6 +28,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // described is the description of a table, as read from a template or from the embedded
 // engine.
@@ -217,8 +220,7 @@ func created(t *testing.T, s table.Spec) described {
 	t.Cleanup(func() { _ = engine.Close() })
 	db, ctx := engine.Client(), t.Context()
 	lab.OK(t, table.Create(ctx, db, s))
-	out := lab.Must(db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.Name)}))(t)
-	is := out.Table
+	is := lab.Must(db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.Name)}))(t).Table
 	d := described{
 		Name: aws.ToString(is.TableName), Billing: string(types.BillingModeProvisioned),
 		Types: map[string]string{}, Protected: aws.ToBool(is.DeletionProtectionEnabled), Tags: map[string]string{},
@@ -243,8 +245,7 @@ func created(t *testing.T, s table.Spec) described {
 	if ttl.TimeToLiveDescription.TimeToLiveStatus == types.TimeToLiveStatusEnabled {
 		d.TTL = aws.ToString(ttl.TimeToLiveDescription.AttributeName)
 	}
-	tags := lab.Must(db.ListTagsOfResource(ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: is.TableArn}))(t)
-	for _, tag := range tags.Tags {
+	for _, tag := range lab.Must(db.ListTagsOfResource(ctx, &dynamodb.ListTagsOfResourceInput{ResourceArn: is.TableArn}))(t).Tags {
 		d.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
 	}
 	return d

@@ -160,6 +160,5 @@ func waiting(t *testing.T, c *peers.Call) {
 // granted waits for a call's grant.
 func granted(t *testing.T, c *peers.Call) peers.Reply {
 	t.Helper()
-	reply := lab.Must(c.Await(t))(t)
-	return reply
+	return lab.Must(c.Await(t))(t)
 }

@@ -12,8 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // hostile are names that could make a shell run the program intrude, or create a file.
 var hostile = []string{
@@ -88,8 +92,7 @@ func (s *scene) calm(t *testing.T, line string) {
 	if _, err := os.Stat(s.intruded); err == nil {
 		t.Fatalf("with %q on the line, what somebody else has named was run", line)
 	}
-	entries := lab.Must(os.ReadDir(s.dir))(t)
-	for _, e := range entries {
+	for _, e := range lab.Must(os.ReadDir(s.dir))(t) {
 		if !strings.HasPrefix(e.Name(), "file") {
 			t.Fatalf("with %q on the line, there is a file %q", line, e.Name())
 		}

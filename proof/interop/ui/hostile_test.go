@@ -126,8 +126,7 @@ func tokenOf(t testing.TB, at string) string {
 // portOf returns the port of a URL.
 func portOf(t testing.TB, at string) string {
 	t.Helper()
-	u := lab.Must(url.Parse(at))(t)
-	return u.Port()
+	return lab.Must(url.Parse(at))(t).Port()
 }
 
 // status returns leasehold ui's answer to a client that sends it a token.
@@ -148,8 +147,7 @@ func get(t testing.TB, at string) string {
 	r := lab.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil))(t)
 	answer := lab.Must(http.DefaultClient.Do(r))(t)
 	defer answer.Body.Close()
-	b := lab.Must(io.ReadAll(answer.Body))(t)
-	return string(b)
+	return string(lab.Must(io.ReadAll(answer.Body))(t))
 }
 
 // opensWith tries each part of loot as a token of leasehold ui. It returns the first token

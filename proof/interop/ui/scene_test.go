@@ -280,6 +280,5 @@ func says(key string, words ...string) string {
 // read returns the content of a file.
 func read(t testing.TB, path ...string) string {
 	t.Helper()
-	b := lab.Must(os.ReadFile(filepath.Join(path...)))(t)
-	return string(b)
+	return string(lab.Must(os.ReadFile(filepath.Join(path...)))(t))
 }

@@ -120,9 +120,7 @@ func (kind cycle) run(t *testing.T, w *lab.World, n int) {
 	t.Logf("%d cycles: %d goroutines before and %d after, %d bytes of memory more, the last cycles took %.2f of the time of the first",
 		each*blocks, early.goroutines, late.goroutines, int64(late.memory)-int64(early.memory), float64(last)/float64(first))
 	for _, c := range []*leasehold.Client{c, holder} {
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, c.Close(t.Context()))
 	}
 }
 

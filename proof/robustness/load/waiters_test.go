@@ -51,9 +51,7 @@ func polls(t *testing.T, config func() leasehold.Config, n int) (requests int, m
 			t.Errorf("%d waiters had their turn in %v", n, took)
 		}
 		for _, c := range []*leasehold.Client{c, holder} {
-			if err := c.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			lab.OK(t, c.Close(t.Context()))
 		}
 	})
 	return requests, memory

@@ -17,14 +17,12 @@ import (
 // childOf returns the child of process pid that has word in its command line.
 func childOf(t *testing.T, pid int, word string) int {
 	t.Helper()
-	lists := lab.Must(filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children")))(t)
-	for _, list := range lists {
+	for _, list := range lab.Must(filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children")))(t) {
 		children, _ := os.ReadFile(list) // an error means that the thread has ended
 		for child := range strings.FieldsSeq(string(children)) {
 			line, _ := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
 			if strings.Contains(string(line), word) {
-				n := lab.Must(strconv.Atoi(child))(t)
-				return n
+				return lab.Must(strconv.Atoi(child))(t)
 			}
 		}
 	}

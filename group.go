@@ -54,9 +54,7 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	defer func() {
 		within := ctx
 		if !returned { // after a panic, Do waits for the release only for the release grace, and not until ctx ends
-			ended, cancel := context.WithCancel(context.Background())
-			cancel()
-			within = ended
+			within = hold.EndedContext()
 		}
 		if lost := g.endWork(within, returned && err == nil); lost != nil && !errors.Is(err, ErrLost) {
 			err = errors.Join(err, lost)

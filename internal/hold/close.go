@@ -158,9 +158,9 @@ func (e *closeError) Error() string {
 
 func (e *closeError) Unwrap() []error { return e.errs }
 
-// endedContext returns a context that has ended. A release with this context takes at most
+// EndedContext returns a context that has ended. A release with this context takes at most
 // ReleaseGrace.
-func endedContext() context.Context {
+func EndedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx

@@ -206,7 +206,7 @@ func (f *freeing) repeat(err error) bool {
 	f.retry = time.AfterFunc(c.Requests.NextPause(&f.pauses), func() {
 		if (h.session == nil || root.Ended() == nil) && c.Enter() {
 			defer c.Leave()
-			_ = c.release(endedContext(), []*release{next}) // the error is reported as an event
+			_ = c.release(EndedContext(), []*release{next}) // the error is reported as an event
 		}
 	})
 	return true

@@ -103,7 +103,7 @@ func finishAll(limit context.Context, rs []*release) []error {
 // GiveBack frees locks whose callers have left, within the release grace.
 func (c *Holds) GiveBack(held []acquire.Holding) {
 	rs := each(held, func(h acquire.Holding) *release { return h.(*Lock).newRelease() })
-	_ = c.release(endedContext(), rs) // the errors are reported as events
+	_ = c.release(EndedContext(), rs) // the errors are reported as events
 }
 
 // GiveBack frees a lock whose caller has left.

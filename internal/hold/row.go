@@ -39,11 +39,11 @@ func (c *Holds) newRow(ctx context.Context, key protocol.Key, proto protocol.Pro
 // Lease returns the lease of the row.
 func (r *row) Lease() *lease.Lease { return r.lease }
 
-// asHeld returns the grant as a condition names it, with all versions that the record may
+// asHeld returns the grant for use in a condition, with all versions that the record may
 // show.
 func (r *row) asHeld() protocol.Hold { return r.named(r.lease.Versions()) }
 
-// named returns the grant as a condition names it, with the given versions.
+// named returns the grant for use in a condition, with the given versions.
 func (r *row) named(versions []string) protocol.Hold {
 	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }
@@ -173,16 +173,11 @@ func (r *row) lossOf(why lease.Loss) error {
 		return r.lossShown(why.Item, nil)
 	case lease.WithParent:
 		if of, lost := core.LossOf(why.Err); lost {
-			return r.lostWithSession(of)
+			return r.lostError(of.Reason, nil, of.Err)
 		}
 		return why.Err
 	}
 	return r.lostError(why.Reason, nil, why.Err)
-}
-
-// lostWithSession returns the loss of a lock whose session was lost.
-func (r *row) lostWithSession(session core.Loss) error {
-	return r.lostError(session.Reason, nil, session.Err)
 }
 
 // lossShown returns the error of a lock if the record no longer shows its grant, or shows a

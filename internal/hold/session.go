@@ -118,16 +118,16 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 }
 
 // join is called once h is held under the session. If the session has ended in the
-// meantime, the lock is lost. A notice of a break may have arrived after the grant was sent,
-// when the lock was not held yet. It may have been for this lock, so the lock is checked.
+// meantime, the lock is lost. A break notice for h may have arrived between the grant and
+// this call, when hear could not find the lock. In that case join checks the lock.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
-		s.check(map[string]*Lock{"": h}) // notices that have not arrived yet are handled when they arrive
+		s.check(map[string]*Lock{"": h}) // hear handles later notices
 	}
 	s.mu.Unlock()
 	if s.lease.IsOver() {
-		h.lease.Look() // Look ends the lock if the session has ended
+		h.lease.Look() // ends the lock
 	}
 }
 
@@ -202,7 +202,7 @@ func (s *session) loseWith(cause error) {
 	why, _ := core.LossOf(cause)
 	var lost []*Lock
 	for _, h := range s.Locks() {
-		if h.end(h.lostWithSession(why)) {
+		if h.end(h.lostError(why.Reason, nil, why.Err)) {
 			lost = append(lost, h)
 		}
 	}

@@ -74,7 +74,7 @@ func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.lease.Cause()
-	if err == nil && h.c.IsClosing() { // Close ends the contexts of the handles that it finds
+	if err == nil && h.c.IsClosing() { // Close may have ended the contexts of all handles, and would miss this one
 		err = core.ErrClosed
 	}
 	if err != nil {

@@ -80,8 +80,8 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 // handOver hands the key to the next goroutine in the local queue. One write ends this
 // grant and begins the goroutine's grant. The hand-over ends the release. If no goroutine
 // waits, handOver returns false: the grant in f.hold must still be released. If the
-// goroutine leaves while the write is in flight, the new grant is handed on in the same
-// way.
+// goroutine leaves while the write is in flight, handOver hands the new grant over in the
+// same way.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
 	// A hand-over needs a higher token. If there is none, the key is released, so that the

@@ -22,7 +22,7 @@ type Lock struct {
 	want    *acquire.Want
 	session *session // the session that is renewed in place of this grant's own lease; nil if there is none
 	granted decide.Instant
-	nth     int              // number of the grant, by which locks are sorted; guarded by the client's mu
+	nth     int              // position in the order of acquisition; guarded by the client's mu
 	dead    *protocol.Record // the dead holder that the key was taken over from; nil if there was none
 	first   *Handle          // the handle of the call that acquired the lock, with the values of that call's context
 	resumed bool             // the lock was made by Resume: the grant was detached before, in this process or another

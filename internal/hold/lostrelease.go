@@ -102,7 +102,7 @@ func (h *Lock) maybeUnmarked() error {
 // It returns nil if the mark is stored.
 func (h *Lock) missingMark() error {
 	h.mu.Lock()
-	f := h.freeing // nil if the key was freed with its session; no release begins after that
+	f := h.freeing // nil if the end of the session has freed the key
 	h.mu.Unlock()
 	switch {
 	case f != nil && f.marked:

@@ -47,7 +47,7 @@ func (s *session) hear() {
 			continue
 		}
 		s.heardAt = s.c.Now()
-		heard[word] = true // if no lock is found, it has ended, or is not held yet: see join
+		heard[word] = true // stays true if no lock is found: it has ended, or join will check it
 		if i := slices.IndexFunc(held, func(h *Lock) bool { return h.grant == grant }); i >= 0 {
 			heard[word], found[word] = false, held[i]
 		}

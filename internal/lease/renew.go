@@ -60,7 +60,8 @@ func (l *Lease) Answered() bool {
 // LastErr returns why the last finished renewal was not applied, or nil if it was.
 func (l *Lease) LastErr() error { return l.pending.LastErr() }
 
-// ByHand ends the renewals in the background. It waits for a renewal that is in flight.
+// ByHand ends the background renewals, so that only calls of Renew renew the lease. It first
+// waits for a renewal in flight.
 func (l *Lease) ByHand() {
 	if !l.enter(context.Background()) {
 		return

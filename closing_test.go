@@ -29,11 +29,8 @@ func TestCloseEndsGrantsWithErrClosed(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, shared lease %t", name, cfg.SharedLease), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					c, _ := w.Client(cfg)
-					lock := w.Acquire(c, "job", opts...)
-					if err := c.Close(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					c, _, lock := w.Holding(cfg, opts...)
+					lab.OK(t, c.Close(t.Context()))
 					isClosedAlone(t, "grant", leasehold.Ended(lock))
 					isClosedAlone(t, "lock", lock.Err())
 					_, err := leasehold.ShareGrant(t.Context(), lock)
@@ -61,16 +58,13 @@ func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab
 		return answer(r)
 	})
 	err := call()
-	if err := <-closed; err != nil {
-		t.Errorf("close: %v", err)
-	}
+	lab.WantErr(t, "close", <-closed, nil)
 	return err
 }
 
 func TestReadDuringCloseReturnsErrClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.Config())
 		reads := func(c lab.Call) bool { return c.Op == "TransactGetItems" }
 		isClosedAlone(t, "read", meetsClose(t, c, wire, reads, (*lab.Request).Send, func() error {
 			_, err := lock.Read(t.Context(), nil)
@@ -83,12 +77,8 @@ func TestCommitOfReentrantLockDuringCloseReturnsErrClosed(t *testing.T) {
 	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 		t.Run(fmt.Sprintf("shared lease %t", cfg.SharedLease), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, wire := w.Work().Client(cfg)
-				outer := w.Acquire(c, "job")
-				inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant())
-				if err != nil {
-					t.Fatal(err)
-				}
+				c, wire, outer := w.Work().Holding(cfg)
+				inner := lab.Must(c.Acquire(outer.Context(), "job", leasehold.Reentrant()))(t)
 				isClosedAlone(t, "commit", meetsClose(t, c, wire, lab.Call.Commits, lab.Throttled, func() error {
 					return inner.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")))
 				}))
@@ -119,23 +109,15 @@ func TestLockReportsItsEndAsSoonAsItsLeaseHasEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(lab.Config())
-				lock, err := c.Acquire(t.Context(), "job")
-				if err != nil {
-					t.Fatal(err)
-				}
+				_, _, lock := w.Holding(lab.Config())
 				bound, cancel := lock.Bind(t.Context())
 				defer cancel()
-				if err := look(lock, bound); err != nil {
-					t.Fatal(err)
-				}
+				lab.OK(t, look(lock, bound))
 				leasehold.EndLeaseAlone(lock, leasehold.ErrLost)
 				if look(lock, bound) == nil {
 					t.Error("the lock is held")
 				}
-				if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
-					t.Errorf("cause %v", err)
-				}
+				lab.WantErr(t, "cause", lock.Err(), leasehold.ErrLost)
 			})
 		})
 	}

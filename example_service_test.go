@@ -307,9 +307,7 @@ func TestWorkerLoopsInExamplesNeverSpin(t *testing.T) {
 				lab.Elapse(time.Minute)
 				stop()
 				<-done
-				if works := calls > 0; works != tc.works {
-					t.Errorf("worked %d times once it was over", calls)
-				}
+				lab.Want(t, "worked after the end", calls > 0, tc.works)
 				_ = c.Close(context.Background())
 			})
 		})

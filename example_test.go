@@ -36,7 +36,7 @@ func Example() {
 	defer locks.Close(ctx)
 
 	err = locks.Do(ctx, "nightly-report", func(ctx context.Context, lock *leasehold.Lock) error {
-		// Nobody else works on this key. ctx ends if the lock is lost.
+		// No other process works on this key. ctx ends if the lock is lost.
 		return report(ctx, lock.Token())
 	})
 	if err != nil {

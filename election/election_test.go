@@ -3,6 +3,7 @@ package election_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func campaign(w *lab.World, e *election.Election, value string) *leasehold.Lock 
 	return lab.Must(e.Campaign(w.T.Context(), value))(w.T)
 }
 
-// refusing is a fault that refuses every request.
+// refusing returns a fault that refuses every request with the given error code.
 func refusing(code string) lab.Fault {
 	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
 }
@@ -109,9 +110,8 @@ func TestCampaignNoWaitReplacesDeadLeader(t *testing.T) {
 		b, _, _ := elects(w, lab.Config())
 		campaign(w, a, "")
 		began := time.Now()
-		if _, err := b.Campaign(t.Context(), "", leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
-			t.Errorf("while it lives: %v after %v", err, time.Since(began))
-		}
+		lab.WantErr(t, "campaign against a live leader", lab.ErrorOf(b.Campaign(t.Context(), "", leasehold.NoWait())), leasehold.ErrHeld)
+		lab.Want(t, "campaign returned after", time.Since(began), 0)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
 		c, _, _ := elects(w, lab.Config()) // a candidate that has not observed the record yet
@@ -128,14 +128,10 @@ func TestCampaignRejectsUnsupportedValueBeforeAnyRequest(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
 		lab.WantErr(t, "campaign", lab.ErrorOf(e.Campaign(t.Context(), "here")), errors.ErrUnsupported)
-		if err := e.Lead(t.Context(), "here", nil); err == nil {
-			t.Error("led without a function")
-		}
+		lab.WantFailed(t, "lead without a function", e.Lead(t.Context(), "here", nil))
 		lead := func(context.Context, *leasehold.Lock) error { return nil }
 		lab.WantErr(t, "lead", e.Lead(t.Context(), "here", lead), errors.ErrUnsupported)
-		if sent := wire.Sent(); len(sent) != 0 {
-			t.Errorf("%d requests", len(sent))
-		}
+		lab.Want(t, "requests", len(wire.Sent()), 0)
 		lab.WantErr(t, "without a value", e.Lead(t.Context(), "", lead), nil)
 	})
 }
@@ -143,23 +139,15 @@ func TestCampaignRejectsUnsupportedValueBeforeAnyRequest(t *testing.T) {
 func TestNewRefusesKeyThatCannotBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
-		if _, err := election.New(nil, seat); err == nil {
-			t.Error("a nil client was taken")
-		}
+		lab.WantFailed(t, "an election with a nil client", lab.ErrorOf(election.New(nil, seat)))
 		for _, key := range []string{"", "leasehold/session/abc", strings.Repeat("k", 2049)} {
-			if _, err := election.New(c, key); err == nil {
-				t.Errorf("an election under a key of %d bytes", len(key))
-			}
+			lab.WantFailed(t, fmt.Sprintf("an election with a key of %d bytes", len(key)), lab.ErrorOf(election.New(c, key)))
 		}
 		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
 		cfg := lab.Config()
 		cfg.Table, cfg.Layout = spec.Name, spec.Layout
 		sorted, _ := w.Client(cfg)
-		if _, err := election.New(sorted, seat); err == nil {
-			t.Error("an election under half a key")
-		}
-		if sent := wire.Sent(); len(sent) != 0 {
-			t.Errorf("%d requests", len(sent))
-		}
+		lab.WantFailed(t, "an election without the sort key", lab.ErrorOf(election.New(sorted, seat)))
+		lab.Want(t, "requests", len(wire.Sent()), 0)
 	})
 }

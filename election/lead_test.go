@@ -28,12 +28,10 @@ func TestLeadResignsAndReturnsErrorOfFunction(t *testing.T) {
 				term = l
 				return want
 			})
-			if err != want || calls != 1 { //nolint:errorlint // it is not wrapped
+			if err != want || calls != 1 { //nolint:errorlint // Lead returns the error itself
 				t.Errorf("%v after %d calls, want %v", err, calls, want)
 			}
-			if !errors.Is(term.Err(), leasehold.ErrReleased) {
-				t.Errorf("the term: %v", term.Err())
-			}
+			lab.WantErr(t, "the term", term.Err(), leasehold.ErrReleased)
 		}
 	})
 }
@@ -47,9 +45,7 @@ func TestLeadAppliesOptionsToEachTerm(t *testing.T) {
 			if len(leases) > 1 {
 				return nil
 			}
-			if err := c.Break(ctx, term.Record(), leasehold.BreakOptions{}); err != nil {
-				t.Error(err)
-			}
+			lab.WantErr(t, "break", c.Break(ctx, term.Record(), leasehold.BreakOptions{}), nil)
 			<-ctx.Done()
 			return nil
 		}, leasehold.WithLease(7*time.Second))
@@ -75,9 +71,7 @@ func TestLeadCampaignsAgainAfterLossOfTerm(t *testing.T) {
 			}
 			breakTerm(w, other)
 			<-ctx.Done()
-			if !errors.Is(context.Cause(ctx), leasehold.ErrLost) {
-				t.Errorf("the context ended with %v", context.Cause(ctx))
-			}
+			lab.WantErr(t, "cause", context.Cause(ctx), leasehold.ErrLost)
 			return answer(ctx)
 		})
 		if err != nil || len(tokens) != 3 {
@@ -101,9 +95,8 @@ func TestLeadCampaignsAgainIfTermWasBrokenBeforeRelease(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil || calls != 2 {
-			t.Errorf("%v after %d calls", err, calls)
-		}
+		lab.WantErr(t, "lead", err, nil)
+		lab.Want(t, "calls", calls, 2)
 	})
 }
 
@@ -129,15 +122,13 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 		})
 		lab.Elapse(time.Second)
 		cancel(stop)
-		isStop := func(err error) bool { // reports whether the text of an error is only the cause's, and the error also matches context.Canceled
+		isStop := func(err error) bool { // the text is that of the cause alone, but the error also matches context.Canceled
 			return errors.Is(err, stop) && errors.Is(err, context.Canceled) && err.Error() == stop.Error()
 		}
 		if err := <-campaigned; !isStop(err) {
 			t.Errorf("the candidate: %v", err)
 		}
-		if err := <-led; !errors.Is(err, stop) || !errors.Is(err, context.Canceled) || !errors.Is(err, flush) {
-			t.Errorf("the leader: %v", err)
-		}
+		lab.WantErr(t, "leader", <-led, stop, context.Canceled, flush)
 		if released.Load() {
 			t.Error("the term was given up before the function had returned")
 		}
@@ -158,7 +149,7 @@ func TestLeadReturnsCauseOfContextEnd(t *testing.T) {
 				<-ctx.Done()
 				return obeys(ctx)
 			})
-			if err != context.Canceled { //nolint:errorlint // it is the cause itself
+			if err != context.Canceled { //nolint:errorlint // Lead returns the cause itself
 				t.Errorf("%v", err)
 			}
 		}
@@ -196,9 +187,7 @@ func TestPanicOrExitOfFunctionReleasesTerm(t *testing.T) {
 			if got := <-gone; name == "panic" && got != "over" {
 				t.Errorf("%s: recovered %v", name, got)
 			}
-			if _, err := e.Leader(t.Context()); !errors.Is(err, election.ErrNoLeader) {
-				t.Errorf("%s: the seat: %v", name, err)
-			}
+			lab.WantErr(t, name+": leader", lab.ErrorOf(e.Leader(t.Context())), election.ErrNoLeader)
 		}
 	})
 }
@@ -233,7 +222,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 		for range 2 {
 			lab.OK(t, <-led)
 		}
-		if begun.Load() != 3 { // the function of the first call, that of the second, and that of the first again, as its term was broken
+		if begun.Load() != 3 { // three functions have begun: the first call's, the second call's, and the first call's again after the break of its term
 			t.Errorf("%d functions begun", begun.Load())
 		}
 	})
@@ -243,17 +232,12 @@ func TestLeadReturnsPermanentErrors(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error {
-			err := e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil })
-			if !errors.Is(err, leasehold.ErrDeadlock) {
-				t.Errorf("under its own term: %v", err)
-			}
+			lab.WantErr(t, "under its own term", e.Lead(ctx, "", func(context.Context, *leasehold.Lock) error { return nil }), leasehold.ErrDeadlock)
 			return nil
 		}
 		lab.OK(t, e.Lead(t.Context(), "", lead))
 		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("someone")})
-		if err := e.Lead(t.Context(), "", lead); !errors.As(err, new(*leasehold.RecordError)) {
-			t.Errorf("over a damaged record: %v", err)
-		}
+		lab.WantAs[*leasehold.RecordError](t, "over a damaged record", e.Lead(t.Context(), "", lead))
 	})
 }
 
@@ -274,9 +258,7 @@ func TestLeadReturnsIfClientClosesBeforeTermBegins(t *testing.T) {
 			t.Error("it was called under a lock that was given up")
 			return nil
 		})
-		if !errors.Is(err, leasehold.ErrClosed) {
-			t.Errorf("%v", err)
-		}
+		lab.WantErr(t, "campaign", err, leasehold.ErrClosed)
 	})
 }
 
@@ -304,9 +286,8 @@ func TestLeadAfterOutageReplacesItsOwnOldTermAtOnce(t *testing.T) {
 			})
 			return ctx.Err()
 		})
-		if !errors.Is(err, context.Canceled) || terms != 2 {
-			t.Errorf("%v after %d terms", err, terms)
-		}
+		lab.WantErr(t, "lead", err, context.Canceled)
+		lab.Want(t, "terms", terms, 2)
 		lab.OK(t, c.Close(t.Context()))
 	})
 }
@@ -352,10 +333,7 @@ func TestLeadReturnsErrorIfFirstCampaignIsDenied(t *testing.T) {
 		other := lab.Must(election.New(c, "other"))(t)
 		lab.Must(other.Campaign(t.Context(), ""))(t)
 		wire.SetFault(refusing("AccessDeniedException"))
-		var op *leasehold.OpError
-		if err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }); !errors.As(err, &op) {
-			t.Error(err)
-		}
+		lab.WantAs[*leasehold.OpError](t, "lead", e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error { return nil }))
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})

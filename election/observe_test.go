@@ -1,13 +1,17 @@
 package election_test
 
 import (
+	"context"
 	"errors"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
@@ -49,15 +53,13 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 		w.Release(third)
 		lab.WantErr(t, "the end of its context is no error", o.end(), nil)
 		for _, c := range wire.Sent() {
-			if c.Op != "GetItem" {
-				t.Errorf("an observer sent %s", c.Op)
-			}
+			lab.Want(t, "operation of an observer", c.Op, "GetItem")
 		}
 	})
 }
 
-// The terms of a peer have no number. So the number stays the same when the same leader
-// gets a new term.
+// Terms written by a client of another library have no token. So the token of the leader
+// stays the same in a new term.
 func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -82,9 +84,7 @@ func TestObserveRetriesUntilDynamoDBAnswers(t *testing.T) {
 			wire.Sent()
 			lab.Elapse(time.Minute)
 			o.shows()
-			if n := len(wire.Sent()); n > 100 {
-				t.Errorf("%d requests in a minute", n)
-			}
+			lab.WantRange(t, "requests in a minute", len(wire.Sent()), 0, 100)
 			wire.SetFault(nil)
 			lab.Elapse(5 * time.Second)
 			o.shows(leaderOf(term, "a"))
@@ -127,9 +127,8 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 			t.Errorf("a closed client: %v after %v", o.err, took)
 		}
 		for l, err := range e.Observe(t.Context()) {
-			if !errors.Is(err, leasehold.ErrClosed) || l != nobody {
-				t.Errorf("a client that was closed before: %v, %v", l, err)
-			}
+			lab.WantErr(t, "leader of a closed client", err, leasehold.ErrClosed)
+			lab.Want(t, "leader", l, nobody)
 		}
 	})
 }
@@ -146,9 +145,7 @@ func TestObserveStopsReadingWhenLoopBreaks(t *testing.T) {
 		}
 		wire.Sent()
 		lab.Elapse(time.Minute)
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests after the loop", n)
-		}
+		lab.Want(t, "requests after the loop", len(wire.Sent()), 0)
 	})
 }
 
@@ -168,9 +165,7 @@ func TestObserveReadsTwiceASecondEvenWithoutChanges(t *testing.T) {
 			lab.Elapse(time.Minute)
 			wire.Sent()
 			lab.Elapse(10 * time.Minute)
-			if n := len(wire.Sent()); n < 1000 || n > 1500 {
-				t.Errorf("%s: %d requests in ten minutes", is, n)
-			}
+			lab.WantRange(t, "requests in ten minutes", len(wire.Sent()), 1000, 1500)
 			if term != nil {
 				w.Release(term)
 			}
@@ -189,9 +184,7 @@ func TestObserveDoesNotDisturbCandidateOfSameClient(t *testing.T) {
 		wire.SetFault(lab.Cut)
 		began := time.Now()
 		term := campaign(w, e, "b")
-		if took := time.Since(began); took > 20*time.Second+polls {
-			t.Errorf("elected after %v", took)
-		}
+		lab.WantTook(t, "elected after", began, 0, 20*time.Second+polls)
 		lab.Elapse(polls)
 		news := o.next()
 		if len(news) == 0 || news[len(news)-1].Leader != leaderOf(term, "b") {
@@ -200,3 +193,78 @@ func TestObserveDoesNotDisturbCandidateOfSameClient(t *testing.T) {
 		w.Release(term)
 	})
 }
+
+// observer observes an election until it is stopped.
+type observer struct {
+	t    *testing.T
+	stop context.CancelFunc
+	over chan struct{} // closed when the sequence has ended
+
+	mu   sync.Mutex
+	seen []observed
+	took int // number of entries of seen that next has returned
+	err  error
+}
+
+type observed struct {
+	election.Leader
+	at time.Time
+}
+
+func observe(t *testing.T, e *election.Election) *observer {
+	ctx, stop := context.WithCancel(t.Context())
+	o := &observer{t: t, stop: stop, over: make(chan struct{})}
+	go func() {
+		defer close(o.over)
+		for l, err := range e.Observe(ctx) {
+			o.mu.Lock()
+			if err != nil {
+				o.err = err
+			} else {
+				o.seen = append(o.seen, observed{l, time.Now()})
+			}
+			o.mu.Unlock()
+		}
+	}()
+	synctest.Wait()
+	return o
+}
+
+// next returns the leaders yielded since the last call, with at most one leader for each
+// change.
+func (o *observer) next() []observed {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	news := o.seen[o.took:]
+	o.took = len(o.seen)
+	return news
+}
+
+// shows checks that exactly these leaders were yielded since the last call.
+func (o *observer) shows(leaders ...election.Leader) {
+	o.t.Helper()
+	news := o.next()
+	ok := len(news) == len(leaders)
+	for i := range min(len(news), len(leaders)) {
+		ok = ok && news[i].Leader == leaders[i]
+	}
+	if !ok {
+		o.t.Errorf("yielded %v, want %v", news, leaders)
+	}
+}
+
+// end ends the observation and returns its error.
+func (o *observer) end() error {
+	o.stop()
+	<-o.over
+	return o.err
+}
+
+func leaderOf(term *leasehold.Lock, value string) election.Leader {
+	return election.Leader{Owner: term.Record().Owner, Value: value, Token: term.Token()}
+}
+
+var nobody election.Leader
+
+// polls is the longest time from a change until an observer yields it: two longest polls.
+const polls = 2 * 500 * time.Millisecond

@@ -18,9 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// works returns a function that leads until its context ends. The function then works under
-// its term for the duration ends. At last it sends the cause with which its context ended
-// to the channel why.
+// works returns a function for Lead. The function waits until its context ends, and then
+// works for the duration ends. At last it sends the cause of its context to the channel why.
 func works(ends time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -76,12 +75,8 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 			t.Errorf("it has resigned %v after the request", took)
 		}
 		term := <-next
-		if term.Token() != first.Token+1 {
-			t.Errorf("term %d follows term %d", term.Token(), first.Token)
-		}
-		if took := time.Since(began); took > 37*time.Second {
-			t.Errorf("the next was elected after %v", took)
-		}
+		lab.Want(t, "token of the next term", term.Token(), first.Token+1)
+		lab.WantTook(t, "next elected after", began, 0, 37*time.Second)
 		for _, c := range wire.Sent() {
 			if c.Op != "UpdateItem" && c.Op != "GetItem" {
 				t.Errorf("the leader sent %s", c.Op)
@@ -93,13 +88,10 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 				writes++
 			}
 		}
-		if writes != 1 {
-			t.Errorf("%d writes to ask", writes)
-		}
+		lab.Want(t, "writes to ask", writes, 1)
 		lab.Elapse(time.Minute)
-		if err := term.Err(); err != nil || len(why) > 0 {
-			t.Errorf("the request was for the leader before, and this one ended with %v", err)
-		}
+		lab.WantErr(t, "term after a request to the former leader", term.Err(), nil)
+		lab.Want(t, "requests to step down", len(why), 0)
 		w.Release(term)
 		lab.Elapse(polls)
 		if l, err := operator.Leader(t.Context()); err != nil || l.Token != term.Token()+1 {
@@ -117,7 +109,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 		for range 2 { // the second request concerns the second term
 			lab.WantErr(t, "asked", operator.StepDown(t.Context()), nil)
 			lab.WantErr(t, "its function ended", <-why, election.ErrAsked)
-			lab.Elapse(polls + 2*decide.LongestQueuePause) // waits for as long as the leader leaves the key to others
+			lab.Elapse(polls + 2*decide.LongestQueuePause) // the former leader leaves the key to others for this long
 			lab.WantErr(t, "who leads after that", lab.ErrorOf(operator.Leader(t.Context())), nil)
 		}
 		_ = stop()
@@ -130,9 +122,7 @@ func TestOnStepDownReportsRequestMadeBeforeRegistration(t *testing.T) {
 		term := campaign(w, e, "")
 		asked := 0
 		listen := func() { _ = e.OnStepDown(term, func() { asked++; w.Release(term) }) }
-		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
-		defer cancel()
-		if err := operator.StepDown(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+		if err := operator.StepDown(w.Within(6 * time.Second)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("of who does not listen: %v", err)
 		}
 		listen() // registers the function after the request was made
@@ -155,13 +145,10 @@ func TestStepDownReturnsErrorWithoutLiveLeader(t *testing.T) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Minute)
 		began := time.Now()
-		if err := operator.StepDown(t.Context()); !errors.Is(err, election.ErrLeaderDead) || time.Since(began) != 0 {
-			t.Errorf("a leader that died before: %v after %v", err, time.Since(began))
-		}
+		lab.WantErr(t, "step down of a dead leader", operator.StepDown(t.Context()), election.ErrLeaderDead)
+		lab.Want(t, "returned after", time.Since(began), 0)
 		for _, c := range asking.Sent() {
-			if c.Op != "GetItem" {
-				t.Errorf("it sent %s", c.Op)
-			}
+			lab.Want(t, "operation", c.Op, "GetItem")
 		}
 		lives, _, theirs := elects(w, lab.Config())
 		campaign(w, lives, "")
@@ -186,18 +173,15 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 		}))
 		lab.WantErr(t, "its leader had gone", operator.StepDown(t.Context()), nil)
 		lab.Elapse(time.Minute)
-		if len(why) > 0 || w.Item(seat)["stepDown"] != nil {
-			t.Errorf("the next leader was asked: %v", w.Item(seat)["stepDown"])
-		}
+		lab.Want(t, "requests to step down", len(why), 0)
+		lab.Want(t, "request to the next leader", w.Item(seat)["stepDown"], nil)
 		// The record still contains a request to an earlier leader. An older version of
 		// leasehold leaves a record in that state when it acquires the key.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
 		lab.Elapse(time.Minute)
-		if len(why) > 0 {
-			t.Errorf("it took the request to another for its own: %v", <-why)
-		}
+		lab.Want(t, "requests to the present leader", len(why), 0)
 		_ = stop()
 	})
 }
@@ -216,16 +200,11 @@ func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 			}
 			return lab.LoseReply(r)
 		}))
-		if err := operator.StepDown(t.Context()); err != nil || asked != 1 {
-			t.Errorf("%v, told %d times", err, asked)
-		}
+		lab.WantErr(t, "step down", operator.StepDown(t.Context()), nil)
+		lab.Want(t, "times asked", asked, 1)
 		term = campaign(w, e, "")
 		asking.SetFault(onUpdates(reset))
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		if err := operator.StepDown(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("never answered: %v", err)
-		}
+		lab.WantErr(t, "never answered", operator.StepDown(w.Within(3*time.Second)), leasehold.ErrUnknownOutcome, context.DeadlineExceeded)
 		asking.SetFault(onUpdates(refusing("AccessDeniedException")))
 		var op *leasehold.OpError
 		if err := operator.StepDown(t.Context()); !errors.As(err, &op) || op.Op != "step down" {
@@ -239,9 +218,8 @@ func TestStepDownRejectsLeadersThatCannotBeAsked(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.DynamoDLM{}} {
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 			e, _, wire := elects(w, cfg)
-			if err := e.StepDown(t.Context()); !errors.Is(err, errors.ErrUnsupported) || len(wire.Sent()) != 0 {
-				t.Errorf("%s: %v", l.Name(), err)
-			}
+			lab.WantErr(t, "step down", e.StepDown(t.Context()), errors.ErrUnsupported)
+			lab.Want(t, "requests", len(wire.Sent()), 0)
 		})
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -267,9 +245,7 @@ func hears(t *testing.T, why <-chan error) {
 	t.Helper()
 	select {
 	case err := <-why:
-		if !errors.Is(err, election.ErrAsked) {
-			t.Error(err)
-		}
+		lab.WantErr(t, "cause of the end of the work", err, election.ErrAsked)
 	case <-time.After(time.Minute):
 		t.Error("the leader has heard of nothing")
 	}
@@ -301,13 +277,10 @@ func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
 		operator := newElection(w, c)
 		why, stop := leads(t, e, "", 3*time.Minute)
 		lab.Elapse(time.Minute)
-		asking, leave := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer leave()
+		asking := w.Within(10 * time.Minute)
 		lab.OK(t, operator.StepDown(asking))
 		lab.Elapse(10 * time.Minute)
-		if n := len(why); n != 1 {
-			t.Errorf("asked once, it has ended its work %d times", n)
-		}
+		lab.Want(t, "times that the work ended", len(why), 1)
 		_ = stop()
 	})
 }
@@ -322,9 +295,7 @@ func TestStepDownDoesNotAskNextTermOfSameClient(t *testing.T) {
 		lab.Elapse(time.Minute)
 		lab.OK(t, operator.StepDown(t.Context()))
 		lab.Elapse(time.Minute)
-		if n := len(one) + len(other); n != 1 {
-			t.Errorf("one leader was asked, and %d functions have ended", n)
-		}
+		lab.Want(t, "functions that ended", len(one)+len(other), 1)
 		_, _ = stopOne(), stopOther()
 		_ = c.Close(t.Context())
 	})
@@ -361,11 +332,9 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 				return nil
 			})
 		})
-		wait, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		if err := operator.StepDown(wait); err != nil || heard.Load() != 2 {
-			t.Errorf("%v, the function's listeners heard it %d times", err, heard.Load())
-		}
+		wait := w.Within(time.Minute)
+		lab.WantErr(t, "step down", operator.StepDown(wait), nil)
+		lab.Want(t, "times heard", heard.Load(), 2)
 		cancel()
 		<-led
 	})
@@ -422,9 +391,7 @@ func TestOnStepDownRejectsNilAndLockOfAnotherElection(t *testing.T) {
 			"lock that is none":   e.OnStepDown(&leasehold.Lock{}, fn),
 			"nil function":        e.OnStepDown(term, nil),
 		} {
-			if err == nil {
-				t.Errorf("%s is not refused", name)
-			}
+			lab.WantFailed(t, name, err)
 		}
 		w.Release(lock)
 		w.Release(term)

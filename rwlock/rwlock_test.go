@@ -53,9 +53,8 @@ func TestWriterExcludesReadersAndWriters(t *testing.T) {
 		other := newLock(t, w)
 		_, toRead := other.AcquireRead(t.Context(), leasehold.NoWait())
 		_, toWrite := other.AcquireWrite(t.Context(), leasehold.NoWait())
-		if !errors.Is(toRead, leasehold.ErrHeld) || !errors.Is(toWrite, leasehold.ErrHeld) {
-			t.Errorf("beside a writer: to read %v, to write %v", toRead, toWrite)
-		}
+		lab.WantErr(t, "reader beside a writer", toRead, leasehold.ErrHeld)
+		lab.WantErr(t, "writer beside a writer", toWrite, leasehold.ErrHeld)
 		lab.OK(t, group.Release(t.Context()))
 		read(t, other)
 		lab.WantErr(t, "to write beside a reader", lab.ErrorOf(newLock(t, w).AcquireWrite(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
@@ -83,9 +82,7 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 		lab.Elapse(3 * time.Second)
 		began := time.Now()
 		group := write(t, newLock(t, w))
-		if took := time.Since(began); took > 20*time.Second {
-			t.Errorf("granted after %v", took)
-		}
+		lab.WantTook(t, "granted after", began, 0, 20*time.Second)
 		lab.OK(t, group.Release(t.Context()))
 		stop()
 		done.Wait()
@@ -100,9 +97,7 @@ func TestWriterTakesOverDeadReader(t *testing.T) {
 		wire.SetFault(lab.Cut)
 		began := time.Now()
 		write(t, newLock(t, w))
-		if took := time.Since(began); took > 30*time.Second {
-			t.Errorf("granted after %v", took)
-		}
+		lab.WantTook(t, "granted after", began, 0, 30*time.Second)
 		_ = c.Close(t.Context())
 	})
 }
@@ -114,9 +109,7 @@ func TestWriteLockInsideReadLockReturnsErrDeadlock(t *testing.T) {
 			_, err := l.AcquireWrite(ctx)
 			return err
 		})
-		if !errors.Is(err, leasehold.ErrDeadlock) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "acquire", err, leasehold.ErrDeadlock)
 	})
 }
 
@@ -126,13 +119,9 @@ func TestDoReadAndDoWriteHoldLockWhileFunctionRuns(t *testing.T) {
 		failed := errors.New("no paper")
 		err := a.DoWrite(t.Context(), func(ctx context.Context, group *leasehold.Group) error {
 			err := b.DoRead(t.Context(), func(context.Context, *leasehold.Lock) error { return nil }, leasehold.NoWait())
-			if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrHeld) {
-				t.Errorf("to read beside a writer: %v", err)
-			}
+			lab.WantErr(t, "reader beside a writer", err, leasehold.ErrNotRun, leasehold.ErrHeld)
 			err = b.DoWrite(t.Context(), func(context.Context, *leasehold.Group) error { return nil }, leasehold.NoWait())
-			if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrHeld) {
-				t.Errorf("to write beside a writer: %v", err)
-			}
+			lab.WantErr(t, "writer beside a writer", err, leasehold.ErrNotRun, leasehold.ErrHeld)
 			lab.WantErr(t, "commit", group.Commit(ctx, nil), nil)
 			return failed
 		})
@@ -154,9 +143,7 @@ func TestNewRefusesInvalidArguments(t *testing.T) {
 		}{
 			"no client": {nil, "set", 1}, "no key": {c, "", 1}, "no reader": {c, "set", 0}, "too many readers": {c, "set", rwlock.MostReaders + 1},
 		} {
-			if _, err := rwlock.New(of.client, of.key, of.n); err == nil {
-				t.Errorf("%s: no error", name)
-			}
+			lab.WantFailed(t, name, lab.ErrorOf(rwlock.New(of.client, of.key, of.n)))
 		}
 		_ = c.Close(t.Context())
 	})

@@ -28,7 +28,7 @@ func takePermit(w *lab.World, s *semaphore.Semaphore, opts ...leasehold.AcquireO
 	return lab.Must(s.Acquire(w.T.Context(), opts...))(w.T)
 }
 
-// closed closes clients in order. Closing one may wait for another.
+// closed closes the clients one after another.
 func closed(t *testing.T, clients ...*leasehold.Client) {
 	t.Helper()
 	for _, c := range clients {
@@ -68,9 +68,8 @@ func TestSemaphoreGrantsAtMostNPermits(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		if most != n || done != 60 {
-			t.Errorf("at most %d inside, %d times in all", most, done)
-		}
+		lab.Want(t, "most permits held at a time", most, n)
+		lab.Want(t, "times held", done, 60)
 	})
 }
 
@@ -89,9 +88,7 @@ func TestSemaphoresOfSameNameAndDifferentSizesSharePermits(t *testing.T) {
 		}
 		lab.WantErr(t, "a fourth", lab.ErrorOf(three.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 		w.Release(first)
-		if permit := takePermit(w, three, leasehold.NoWait()); permit.Key().Partition != "gpu/0" {
-			t.Errorf("%v granted", permit.Key())
-		}
+		lab.Want(t, "key of the permit", takePermit(w, three, leasehold.NoWait()).Key().Partition, "gpu/0")
 		lab.WantErr(t, "the first one again", lab.ErrorOf(one.Acquire(t.Context(), leasehold.NoWait())), leasehold.ErrHeld)
 		closed(t, a, b)
 	})
@@ -139,9 +136,7 @@ func TestPermitCostsTwoWrites(t *testing.T) {
 				c, wire := w.Client(lab.ConfigOf("locks", l))
 				s := newSemaphore(w, c, 3)
 				w.Release(takePermit(w, s))
-				if got := strings.Join(lab.Ops(wire.Sent()), " "); got != "UpdateItem UpdateItem" {
-					t.Errorf("requests %s", got)
-				}
+				lab.Want(t, "requests", strings.Join(lab.Ops(wire.Sent()), " "), "UpdateItem UpdateItem")
 				closed(t, c)
 			})
 		})
@@ -158,9 +153,7 @@ func TestSemaphoreTakesOverPermitOfDeadHolder(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		began := time.Now()
 		lock := takePermit(w, newSemaphore(w, c, 2))
-		if took := time.Since(began); took < 20*time.Second || took > 20*time.Second+100*time.Millisecond {
-			t.Errorf("granted after %v, a lease is 20s", took)
-		}
+		lab.WantTook(t, "granted after", began, 20*time.Second, 20*time.Second+100*time.Millisecond)
 		if _, over := lock.TookOver(); !over {
 			t.Error("not taken over")
 		}
@@ -200,9 +193,8 @@ func TestDoHoldsPermitWhileFunctionRuns(t *testing.T) {
 				t.Error("called without a permit")
 				return nil
 			}, leasehold.NoWait())
-			if !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrHeld) || ctx.Err() != nil {
-				t.Errorf("a second permit of one: %v", err)
-			}
+			lab.WantErr(t, "a second permit of one", err, leasehold.ErrNotRun, leasehold.ErrHeld)
+			lab.WantErr(t, "context", ctx.Err(), nil)
 			lab.WantErr(t, "commit", permit.Commit(ctx, nil), nil)
 			return failed
 		})
@@ -224,9 +216,7 @@ func TestNewRefusesInvalidArguments(t *testing.T) {
 		}{
 			"no client": {nil, "gpu", 1}, "no key": {c, "", 1}, "no permit": {c, "gpu", 0}, "too many permits": {c, "gpu", semaphore.MostPermits + 1},
 		} {
-			if _, err := semaphore.New(of.client, of.key, of.n); err == nil {
-				t.Errorf("%s: no error", name)
-			}
+			lab.WantFailed(t, name, lab.ErrorOf(semaphore.New(of.client, of.key, of.n)))
 		}
 		closed(t, c)
 	})

@@ -30,25 +30,16 @@ func TestBreakSetsTTLOnlyIfRecordHasNoData(t *testing.T) {
 		a, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
 		lock := w.Acquire(a, "job", tc.before...)
-		r, err := op.Get(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := lock.Renew(t.Context(), tc.store); err != nil {
-			t.Fatal(err)
-		}
-		if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		r := lab.Must(op.Get(t.Context(), "job"))(t)
+		lab.OK(t, lock.Renew(t.Context(), tc.store))
+		lab.OK(t, op.Break(t.Context(), r, leasehold.BreakOptions{}))
 		item := w.Item("job")
-		if lab.Text(item, "isReleased") != "1" || (item["expiresAt"] == nil) != tc.kept {
-			t.Errorf("left to TTL: %v", item["expiresAt"] != nil)
-		}
+		lab.Want(t, "mark of a released record", lab.Text(item, "isReleased"), "1")
+		lab.Want(t, "has no end", (item["expiresAt"] == nil), tc.kept)
 		wire.Sent()
 		lock = w.Acquire(a, "job")
-		if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}); err != nil || len(wire.Sent()) != 1 {
-			t.Errorf("of a record that has not changed: %v", err)
-		}
+		lab.WantErr(t, "break of an unchanged record", op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}), nil)
+		lab.Want(t, "requests", len(wire.Sent()), 1)
 	})
 }
 
@@ -101,7 +92,7 @@ func TestBreakThatNeverArrivedReportsThatNothingWasFreed(t *testing.T) {
 
 func TestBreakEndsGrantOfOtherLibraryOnlyIfOwnerIsUnchanged(t *testing.T) {
 	type row struct {
-		change map[string]types.AttributeValue // beside the version
+		change map[string]types.AttributeValue // changes of the record beside a new version
 		opts   leasehold.BreakOptions
 		want   error
 	}
@@ -115,15 +106,10 @@ func TestBreakEndsGrantOfOtherLibraryOnlyIfOwnerIsUnchanged(t *testing.T) {
 		w.Put(map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1"),
 		})
-		r, err := op.Get(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := lab.Must(op.Get(t.Context(), "job"))(t)
 		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")})
 		w.Update("job", tc.change)
-		if err := op.Break(t.Context(), r, tc.opts); !errors.Is(err, tc.want) {
-			t.Errorf("error %v, want %v", err, tc.want)
-		}
+		lab.WantErr(t, "break", op.Break(t.Context(), r, tc.opts), tc.want)
 		if kept := lab.Text(w.Item("job"), "recordVersionNumber") == "v2"; kept != (tc.want != nil) || !kept && !w.IsReleased("job") {
 			t.Errorf("record %v", w.Item("job"))
 		}
@@ -132,8 +118,7 @@ func TestBreakEndsGrantOfOtherLibraryOnlyIfOwnerIsUnchanged(t *testing.T) {
 
 func TestBreakRejectsSessionRow(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(holder, "job")
+		_, _, lock := w.Holding(lab.SharedConfig())
 		row := w.Sessions()[0]
 		item := w.Item(row)
 		op, wire := w.Client(lab.Config())

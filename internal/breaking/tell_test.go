@@ -2,7 +2,6 @@ package breaking_test
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -47,19 +46,14 @@ func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
 		}
 		began := time.Now()
 		err := op.Break(w.Within(10*time.Second), lock.Record(), leasehold.BreakOptions{})
-		if took := time.Since(began); !errors.Is(err, tc.want) || took > 10*time.Second {
-			t.Errorf("after %v: %v", took, err)
-		}
+		lab.WantErr(t, "break", err, tc.want)
+		lab.WantTook(t, "returned after", began, 0, 10*time.Second)
 		if tc.want != nil && (!strings.Contains(err.Error(), "job in table locks") || !strings.Contains(err.Error(), "twenty minutes")) {
 			t.Errorf("it does not say what comes of it: %v", err)
 		}
-		if !w.IsReleased("job") {
-			t.Error("not broken")
-		}
+		w.WantReleased("job")
 		lab.Elapse(20 * time.Minute)
-		if !errors.Is(lock.Err(), leasehold.ErrLost) {
-			t.Errorf("its holder after twenty minutes: %v", lock.Err())
-		}
+		lab.WantErr(t, "holder after twenty minutes", lock.Err(), leasehold.ErrLost)
 		_ = c.Close(t.Context())
 		_ = op.Close(t.Context())
 	})
@@ -70,14 +64,9 @@ func TestUnansweredBreakNotifiesHolder(t *testing.T) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Unheard))
-		ctx := w.Within(time.Second)
-		if err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Fatalf("without a reply: %v", err)
-		}
+		lab.WantErr(t, "without a reply", op.Break(w.Within(time.Second), lock.Record(), leasehold.BreakOptions{}), leasehold.ErrUnknownOutcome)
 		lab.Elapse(10 * time.Second)
-		if !errors.Is(lock.Err(), leasehold.ErrLost) {
-			t.Errorf("its holder: %v", lock.Err())
-		}
+		lab.WantErr(t, "its holder", lock.Err(), leasehold.ErrLost)
 		_ = c.Close(t.Context())
 	})
 }
@@ -98,28 +87,23 @@ func TestThrottledBreakNoticeIsReported(t *testing.T) {
 		wire.SetFault(lab.Once(tellsOfABreak, tc.fault))
 		w.Break(op, lock, "")
 		told := throttled()
-		if len(told) != tc.told {
-			t.Errorf("told of %v", told)
-		}
+		lab.Want(t, "breaks read", len(told), tc.told)
 		for _, e := range told {
-			if e.Key != lock.Key() || e.Token != lock.Token() {
-				t.Errorf("told of %v, token %d", e.Key, e.Token)
-			}
+			lab.Want(t, "key", e.Key, lock.Key())
+			lab.Want(t, "token", e.Token, lock.Token())
 		}
 		_ = c.Close(t.Context())
 	})
 }
 
-// While a fleet moves, a client of one layout may be given a record that a client of another
-// has read.
+// While a fleet moves to another layout, a client of one layout may break a lock by a record
+// that a client of the other layout has read.
 func TestBreakByClientOfLayoutWithoutSessionsFreesKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		op, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))
 		w.Break(op, lock, "")
-		if !w.IsReleased("job") {
-			t.Error("not broken")
-		}
+		w.WantReleased("job")
 		_ = c.Close(t.Context())
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/fence"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
@@ -52,7 +53,7 @@ type event struct {
 type table struct {
 	attempts.DB // nil, as a commit calls only TransactWriteItems
 
-	held, open bool // the condition of the guard is true (held), and the condition of the write is true (open)
+	held, open bool // held: the condition of the guard is true; open: the condition of the write is true
 	used       string
 	applied    int
 	late       []*dynamodb.TransactWriteItemsInput
@@ -224,14 +225,11 @@ func try(t *testing.T, open bool, after afterwards, script []event) decide.Step 
 	applied := tb.applied
 	tb.open = true
 	tb.arrive()
-	if len(tb.tokens) != 1 {
-		t.Errorf("%d tokens", len(tb.tokens))
-	}
+	lab.Want(t, "tokens", len(tb.tokens), 1)
 	switch r.Step {
 	case decide.Committed:
-		if applied != 1 || r.Err != nil {
-			t.Errorf("committed: applied %d times, error %v", applied, r.Err)
-		}
+		lab.Want(t, "times applied", applied, 1)
+		lab.Want(t, "commit", r.Err, nil)
 	case decide.Doubtful:
 		if after == healed && !slices.ContainsFunc(script, func(e event) bool { return e.fate == refused }) {
 			t.Error("doubtful, though everything was answered in the end")

@@ -5,13 +5,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
 // applied returns a fault that applies the request and answers as the given fault does.
@@ -32,9 +36,7 @@ func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.Sent()
 		wire.SetFault(lab.Script(fault, fault, fault))
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("b", "1"))); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("b", "1"))))
 		w.WantLog("1")
 		var bodies [][]byte
 		for _, c := range wire.Sent() {
@@ -44,9 +46,7 @@ func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
 		}
 		// Equal bytes show that the requests have the same token, and list the
 		// members of every map in the same order.
-		if len(bodies) != 4 {
-			t.Errorf("%d requests", len(bodies))
-		}
+		lab.Want(t, "requests", len(bodies), 4)
 		for _, b := range bodies {
 			if !bytes.Equal(b, bodies[0]) {
 				t.Errorf("a request was repeated as\n%s\nafter\n%s", b, bodies[0])
@@ -81,9 +81,7 @@ func TestUnansweredCommitIsSettledAfterEndOfTrust(t *testing.T) {
 		case !landed && !errors.Is(err, leasehold.ErrLost):
 			t.Errorf("it never lands: %v", err)
 		}
-		if got := len(w.Log("a")); landed != (got == 1) {
-			t.Errorf("written %d times", got)
-		}
+		lab.Want(t, "applied", len(w.Log("a")) == 1, landed)
 		w.Release(next)
 	})
 }
@@ -97,15 +95,11 @@ func TestCommitCancelledWithoutReplyReturnsUnknownOutcome(t *testing.T) {
 		values := lab.Note("a", "1")
 		err := lock.Commit(ctx, lab.Writes(values))
 		values.Update.ExpressionAttributeNames["#x"] = "the caller's again"
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("returned after %v", took)
-		}
+		lab.Want(t, "returned after", time.Since(began), time.Second)
 		if !errors.Is(err, leasehold.ErrUnknownOutcome) || errors.As(err, new(*leasehold.CommitError)) || errors.Is(err, leasehold.ErrLost) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("commit: %v", err)
 		}
-		if lock.Err() != nil {
-			t.Errorf("lock: %v", lock.Err())
-		}
+		lab.WantErr(t, "lock", lock.Err(), nil)
 		lab.Elapse(2 * time.Second)
 		w.WantLog("1")
 		w.Release(lock)
@@ -119,9 +113,8 @@ func TestCommitGivesUpFiveMinutesAfterFirstRequest(t *testing.T) {
 		began := time.Now()
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1")))
 		took := time.Since(began)
-		if took < 5*time.Minute || took > 5*time.Minute+5*time.Second || !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("gave up after %v: %v", took, err)
-		}
+		lab.WantRange(t, "gave up after", took, 5*time.Minute, 5*time.Minute+5*time.Second)
+		lab.WantErr(t, "commit", err, leasehold.ErrUnknownOutcome)
 		wire.SetFault(nil)
 		w.Release(lock)
 	})
@@ -146,9 +139,7 @@ func TestCommitRetriesConflictsAndThrottlingWithSameToken(t *testing.T) {
 			lab.Refused("ThrottlingException"),
 			lab.Refused("ProvisionedThroughputExceededException"),
 		))
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))))
 		tokens := map[string]bool{}
 		for _, c := range wire.Sent() {
 			var in struct{ ClientRequestToken string }
@@ -156,9 +147,8 @@ func TestCommitRetriesConflictsAndThrottlingWithSameToken(t *testing.T) {
 				tokens[in.ClientRequestToken] = true
 			}
 		}
-		if len(tokens) != 1 || throttled != 6 {
-			t.Errorf("%d tokens, %d events", len(tokens), throttled)
-		}
+		lab.Want(t, "tokens", len(tokens), 1)
+		lab.Want(t, "throttled events", throttled, 6)
 		w.WantLog("1")
 		w.Release(lock)
 	})
@@ -190,6 +180,98 @@ func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 		wire.SetFault(lab.Script(append(faults, then...)...))
 		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.NoteIf("a", "1"))), nil)
 		w.WantLog("1")
+		w.Release(lock)
+	})
+}
+
+// DynamoDB forgets an idempotency token after ten minutes, and so does the engine. A
+// request that is repeated later would be another commit.
+func TestCommitIsNotRepeatedIfTokenExpiredDuringSuspend(t *testing.T) {
+	lab.Each(t, map[string]func(*lab.World){
+		"the lock still held":    func(*lab.World) {},
+		"the lock had by others": func(w *lab.World) { w.Steal("job") },
+	}, func(t *testing.T, w *lab.World, meanwhile func(*lab.World)) {
+		cfg := lab.Config()
+		cfg.Lease = time.Hour
+		k := &lab.Jumps{}
+		c, wire := w.Work().Client(cfg, k.Edit)
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		wire.Sent()
+		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			time.Sleep(20 * time.Minute)
+			k.Mono.Store(int64(-20 * time.Minute)) // the monotonic clock stopped while the machine was suspended
+			meanwhile(w)
+			return nil, lab.ErrReset
+		}))
+		ctx := w.Within(time.Hour)
+		lab.WantErr(t, "commit", lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "context", ctx.Err(), nil)
+		lab.Want(t, "commits", lab.Commits(wire.Sent()), 1)
+		w.WantLog("1")
+		_ = lock.Release(t.Context())
+	})
+}
+
+// slowKeys is a credential provider whose first answer is late, as after a pause of the
+// process.
+type slowKeys struct {
+	pause atomic.Int64
+}
+
+func (k *slowKeys) Retrieve(context.Context) (aws.Credentials, error) {
+	time.Sleep(time.Duration(k.pause.Swap(0)))
+	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+}
+
+func TestCommitIsNotSentIfTokenExpiredBeforeSigning(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		wire, keys := w.Work().Wire(), &slowKeys{}
+		cfg := lab.Config()
+		cfg.Lease = time.Hour
+		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Credentials = wire, keys }), cfg)
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		wire.Sent()
+		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
+			_, _ = r.Send()
+			keys.pause.Store(int64(11 * time.Minute)) // the pause lies between the check of the token's age and the signing
+			return nil, lab.ErrReset
+		}))
+		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
+		lab.Want(t, "commits", lab.Commits(wire.Sent()), 1)
+		w.WantLog("1")
+
+		// A commit whose first request was delayed has written nothing, and its error says
+		// so.
+		keys.pause.Store(int64(11 * time.Minute))
+		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2")))
+		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || lab.Commits(wire.Sent()) != 0 {
+			t.Errorf("commit that was never sent: %v", err)
+		}
+		w.Release(lock)
+	})
+}
+
+// plain wraps a client. Its methods have the same signatures as the SDK's, but drop the
+// options of each call.
+type plain struct{ machine.DB }
+
+func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return p.DB.TransactWriteItems(ctx, in)
+}
+
+func TestCommitWorksIfClientWrapperDropsOptions(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Work()
+		slowly := w.Wire()
+		slowly.SetFault(lab.Script(nil, lab.Slow(2*time.Second)))
+		c := w.ClientOf(plain{w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = slowly })}, lab.Config())
+		lock := w.Acquire(c, "job")
+		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
+		// The commit does not learn when the SDK has read the caller's values, so the
+		// caller waits for the reply.
+		lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "2"))), nil)
+		w.WantLog("1", "2")
 		w.Release(lock)
 	})
 }

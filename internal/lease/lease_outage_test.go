@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// inOutage returns a client with HoldThroughOutage that holds the key job, and its wire, on
-// which an outage has just begun. The outage affects only this client.
+// inOutage returns a client with HoldThroughOutage, its wire, and its lock of the key job.
+// An outage has just begun. It affects only this client.
 func inOutage(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	w.T.Helper()
 	c, wire, lock := w.Holding(lab.OutageConfig())
@@ -42,11 +42,8 @@ func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // awslabs has 
 func TestLockGrantedToAnotherDuringOutageIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := inOutage(w)
-		other, _ := w.Client(lab.OutageConfig())
-		theirs := w.Acquire(other, "job")
-		if err := lock.Err(); err != nil {
-			t.Fatalf("not held on to: %v", err)
-		}
+		_, _, theirs := w.Holding(lab.OutageConfig())
+		lab.WantErr(t, "lock during the outage", lock.Err(), nil)
 		wire.SetFault(nil)
 		lab.Elapse(10 * time.Second)
 		var lost *leasehold.LostError
@@ -61,9 +58,7 @@ func TestMissingRepliesDoNotCountAsOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := inOutage(w)
 		lab.Elapse(30 * time.Second)
-		if err := lock.Err(); err != nil {
-			t.Fatal(err)
-		}
+		lab.WantErr(t, "lock", lock.Err(), nil)
 		wire.SetFault(lab.Drop)
 		lab.Elapse(10 * time.Second)
 		lab.WantErr(t, "no reply at all", lock.Err(), leasehold.ErrLost)
@@ -86,9 +81,7 @@ func TestReleaseOfLockTakenOverInOutageReportsError(t *testing.T) {
 		wire.SetFault(lab.Out) // only this process is affected by the outage
 		other, _ := w.Client(lab.OutageConfig())
 		theirs := w.AcquireAll(other, leasehold.Keys("x", "y"))
-		if err := g.Err(); err != nil {
-			t.Fatalf("not held on to: %v", err)
-		}
+		lab.WantErr(t, "group during the outage", g.Err(), nil)
 		var sent atomic.Int64
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if sent.Add(1) <= 3 { // the first three requests are neither delivered nor answered
@@ -97,13 +90,9 @@ func TestReleaseOfLockTakenOverInOutageReportsError(t *testing.T) {
 			return r.Send()
 		})
 		if tc.commit != nil {
-			if err := tc.commit(t.Context(), g); err == nil {
-				t.Error("committed, though another was granted the keys")
-			}
+			lab.WantFailed(t, "commit after another grant", tc.commit(t.Context(), g))
 		}
-		if err := tc.release(t.Context(), g); err == nil {
-			t.Error("released, though another was granted the keys")
-		}
+		lab.WantFailed(t, "release after another grant", tc.release(t.Context(), g))
 		w.WantLog()
 		lab.WantErr(t, "release", theirs.Release(t.Context()), nil)
 		_ = c.Close(t.Context())
@@ -164,9 +153,7 @@ func TestManyLocksSurviveOutage(t *testing.T) {
 		locks := w.AcquireMany(c, "job", lab.Crowd())
 		wire.SetFault(fault)
 		lab.Elapse(time.Minute)
-		if n := lab.Lost(locks); n > 0 {
-			t.Errorf("%d of %d locks lost", n, len(locks))
-		}
+		lab.Want(t, "lost locks", lab.Lost(locks), 0)
 		wire.SetFault(nil)
 		lab.Elapse(20 * time.Second) // time for the pace of renewals to recover
 		if s := c.Stats(); s.Held != len(locks) || s.MinRemaining < 10*time.Second {
@@ -183,9 +170,7 @@ func TestProcessPausedDuringOutageLosesLock(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Out)
 		lab.Elapse(time.Minute)
-		if err := lock.Err(); err != nil {
-			t.Fatalf("not held on to: %v", err)
-		}
+		lab.WantErr(t, "lock during the outage", lock.Err(), nil)
 		k.Boot.Store(int64(21 * time.Second)) // the machine was suspended; since then the process has received no report of an outage
 		lab.WantErr(t, "believed in after a pause longer than a lease", lock.Err(), leasehold.ErrLost)
 		_ = lock.Release(t.Context())
@@ -197,15 +182,12 @@ func TestClientDoesNotTakeOverOwnLockDuringOutage(t *testing.T) {
 		c, wire, lock := w.Holding(lab.OutageConfig())
 		g := w.Detach(lock)
 		ctx, leave := context.WithCancel(t.Context())
-		var second *leasehold.Lock
-		ended := lab.Go(func() (err error) { second, err = c.Acquire(ctx, "job"); return err }) // this goroutine has the key's turn
+		ended := lab.Go(func() error { return lab.ErrorOf(c.Acquire(ctx, "job")) }) // this call is the first in the client's queue for the key
 		lock = w.Resume(c, g)
 		wire.SetFault(lab.On(lab.Call.Renews, lab.Out))
 		lab.Elapse(5 * time.Minute)
 		leave()
-		if err := <-ended; err == nil {
-			t.Errorf("granted with token %d, and %d is trusted: %v", second.Token(), lock.Token(), lock.Err())
-		}
+		lab.WantFailed(t, "acquire beside a trusted lock", <-ended)
 		wire.SetFault(nil)
 		lab.Elapse(10 * time.Second)
 		lab.WantErr(t, "after the outage", lock.Err(), nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -207,14 +208,34 @@ func (w *world) lostBy(t *testing.T, want core.Reason) {
 	}
 }
 
+// elapse lets virtual time pass.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// want fails the test unless got, the value named what, is deeply equal to want.
+func want[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// wantErr fails the test unless err, which the call named what has returned, matches want.
+// A nil want stands for success.
+func wantErr(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
 func TestTrustEndsBeforeLeaseAndIsReportedOnce(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
-		if err := w.lease.Ended(); err != nil {
-			t.Fatalf("ended an instant too early: %v", err)
-		}
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
+		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
+		elapse(time.Nanosecond)
 		w.lostBy(t, Expired) // the timer noticed the expiry: no method has read the clocks after it
 		_ = w.lease.Ended()
 		w.lostBy(t, Expired)
@@ -236,23 +257,18 @@ func TestTrustCountsFromWhenRenewalIsSent(t *testing.T) {
 		sent := w.now()
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
 			time.Sleep(900 * time.Millisecond)
-			if n := w.client.Sending(); n != 1 {
-				t.Errorf("%d renewals in flight", n)
-			}
+			want(t, "renewals in flight", w.client.Sending(), 1)
 			return apply()
 		})
-		if err := w.renew(Changes{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := w.lease.TrustedUntil(); got != sent.Add(18*time.Second) || w.client.Sending() != 0 {
-			t.Errorf("trusted until %v, sent at %v, %d in flight", got, sent, w.client.Sending())
-		}
+		wantErr(t, "renew", w.renew(Changes{}), nil)
+		want(t, "trusted until", w.lease.TrustedUntil(), sent.Add(18*time.Second))
+		want(t, "renewals in flight", w.client.Sending(), 0)
 	})
 }
 
 func TestFirstCheckAfterSuspendShowsLoss(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
-		w.suspend(18 * time.Second) // no timer fires, as the clock of timers stands still during a suspend
+		w.suspend(18 * time.Second) // no timer fires, as timers stop during a suspend
 		if err := w.lease.Ended(); err == nil {
 			t.Error("trusted by the clock that stands still")
 		}
@@ -263,11 +279,8 @@ func TestFirstCheckAfterSuspendShowsLoss(t *testing.T) {
 func TestCheckAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
-		if err := w.lease.Ended(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(8 * time.Second)
-		synctest.Wait()
+		wantErr(t, "lease after the suspend", w.lease.Ended(), nil)
+		elapse(8 * time.Second)
 		w.lostBy(t, Expired) // the timer noticed the expiry, because Ended read the clocks after the suspend and set the timer anew
 	})
 }
@@ -275,13 +288,9 @@ func TestCheckAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
 func TestRemainingTrustFollowsClockThatIsAhead(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
-		if got := w.lease.Remaining(); got != 8*time.Second {
-			t.Errorf("%v remain", got)
-		}
+		want(t, "remaining trust", w.lease.Remaining(), 8*time.Second)
 		w.suspend(-10 * time.Second) // the two clocks are level again, so both leave the same trust
-		if got := w.lease.Remaining(); got != 18*time.Second {
-			t.Errorf("%v remain", got)
-		}
+		want(t, "remaining trust", w.lease.Remaining(), 18*time.Second)
 	})
 }
 
@@ -299,9 +308,7 @@ func TestTrustNeverRevives(t *testing.T) {
 			t.Fatal("the renewal was to be applied")
 		}
 		w.lostBy(t, Expired)
-		if w.renewals() != 0 {
-			t.Error("told of a renewal")
-		}
+		want(t, "renewals reported", w.renewals(), 0)
 	})
 }
 
@@ -320,17 +327,13 @@ func TestRenewalInFlightWithShorterLeaseShortensTrust(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
 				w.will(f)
 				_ = w.renew(Changes{Lease: 10 * time.Second})
-				if got := w.lease.TrustedUntil().Mono; got != 9*time.Second {
-					t.Errorf("trusted for %v, want that of the shorter lease", got)
-				}
+				want(t, "end of the shorter lease's trust", w.lease.TrustedUntil().Mono, 9*time.Second)
 				w.will(nil)
-				if err := w.renew(Changes{}); err != nil || w.lease.Remaining() != 18*time.Second {
-					t.Errorf("renewed: %v, trusted for %v", err, w.lease.Remaining())
-				}
+				wantErr(t, "renew", w.renew(Changes{}), nil)
+				want(t, "remaining trust", w.lease.Remaining(), 18*time.Second)
 				w.will(f)
 				_ = w.renew(Changes{Lease: 10 * time.Second})
-				time.Sleep(9 * time.Second)
-				synctest.Wait()
+				elapse(9 * time.Second)
 				w.lostBy(t, Expired)
 			})
 		})
@@ -350,9 +353,7 @@ func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 				})
 				_, _ = w.lease.Renew(ctx, Changes{Lease: 2 * time.Second})
 				time.Sleep(time.Minute)
-				if err := w.lease.Ended(); err != nil {
-					t.Errorf("lost: %v", err)
-				}
+				wantErr(t, "lease", w.lease.Ended(), nil)
 			})
 		})
 	}
@@ -364,12 +365,8 @@ func TestTrustIsLimitedByLaterRenewalWithShorterLease(t *testing.T) {
 		w.lease.pending.Add(earlier)
 		w.lease.pending.Add(Attempt{Version: "later", Sent: w.now(), Lease: 10 * time.Second})
 		w.lease.extend(earlier, protocol.Record{Version: "earlier"})
-		if got := w.lease.TrustedUntil().Mono; got != 9*time.Second {
-			t.Errorf("trusted for %v, want that of the later attempt, which may be applied yet", got)
-		}
-		if got := w.lease.Versions(); !slices.Equal(got, []string{"earlier", "later"}) {
-			t.Errorf("the record may show %q", got)
-		}
+		want(t, "end of the later attempt's trust", w.lease.TrustedUntil().Mono, 9*time.Second)
+		want(t, "versions that the record may show", w.lease.Versions(), []string{"earlier", "later"})
 	})
 }
 
@@ -377,25 +374,18 @@ func TestRenewalDeliveredTwiceSucceeds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(10 * time.Second)
 		w.will(doubled) // the reply is to the second copy, whose condition failed
-		if err := w.renew(Changes{}); err != nil || w.lease.Remaining() != 18*time.Second {
-			t.Errorf("%v, trusted for %v", err, w.lease.Remaining())
-		}
+		wantErr(t, "renew", w.renew(Changes{}), nil)
+		want(t, "remaining trust", w.lease.Remaining(), 18*time.Second)
 	})
 }
 
 func TestRenewalAcceptsVersionOfUnansweredRenewal(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(unheard)
-		if err := w.renew(Changes{}); err == nil {
-			t.Fatal("a renewal without an answer succeeded")
-		}
+		wantErr(t, "renewal without an answer", w.renew(Changes{}), errLost)
 		w.will(nil)
-		if err := w.renew(Changes{}); err != nil {
-			t.Errorf("the record shows an attempt without an answer: %v", err)
-		}
-		if got := w.lease.Versions(); !slices.Equal(got, []string{w.shows()}) {
-			t.Errorf("the record shows %q, may show %q", w.shows(), got)
-		}
+		wantErr(t, "renewal after one without an answer", w.renew(Changes{}), nil)
+		want(t, "versions that the record may show", w.lease.Versions(), []string{w.shows()})
 	})
 }
 
@@ -416,9 +406,7 @@ func TestReleaseAcceptsVersionOfRenewalInFlight(t *testing.T) {
 				w.will(f)
 				w.spelled = func() {
 					w.lease.End(errors.New("released"))
-					if got := w.lease.Versions(); !slices.Equal(got, []string{"granted", w.next}) {
-						t.Errorf("the record may show %q", got)
-					}
+					want(t, "versions that the record may show", w.lease.Versions(), []string{"granted", w.next})
 				}
 				_ = w.renew(Changes{Record: protocol.Changes{SetData: true}})
 				if got := w.lease.Versions(); !slices.Contains(got, w.shows()) {
@@ -472,12 +460,9 @@ func TestChildLeaseIsLostIfRecordIsReplaced(t *testing.T) {
 		defer parent.end()
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
 		child.overwrite("another's")
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		elapse(10 * time.Second)
 		child.lostBy(t, Gone)
-		if err := parent.lease.Ended(); err != nil {
-			t.Errorf("its parent ended with it: %v", err)
-		}
+		wantErr(t, "parent", parent.lease.Ended(), nil)
 	})
 }
 
@@ -487,13 +472,9 @@ func TestRenewalWaitsOnlyBrieflyForTransaction(t *testing.T) {
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
 		defer w.end()
 		turn <- struct{}{} // begin a transaction that hangs
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
-		if w.requests() != 0 {
-			t.Error("sent beside a transaction")
-		}
-		time.Sleep(5 * time.Second) // longer than the renewal waits: a quarter of the remaining trust
-		synctest.Wait()
+		elapse(5 * time.Second)
+		want(t, "renewals beside a transaction", w.requests(), 0)
+		elapse(5 * time.Second) // longer than the renewal waits: a quarter of the remaining trust
 		if w.requests() == 0 {
 			t.Error("not sent")
 		}
@@ -510,13 +491,10 @@ func TestOverdueRenewalIsSentWhenEarlierRenewalEnds(t *testing.T) {
 		_ = w.renew(Changes{}) // this renewal fails
 		w.will(answered)
 		synctest.Wait()
-		if w.requests() != 2 || w.renewals() != 1 {
-			t.Errorf("%d requests, %d renewals as soon as the other had ended", w.requests(), w.renewals())
-		}
+		want(t, "requests", w.requests(), 2)
+		want(t, "renewals reported", w.renewals(), 1)
 		time.Sleep(time.Minute)
-		if err := w.lease.Ended(); err != nil {
-			t.Errorf("renewed no longer: %v", err)
-		}
+		wantErr(t, "lease", w.lease.Ended(), nil)
 	})
 }
 
@@ -543,7 +521,7 @@ func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			time.Sleep(100 * time.Millisecond) // makes the other lease due this much later, before a hanging attempt would give up its place
+			time.Sleep(100 * time.Millisecond) // the other lease is due this much later, and before a hanging attempt would lose its slot
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
 				sent = append(sent, time.Since(w.began))
@@ -562,9 +540,8 @@ func TestLossDuringRenewalIsNotReportedAsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
-		turn <- struct{}{} // a transaction, for which the renewal waits after it has begun
-		time.Sleep(5 * time.Second)
-		synctest.Wait()
+		turn <- struct{}{} // a transaction: the renewal begins, and waits for it
+		elapse(5 * time.Second)
 		w.suspend(time.Hour)
 		_ = w.lease.Ended()
 		w.lostBy(t, Expired)
@@ -574,11 +551,8 @@ func TestLossDuringRenewalIsNotReportedAsPause(t *testing.T) {
 func TestManualLeaseIsNotRenewedInBackground(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.lease.ByHand()
-		time.Sleep(18 * time.Second)
-		synctest.Wait()
-		if w.requests() != 0 {
-			t.Errorf("%d renewals", w.requests())
-		}
+		elapse(18 * time.Second)
+		want(t, "renewals", w.requests(), 0)
 		w.lostBy(t, Expired) // not Paused, as ByHand has stopped the renewals in the background
 	})
 }
@@ -586,8 +560,7 @@ func TestManualLeaseIsNotRenewedInBackground(t *testing.T) {
 func TestUnansweredRenewalIsRepeatedBeforeTrustEnds(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.will(dropped)
-		time.Sleep(18 * time.Second)
-		synctest.Wait()
+		elapse(18 * time.Second)
 		w.lostBy(t, Expired)
 		if w.requests() < 5 {
 			t.Errorf("%d attempts", w.requests())
@@ -618,12 +591,9 @@ func TestLeaseIsReadableBeforeStart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := notBegun(nil)
 				defer func() { w.end() }()
-				if err := look(w); err != nil {
-					t.Errorf("it is trusted: %v", err)
-				}
+				wantErr(t, "lease before its start", look(w), nil)
 				w.lease.Start()
-				time.Sleep(time.Minute)
-				synctest.Wait()
+				elapse(time.Minute)
 				if err := w.lease.Ended(); err != nil || w.sent < 10 {
 					t.Errorf("renewed %d times in a minute: %v", w.sent, err)
 				}
@@ -631,9 +601,7 @@ func TestLeaseIsReadableBeforeStart(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := notBegun(nil)
 				time.Sleep(time.Minute) // the grant took a minute
-				if err := look(w); !errors.Is(err, errLost) {
-					t.Errorf("it is over: %v", err)
-				}
+				wantErr(t, "lease that has expired before its start", look(w), errLost)
 				w.lease.Start()
 				w.lostBy(t, Paused)
 			})

@@ -46,8 +46,6 @@ func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		go w.lease.ByHand()
 		time.Sleep(10 * time.Second) // a renewal was due while ByHand waited
-		if n := w.requests(); n != 1 {
-			t.Errorf("%d renewals, want the one by hand", n)
-		}
+		want(t, "renewals", w.requests(), 1)
 	})
 }

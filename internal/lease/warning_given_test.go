@@ -18,13 +18,10 @@ func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // a fault 
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
 		var warned []time.Time
-		began := time.Now()
 		warning := leasehold.WithExpiryWarning(5*time.Second, func(*leasehold.Lock) { warned = append(warned, time.Now()) })
 		lock := w.Acquire(c, "job", warning)
 		lab.Elapse(time.Minute)
-		if len(warned) != 0 {
-			t.Fatalf("warned without need after %v", warned[0].Sub(began))
-		}
+		lab.Want(t, "warnings without need", len(warned), 0)
 		wire.SetFault(lab.Cut)
 		until := lock.TrustedUntil()
 		lab.Elapse(time.Minute)
@@ -38,9 +35,7 @@ func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // a fault 
 		paused := w.Acquire(c, "other", warning)
 		k.Boot.Store(int64(time.Hour)) // the clock jumps past the warning and the lease at once
 		lab.Elapse(10 * time.Second)
-		if len(warned) != 1 {
-			t.Errorf("after a pause warned %d times", len(warned))
-		}
+		lab.Want(t, "warnings after a pause", len(warned), 1)
 		_ = paused.Release(t.Context())
 	})
 }
@@ -84,8 +79,7 @@ func TestCallbackOfImmediateWarningMayUseLock(t *testing.T) {
 			return c, again
 		},
 		"handed over": func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock) {
-			c, wire := w.Client(lab.Config())
-			before := w.Acquire(c, "job")
+			c, wire, before := w.Holding(lab.Config())
 			next := make(chan *leasehold.Lock, 1)
 			go func() { next <- w.Acquire(c, "job", append(opts, leasehold.WithLease(4*time.Second))...) }()
 			synctest.Wait()
@@ -129,13 +123,9 @@ func TestLockReleasedInWarningCallbackIsForgotten(t *testing.T) {
 			<-lock.Context().Done()
 			_ = lock.Release(t.Context())
 		}
-		if n := c.Stats().Held; n != 0 {
-			t.Errorf("%d locks are held", n)
-		}
+		lab.Want(t, "locks held", c.Stats().Held, 0)
 		if cfg.SharedLease {
-			if n := len(w.Session(c).(interface{ Locks() []*hold.Lock }).Locks()); n != 0 {
-				t.Errorf("%d locks are the session's", n)
-			}
+			lab.Want(t, "locks of the session", len(w.Session(c).(interface{ Locks() []*hold.Lock }).Locks()), 0)
 		}
 		_ = c.Close(t.Context())
 	})

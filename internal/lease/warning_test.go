@@ -11,19 +11,13 @@ func TestWarningIsGivenOnceEachTimeTrustRunsLow(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		given := make(chan time.Duration, 10)
 		w.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { given <- w.lease.Remaining() }})
-		time.Sleep(15 * time.Second)
-		synctest.Wait()
+		elapse(15 * time.Second)
 		if len(given) != 1 || <-given != 5*time.Second {
 			t.Fatal("not given, or at another time")
 		}
-		if err := w.renew(Changes{}); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(15 * time.Second)
-		synctest.Wait()
-		if len(given) != 1 {
-			t.Errorf("given %d times after a renewal", len(given))
-		}
+		wantErr(t, "renew", w.renew(Changes{}), nil)
+		elapse(15 * time.Second)
+		want(t, "warnings after a renewal", len(given), 1)
 	})
 }
 
@@ -40,13 +34,9 @@ func TestWarningIsGivenAtOnceIfTooLittleTrustIsLeft(t *testing.T) {
 			inWorld(t, manual, func(t *testing.T, w *world) {
 				var given atomic.Int32
 				w.lease.Warn(&Warning{Left: 10 * time.Second, Call: func() { given.Add(1) }})
-				if err := shorten(w); err != nil {
-					t.Fatal(err)
-				}
+				wantErr(t, "shorten", shorten(w), nil)
 				synctest.Wait()
-				if n := given.Load(); n != 1 {
-					t.Errorf("given %d times", n)
-				}
+				want(t, "warnings", given.Load(), 1)
 			})
 		})
 	}
@@ -65,8 +55,7 @@ func TestCancelledWarningIsNotGiven(t *testing.T) {
 		warning := &Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }}
 		w.lease.Warn(warning)
 		warning.Cancel()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		elapse(time.Minute)
 		w.lostBy(t, Expired)
 	})
 }
@@ -80,19 +69,11 @@ func TestWarningOfChildLeaseIsGivenWhenTrustInParentRunsLow(t *testing.T) {
 		var given atomic.Int32
 		child.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { given.Add(1) }})
 		time.Sleep(10 * time.Second)
-		if err := parent.renew(Changes{}); err != nil {
-			t.Fatal(err)
-		}
+		wantErr(t, "renew", parent.renew(Changes{}), nil)
 		child.lease.Rearm()
-		time.Sleep(12 * time.Second)
-		synctest.Wait()
-		if n := given.Load(); n != 0 {
-			t.Error("given although the parent was renewed")
-		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if n := given.Load(); n != 1 {
-			t.Errorf("given %d times", n)
-		}
+		elapse(12 * time.Second)
+		want(t, "warnings after the parent's renewal", given.Load(), 0)
+		elapse(time.Second)
+		want(t, "warnings", given.Load(), 1)
 	})
 }

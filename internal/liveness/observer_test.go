@@ -16,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/observed"
@@ -61,10 +62,7 @@ func newWorld(t *testing.T, of layout.Layout) *world {
 	t.Helper()
 	engine := localdynamo.New()
 	t.Cleanup(func() { _ = engine.Close() })
-	proto, err := records.Of(of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	proto := lab.Must(records.Of(of))(t)
 	w := &world{T: t, db: &network{Client: engine.Client()}, proto: proto, now: time.Hour}
 	name := aws.String(proto.Schema().Partition)
 	if _, err := w.db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
@@ -131,22 +129,16 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	item := w.grant(key, "one")
 	seen := w.now
 	for range 3 {
-		if at := deadAt(item); at != seen+lease {
-			t.Errorf("seen %v ago it is dead in %v", w.now-seen, at-w.now)
-		}
+		lab.Want(t, "dead at", deadAt(item), seen+lease)
 		w.now += 7 * time.Second
 	}
 	item = w.send(w.proto.Renew(protocol.Hold{Key: key, Owner: "somebody", Grants: []string{"one"}, Versions: []string{"one"}},
 		protocol.Renewal{Version: "two", Lease: lease, Now: time.Now()}))
-	if at := deadAt(item); at != w.now+lease {
-		t.Errorf("just renewed, it is dead in %v", at-w.now)
-	}
+	lab.Want(t, "dead at, after a renewal", deadAt(item), w.now+lease)
 	if another := w.observer(); another != nil { // the other observer sees the same version for the first time
 		w.now += 7 * time.Second
 		r, v, _ := another.Observe(key, item, w.clock())
-		if at := another.DeadAt(*r, v, w.clock(), time.Now()); at != w.now+lease {
-			t.Errorf("for a new client it is dead in %v", at-w.now)
-		}
+		lab.Want(t, "dead at, for a new client", another.DeadAt(*r, v, w.clock(), time.Now()), w.now+lease)
 	}
 }
 
@@ -156,9 +148,7 @@ func TestExpiryTimeAndWallClockDecideWhenHolderIsDead(t *testing.T) {
 	o, wall := w.observer(), time.Now()
 	r := protocol.Record{Version: "one", Lease: lease, ExpiresAt: wall.Add(5 * time.Second)}
 	want := w.now + 5*time.Second + w.proto.Skew() + of.Capabilities().LeaseStep
-	if at := o.DeadAt(r, observed.Version{Since: decide.Instant{Mono: math.MinInt64 / 2}}, w.clock(), wall); at != want {
-		t.Errorf("dead in %v, want %v", at-w.now, want-w.now)
-	}
+	lab.Want(t, "dead at", o.DeadAt(r, observed.Version{Since: decide.Instant{Mono: math.MinInt64 / 2}}, w.clock(), wall), want)
 }
 
 func TestObserverForgetsFreeKey(t *testing.T) {
@@ -203,8 +193,6 @@ func TestRenewalIsNotNewGrant(t *testing.T) {
 		{"of nobody, and never renewed", &protocol.Record{Version: "a"}, protocol.Record{Version: "b"}, true},
 		{"of somebody who never renews", &protocol.Record{Owner: "o", Version: "a"}, protocol.Record{Owner: "o", Version: "b"}, true},
 	} {
-		if got := liveness.IsNewGrant(tc.before, tc.r); got != tc.want {
-			t.Errorf("%s: %t", tc.what, got)
-		}
+		lab.Want(t, tc.what, liveness.IsNewGrant(tc.before, tc.r), tc.want)
 	}
 }

@@ -1,7 +1,6 @@
 package liveness_test
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -44,18 +43,11 @@ func TestTryTakesOverDeadSessionObservedByEarlierTry(t *testing.T) {
 		w.Acquire(holder, "job")
 		wire.SetFault(lab.Cut)
 		c, _ := w.Client(lab.Config())
-		if _, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatalf("first try: %v", err)
-		}
+		lab.WantErr(t, "first try", lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
 		lab.Elapse(20 * time.Second)
 		other, _ := w.Client(lab.Config()) // another process, which has observed no holder
-		if _, err := other.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatalf("first try of another: %v", err)
-		}
-		lock, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.WantErr(t, "first try of another client", lab.ErrorOf(other.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
+		lock := lab.Must(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()))(t)
 		w.Release(lock)
 	})
 }
@@ -68,9 +60,7 @@ func TestSessionIsIgnoredIfAnotherOwnerHoldsLock(t *testing.T) {
 		w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("java"), "recordVersionNumber": lab.Str("j1"), "leaseDuration": lab.Str("20000")})
 		began := time.Now()
 		_, _, lock := w.Holding(lab.Config())
-		if took := time.Since(began); took < 20*time.Second || took > 22*time.Second {
-			t.Errorf("taken over after %v: the session is the former holder's", took)
-		}
+		lab.WantTook(t, "taken over after", began, 20*time.Second, 22*time.Second)
 		w.Release(lock)
 		_ = holder.Close(t.Context())
 	})
@@ -83,15 +73,12 @@ func TestSessionOfEarlierGrantIsIgnored(t *testing.T) {
 		if err := former.Close(t.Context()); err != nil { // the session is dead, but its id is still in the record
 			t.Fatal(err)
 		}
-		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
+		_, _, lock := w.Holding(lab.Config())
 		if lab.Text(w.Item("job"), "session") == "" {
 			t.Fatal("nothing is left of the session: this test tests nothing")
 		}
 		c, _ := w.Client(lab.Config())
-		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("a lock that is held was granted: %v", err)
-		}
+		lab.WantErr(t, "try of a held key", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		w.Release(lock)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -72,9 +73,7 @@ func TestSessionIsMarkedDeadAfterLeaseWithoutRenewal(t *testing.T) {
 	if !w.markDead(o, "s") {
 		t.Fatal("not renewed for its lease, it is not dead")
 	}
-	if at := w.look(w.observer(), "s"); at != math.MinInt64 {
-		t.Error("another client does not see it dead")
-	}
+	lab.Want(t, "dead at, for another client", w.look(w.observer(), "s"), math.MinInt64)
 }
 
 func TestSessionRenewedSinceReadIsNotMarkedDead(t *testing.T) {
@@ -85,9 +84,7 @@ func TestSessionRenewedSinceReadIsNotMarkedDead(t *testing.T) {
 	if w.markDead(o, "s") {
 		t.Fatal("marked dead")
 	}
-	if at := w.look(o, "s"); at != w.now+lease {
-		t.Errorf("dead in %v", at-w.now)
-	}
+	lab.Want(t, "dead at", w.look(o, "s"), w.now+lease)
 }
 
 func TestTwoClientsCanMarkSameSessionDead(t *testing.T) {
@@ -109,9 +106,7 @@ func TestSessionIsNotReadAgainOnceMarkedDead(t *testing.T) {
 		t.Fatal("not dead")
 	}
 	w.db.cut = true
-	if at := w.look(o, "s"); at != math.MinInt64 {
-		t.Errorf("dead in %v", at-w.now)
-	}
+	lab.Want(t, "dead at", w.look(o, "s"), math.MinInt64)
 }
 
 func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
@@ -135,9 +130,7 @@ func TestSessionAgeIsKeptWhenVersionsAreForgotten(t *testing.T) {
 	o.Records = observed.New(1)
 	seen := w.now
 	for i := range 3 {
-		if at := w.look(o, "s"); at != seen+lease {
-			t.Errorf("seen %v ago, it is dead in %v", w.now-seen, at-w.now)
-		}
+		lab.Want(t, "dead at", w.look(o, "s"), seen+lease)
 		o.Records.Note(protocol.Key{Partition: fmt.Sprint(i)}, observed.Version{ID: "one", Since: w.clock()})
 		w.now += 6 * time.Second
 	}
@@ -187,9 +180,7 @@ func TestSessionIsNotReadForDepartedCaller(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	}
-	if w.db.reads > 0 {
-		t.Errorf("%d reads", w.db.reads)
-	}
+	lab.Want(t, "reads", w.db.reads, 0)
 }
 
 func TestSessionWithUnreadableRowIsNotMarkedDead(t *testing.T) {
@@ -226,9 +217,7 @@ func TestUnusedSessionsDoNotPileUp(t *testing.T) {
 		o.SessionOf(under(fmt.Sprint(i)))
 		w.now += time.Minute
 	}
-	if n := o.Sessions(); n > 250 {
-		t.Errorf("%d are remembered", n)
-	}
+	lab.WantRange(t, "sessions remembered", o.Sessions(), 0, 250)
 	if last := o.SessionOf(under("999")); last != o.SessionOf(under("999")) || o.Sessions() > 250 {
 		t.Error("one that is asked for is forgotten")
 	}
@@ -255,16 +244,10 @@ func TestUnusedSessionsAreForgotten(t *testing.T) {
 	}
 	w.now += time.Hour
 	o.SessionOf(under("next"))
-	if n := o.Sessions(); n != 1 {
-		t.Errorf("%d are remembered", n)
-	}
+	lab.Want(t, "sessions remembered", o.Sessions(), 1)
 }
 
 func TestSessionOfReturnsNilForRecordWithoutSession(t *testing.T) {
-	if newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}) != nil {
-		t.Error("it has one")
-	}
-	if newWorld(t, layout.DynamoDLM{}).observer().SessionOf(under("s")) != nil {
-		t.Error("a layout without sessions has one")
-	}
+	lab.Want(t, "session of a record without one", newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}), nil)
+	lab.Want(t, "session in a layout without sessions", newWorld(t, layout.DynamoDLM{}).observer().SessionOf(under("s")), nil)
 }

@@ -32,14 +32,10 @@ func TestHangingRenewalsDoNotLoseOtherLocks(t *testing.T) {
 			lab.Elapse(time.Second)
 			most = max(most, runtime.NumGoroutine()-before)
 		}
-		if n := lab.Lost(short); n > 0 {
-			t.Errorf("%d of %d locks lost whose renewals would have been answered at once", n, len(short))
-		}
+		lab.Want(t, "lost locks whose renewals are answered", lab.Lost(short), 0)
 		lab.Elapse(15 * time.Second)
-		if n := lab.Lost(hung); n != len(hung) {
-			t.Fatalf("%d of %d locks lost whose renewals hang", n, len(hung))
-		}
-		if most > 4*128+8 { // 8 more may have timers that fire at the same moment
+		lab.Want(t, "lost locks whose renewals hang", lab.Lost(hung), len(hung))
+		if most > 4*128+8 { // timers of 8 more may fire at the same moment
 			t.Errorf("%d goroutines more for %d locks", most, len(hung)+len(short))
 		}
 		wire.SetFault(nil)
@@ -67,13 +63,11 @@ func TestQueuedRenewalDoesNotDelayCommit(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 200)
 		wire.SetFault(lab.On(lab.Call.Renews, lab.Cut))
-		lab.Elapse(6 * time.Second) // all renewals have become due, but few have a place
+		lab.Elapse(6 * time.Second) // all renewals have become due, but few have a slot
 		slowest := time.Duration(0)
 		for _, l := range locks[:20] {
 			began := time.Now()
-			if err := l.Commit(t.Context(), nil); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, l.Commit(t.Context(), nil))
 			slowest = max(slowest, time.Since(began))
 		}
 		if slowest > 2*time.Second { // the commit may wait for the lock's own renewal, which is in flight
@@ -120,11 +114,11 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// The renewals of the delayed leases are spread at random over a period. The other
-	// leases are renewed in the rest of that period, where the two kinds add up. If few
-	// leases have a place in a stall, each of these windows has 70 renewals. The limits are
-	// higher: by chance, a window exceeds its limit once in some million runs. Without the
-	// displacement, a window has 100 renewals or more, and over 300 if few have a place.
+	// The renewals of delayed leases are spread at random over a period. The renewals of
+	// the other leases fall into the second part of that period, where both kinds add up.
+	// In a stall with few slots, each window of that part has 70 renewals on average. A
+	// window exceeds its limit by chance once in some million runs. Without the random
+	// spread, a window has 100 renewals or more, and over 300 in a stall with few slots.
 	type row struct {
 		places int
 		most   int
@@ -148,9 +142,7 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 		if n := bunched(wire, 5*time.Second, window); n > tc.most {
 			t.Errorf("%d renewals within %v, the even share is %d", n, window, evenShare)
 		}
-		if n := lab.Lost(held); n > 0 {
-			t.Errorf("%d lost", n)
-		}
+		lab.Want(t, "lost locks", lab.Lost(held), 0)
 		_ = c.Close(t.Context())
 	})
 }
@@ -196,19 +188,13 @@ func TestThrottlingSlowsRenewalsWithoutLosingLocks(t *testing.T) {
 				wire.SetFault(takes(perSecond))
 				wire.Sent()
 				lab.Elapse(time.Minute)
-				if lost := lab.Lost(locks); lost > 0 {
-					t.Errorf("%d of %d locks lost", lost, n)
-				}
-				if sent := len(wire.Sent()); sent > perSecond*60*5/4 {
-					t.Errorf("%d requests, the table took %d", sent, perSecond*60)
-				}
+				lab.Want(t, "lost locks", lab.Lost(locks), 0)
+				lab.WantRange(t, "requests", len(wire.Sent()), 0, perSecond*60*5/4)
 				wire.SetFault(nil)
 				lab.Elapse(30 * time.Second)
 				wire.Sent()
 				lab.Elapse(10 * time.Second)
-				if sent := len(wire.Sent()); sent < 2*n*95/100 || sent > 2*n*105/100 {
-					t.Errorf("%d renewals in two periods after the throttling", sent)
-				}
+				lab.WantRange(t, "renewals in two periods after the throttling", len(wire.Sent()), 2*n*95/100, 2*n*105/100)
 				_ = c.Close(t.Context())
 			})
 		})
@@ -225,9 +211,7 @@ func TestThrottledPartitionDoesNotLoseOtherLocks(t *testing.T) {
 		}
 		wire.SetFault(lab.On(about("hot/"), lab.Throttled))
 		lab.Elapse(30 * time.Second)
-		if n := lab.Lost(locks); n > 0 {
-			t.Errorf("%d of %d locks lost whose renewals would have been answered at once", n, len(locks))
-		}
+		lab.Want(t, "lost locks whose renewals are answered", lab.Lost(locks), 0)
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
@@ -286,13 +270,9 @@ func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // a fault of dynamolo
 		})
 		lab.Elapse(time.Minute)
 		for _, l := range locks {
-			if l.Err() != nil {
-				t.Fatalf("%v: %v", l.Key(), l.Err())
-			}
+			lab.WantErr(t, l.Key().String(), l.Err(), nil)
 		}
-		if m := most.Load(); m > 128 {
-			t.Errorf("%d renewals at a time", m)
-		}
+		lab.WantRange(t, "renewals at a time", most.Load(), 0, 128)
 		if s := c.Stats(); s.Held != n || s.MinRemaining < 10*time.Second {
 			t.Errorf("stats %+v", s)
 		}

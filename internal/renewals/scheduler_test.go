@@ -1,6 +1,7 @@
 package renewals
 
 import (
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,14 @@ func elapse(d time.Duration) {
 	synctest.Wait()
 }
 
+// want fails the test unless got, the value named what, is deeply equal to want.
+func want[T any](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
 func remove(q *Scheduler, leases ...*Lease) {
 	for _, l := range leases {
 		q.Remove(l)
@@ -110,9 +119,7 @@ func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
 		late := b.lease("late", 4200*time.Millisecond, 14*time.Second, 0, Renewed)
 		elapse(4 * time.Second)
-		if want := []string{"busy", "late", "early"}; !slices.Equal(b.allSent(), want) {
-			t.Errorf("sent %v, want %v", b.allSent(), want)
-		}
+		want(t, "sent", b.allSent(), []string{"busy", "late", "early"})
 		remove(b.q, busy, early, late)
 	})
 }
@@ -122,9 +129,7 @@ func TestHangingRenewalFreesSlotAfterQuarterOfDeadline(t *testing.T) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // first sent at 3 s
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
 		elapse(4 * time.Second)
-		if b.lastSent("other") != 3500*time.Millisecond {
-			t.Errorf("the other was sent after %v", b.lastSent("other"))
-		}
+		want(t, "other sent after", b.lastSent("other"), 3500*time.Millisecond)
 		remove(b.q, hangs, other)
 	})
 }
@@ -159,9 +164,7 @@ func TestLeaseThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
 		}))
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
 		elapse(3500 * time.Millisecond)
-		if b.lastSent("other") != 3075*time.Millisecond {
-			t.Errorf("the other was sent after %v", b.lastSent("other"))
-		}
+		want(t, "other sent after", b.lastSent("other"), 3075*time.Millisecond)
 		remove(b.q, waits.Load(), other)
 	})
 }
@@ -169,16 +172,12 @@ func TestLeaseThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
 func TestLateRenewalIsFollowedByRenewalAtRandomTime(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
-		elapse(8 * time.Second) // sent after 1.5, 2.5 (because a new lease is displaced), 4.5 and 6.5 s
+		elapse(8 * time.Second) // sent after 1.5, 2.5, 4.5 and 6.5 s: the second renewal of a new lease comes at a random time of its period
 		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
-		elapse(time.Second) // busy has the place for half a second from 8.3 s on
-		if b.lastSent("late") != 8800*time.Millisecond {
-			t.Fatalf("sent after %v", b.lastSent("late"))
-		}
+		elapse(time.Second) // busy has the only slot for half a second from 8.3 s on
+		want(t, "late sent after", b.lastSent("late"), 8800*time.Millisecond)
 		elapse(time.Second)
-		if b.lastSent("late") != 9800*time.Millisecond { // the next attempt comes half a period later
-			t.Errorf("sent after %v", b.lastSent("late"))
-		}
+		want(t, "late sent after", b.lastSent("late"), 9800*time.Millisecond) // the next attempt comes half a period later
 		remove(b.q, l, busy)
 	})
 }
@@ -189,14 +188,10 @@ func TestLeaseWithShortenedTrustIsRenewedWithinThirdOfTrust(t *testing.T) {
 		elapse(time.Second)
 		b.q.Lasts(l, 300*time.Millisecond)
 		elapse(time.Second)
-		if b.lastSent("lock") != 1100*time.Millisecond {
-			t.Errorf("sent after %v", b.lastSent("lock"))
-		}
+		want(t, "lock sent after", b.lastSent("lock"), 1100*time.Millisecond)
 		b.q.Lasts(l, time.Hour) // a longer trust does not make a renewal later
 		elapse(5 * time.Second)
-		if b.lastSent("lock") != 3100*time.Millisecond {
-			t.Errorf("sent after %v", b.lastSent("lock"))
-		}
+		want(t, "lock sent after", b.lastSent("lock"), 3100*time.Millisecond)
 		remove(b.q, l)
 	})
 }
@@ -208,9 +203,7 @@ func TestRemovedLeaseIsNotRenewed(t *testing.T) {
 		later := b.lease("later", 5*time.Second, trust, 0, Renewed)
 		elapse(3200 * time.Millisecond)
 		remove(b.q, hangs, due, later, due)
-		if sent := b.allSent(); !slices.Equal(sent, []string{"hangs"}) {
-			t.Errorf("sent %v", sent)
-		}
+		want(t, "sent", b.allSent(), []string{"hangs"})
 		if b.q.taken != [len(b.q.taken)]int{} || b.q.demand.Usual > 1e-9 {
 			t.Errorf("left behind: places %v, demand %v", b.q.taken, b.q.demand)
 		}
@@ -221,9 +214,8 @@ func TestLeaseAddedWhenDueIsRenewedAtOnce(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
 		elapse(0)
-		if sent := b.allSent(); len(sent) != 1 || b.lastSent("lock") != 0 {
-			t.Errorf("sent %v, the last after %v", sent, b.lastSent("lock"))
-		}
+		want(t, "sent", b.allSent(), []string{"lock"})
+		want(t, "lock sent after", b.lastSent("lock"), 0)
 		remove(b.q, l)
 	})
 }
@@ -261,9 +253,7 @@ func TestThrottledRenewalIsRetriedAfterFourOtherRenewals(t *testing.T) {
 			}
 			between, sent = append(between, sent), 0
 		}
-		if want := []int{4, 4, 4}; !slices.Equal(between, want) {
-			t.Errorf("%v others were sent between, want %v", between, want)
-		}
+		want(t, "others sent before each throttled attempt", between, []int{4, 4, 4})
 		remove(b.q, append(others, throttled)...)
 	})
 }
@@ -279,9 +269,7 @@ func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 		inBubble(t, 2, func(t *testing.T, b *table) {
 			l := b.lease("lock", 4*time.Second, trust, 0, tc.out)
 			elapse(3 * time.Second)
-			if sent := len(b.allSent()); sent != tc.sent {
-				t.Errorf("%s: %d were sent at once, want %d", name, sent, tc.sent)
-			}
+			want(t, name+": sent at once", len(b.allSent()), tc.sent)
 			elapse(100 * time.Millisecond)
 			if sent := len(b.allSent()); sent <= tc.sent {
 				t.Errorf("%s: %d were sent after a pause", name, sent)
@@ -308,9 +296,7 @@ func TestWaitForSlotIsReportedOnlyUntilRenewal(t *testing.T) {
 			{100 * time.Millisecond, false, "it is renewed"},
 		} {
 			elapse(at.after)
-			if waited := b.q.Waited(l); waited != at.waited {
-				t.Errorf("%s: waited: %t", at.while, waited)
-			}
+			want(t, at.while+": waited", b.q.Waited(l), at.waited)
 		}
 		remove(b.q, busy, l)
 	})

@@ -1,0 +1,71 @@
+package lab
+
+import (
+	"cmp"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Want fails the test unless got, the value named what, is deeply equal to want.
+func Want[T any](t testing.TB, what string, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// WantTook fails the test unless the time since began is at least least and at most most.
+func WantTook(t testing.TB, what string, began time.Time, least, most time.Duration) {
+	t.Helper()
+	if took := time.Since(began); took < least || took > most {
+		t.Errorf("%s %v, want %v to %v", what, took, least, most)
+	}
+}
+
+// WantReleased fails the test unless the record of the key is marked released.
+func (w *World) WantReleased(key string) {
+	w.T.Helper()
+	if !w.IsReleased(key) {
+		w.T.Errorf("%s is not released: %v", key, w.Item(key))
+	}
+}
+
+// WantRange fails the test unless got, the value named what, is at least least and at most
+// most.
+func WantRange[T cmp.Ordered](t testing.TB, what string, got, least, most T) {
+	t.Helper()
+	if got < least || got > most {
+		t.Errorf("%s: %v, want %v to %v", what, got, least, most)
+	}
+}
+
+// WantFailed fails the test if the call named what has returned no error.
+func WantFailed(t testing.TB, what string, err error) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error", what)
+	}
+}
+
+// WantAs fails the test unless err, which the call named what has returned, is an E or
+// wraps one.
+func WantAs[E error](t testing.TB, what string, err error) {
+	t.Helper()
+	if !errors.As(err, new(E)) {
+		t.Errorf("%s: %v, want a %v", what, err, reflect.TypeFor[E]())
+	}
+}
+
+// WantText fails the test unless the call named what has returned an error whose text
+// contains each part.
+func WantText(t testing.TB, what string, err error, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v, want an error with %q", what, err, part)
+		}
+	}
+}

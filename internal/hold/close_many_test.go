@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,9 +22,7 @@ type server struct {
 	places chan struct{}
 	takes  time.Duration
 
-	mu       sync.Mutex
-	sent     int
-	most     int
+	inFlight // counts the releases, served and waiting
 	released []string
 }
 
@@ -33,16 +30,10 @@ func (s *server) serve(r *lab.Request) (*http.Response, error) {
 	if !r.Releases() {
 		return r.Send()
 	}
+	defer s.enter()()
 	s.mu.Lock()
-	s.sent++
-	s.most = max(s.most, s.sent)
 	s.released = append(s.released, r.Keys()...)
 	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.sent--
-	}()
 	select {
 	case s.places <- struct{}{}:
 		defer func() { <-s.places }()
@@ -79,16 +70,10 @@ func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
 		began := time.Now()
 		lab.WantErr(t, "close", c.Close(t.Context()), nil)
 		least := time.Duration(tc.locks/tc.places) * tc.takes
-		if took := time.Since(began); took > least+least/4+100*time.Millisecond {
-			t.Errorf("took %v, of which the server %v", took, least)
-		}
-		if server.most > tc.most {
-			t.Errorf("%d requests at a time", server.most)
-		}
+		lab.WantTook(t, "closed after", began, 0, least+least/4+100*time.Millisecond)
+		lab.WantRange(t, "requests at a time", server.most, 0, tc.most)
 		for i := range tc.locks {
-			if key := fmt.Sprintf("job/%d", i); !w.IsReleased(key) {
-				t.Fatalf("%s is not released", key)
-			}
+			w.WantReleased(fmt.Sprintf("job/%d", i))
 		}
 	})
 }
@@ -124,13 +109,9 @@ func TestCloseReleasesOtherLocksWhileOneReleaseHangs(t *testing.T) {
 		closed := lab.Go(func() error { return c.Close(t.Context()) })
 		lab.Elapse(4 * time.Second)
 		for i := range 100 {
-			if key := fmt.Sprint("job/", i); !w.IsReleased(key) {
-				t.Fatalf("%s waits for those that hang", key)
-			}
+			w.WantReleased(fmt.Sprintf("job/%d", i))
 		}
-		if err := <-closed; err == nil {
-			t.Error("those that hang were released")
-		}
+		lab.WantFailed(t, "close with releases that hang", <-closed)
 	})
 }
 
@@ -142,9 +123,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 				w.AcquireMany(c, "job", n)
 				wire.SetFault(lab.Cut)
 				err := c.Close(w.Ended())
-				if !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.Canceled) {
-					t.Errorf("close: %v", err)
-				}
+				lab.WantErr(t, "close", err, leasehold.ErrUnknownOutcome, context.Canceled)
 				text := fmt.Sprint(err)
 				if strings.Contains(text, "\n") || len(text) > 400 || !strings.Contains(text, "job/") || !strings.Contains(text, "locks") {
 					t.Errorf("close says %q", text)
@@ -152,9 +131,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 				if n > 1 && !strings.Contains(text, fmt.Sprint(n)) {
 					t.Errorf("close does not say of how many: %q", text)
 				}
-				if !errors.As(err, new(*leasehold.OpError)) {
-					t.Errorf("close: %v", err)
-				}
+				lab.WantAs[*leasehold.OpError](t, "close", err)
 				lab.Elapse(3 * time.Second) // wait until the requests in flight, which are never answered, have ended
 			})
 		})
@@ -192,17 +169,12 @@ func TestCloseWithEndedContextLeavesLocksToExpire(t *testing.T) {
 		wire.SetFault(s.serve)
 		began := time.Now()
 		err := c.Close(w.Ended())
-		if took := time.Since(began); took != 2*time.Second {
-			t.Errorf("took %v", took)
-		}
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("close: %v", err)
-		}
+		lab.Want(t, "closed after", time.Since(began), 2*time.Second)
+		lab.WantErr(t, "close", err, context.Canceled)
 		lab.Elapse(10 * time.Second)
 		wire.Sent()
 		lab.Elapse(time.Minute)
-		if n := len(wire.Sent()); n != 0 || len(c.Held()) != 0 {
-			t.Errorf("%d requests after Close, %d held", n, len(c.Held()))
-		}
+		lab.Want(t, "requests after Close", len(wire.Sent()), 0)
+		lab.Want(t, "locks held", len(c.Held()), 0)
 	})
 }

@@ -88,9 +88,8 @@ func TestCommitAndReleaseEndsContextOfSharedHandleFirst(t *testing.T) {
 	lab.Each(t, grouped, func(t *testing.T, w *lab.World, grouped bool) {
 		s := newSharedGrant(t, w, lab.Config(), grouped)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-			if err := s.inner.Err(); !errors.Is(err, leasehold.ErrReleased) || s.outer.Err() != nil {
-				t.Errorf("when it was sent: %v, and the other handle: %v", err, s.outer.Err())
-			}
+			lab.WantErr(t, "handle that commits", s.inner.Err(), leasehold.ErrReleased)
+			lab.WantErr(t, "other handle", s.outer.Err(), nil)
 			return r.Send()
 		}))
 		lab.WantErr(t, "commit and release", s.commitAndRelease(s.inner.Context(), "1"), nil)
@@ -104,9 +103,7 @@ func TestCommitAndReleaseEndsContextOfSharedHandleFirst(t *testing.T) {
 func TestGroupCommitAndReleaseFreesOnlyUnsharedLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
-		if err := s.commitAndRelease(t.Context(), "1"); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, s.commitAndRelease(t.Context(), "1"))
 		if sent := s.wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
 			t.Errorf("sent %v", lab.Ops(sent))
 		}
@@ -114,9 +111,7 @@ func TestGroupCommitAndReleaseFreesOnlyUnsharedLocks(t *testing.T) {
 			t.Errorf("job is released: %t, other: %t", w.IsReleased("job"), w.IsReleased("other"))
 		}
 		w.Release(s.outer)
-		if !w.IsReleased("job") {
-			t.Error("not free after its last handle")
-		}
+		w.WantReleased("job")
 		w.WantLog("1")
 	})
 }
@@ -136,9 +131,7 @@ func TestCommitAndReleaseByAllHandlesAtOnceIsApplied(t *testing.T) {
 			lab.WantErr(t, "errs", <-errs, nil)
 		}
 		w.WantLog("0", "1")
-		if !w.IsReleased("job") {
-			t.Error("not free after its last handle")
-		}
+		w.WantReleased("job")
 	})
 }
 
@@ -183,14 +176,10 @@ func TestUnansweredCommitDoesNotDelayOtherHandles(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
-		if err := s.commitAndRelease(w.Within(2500*time.Millisecond), "1"); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "commit and release", s.commitAndRelease(w.Within(2500*time.Millisecond), "1"), leasehold.ErrUnknownOutcome)
 		s.wire.SetFault(nil) // the first request is still in flight
 		w.Release(s.outer)
-		if !w.IsReleased("job") {
-			t.Error("not free after its last handle")
-		}
+		w.WantReleased("job")
 	})
 }
 
@@ -204,12 +193,8 @@ func TestCommitOfSharedHandleIsNotSentAfterLoss(t *testing.T) {
 			return lab.Cancellation("None", "TransactionConflict", "None"), nil
 		}))
 		lab.WantErr(t, "commit and release", s.commitAndRelease(t.Context(), "1"), leasehold.ErrLost)
-		if n := lab.Commits(s.wire.Sent()); n > 0 {
-			t.Errorf("sent %d more times", n)
-		}
-		if !w.IsReleased("other") {
-			t.Error("the other key is not free")
-		}
+		lab.Want(t, "further commits", lab.Commits(s.wire.Sent()), 0)
+		w.WantReleased("other")
 		w.WantLog()
 	})
 }

@@ -20,14 +20,10 @@ func TestCommitAndReleaseLetsNextGoroutineAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
-		if err := lock.CommitAndRelease(t.Context(), noted("1")); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.CommitAndRelease(t.Context(), noted("1")))
 		began := time.Now()
 		w.Release(<-next)
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("the next one waited %v", waited)
-		}
+		lab.Want(t, "next holder waited", time.Since(began), 0)
 	})
 }
 
@@ -36,9 +32,7 @@ func TestReleaseAfterCommitHandsOverKey(t *testing.T) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		next := w.Queue(c, "job")
 		wire.Sent()
-		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); !errors.As(err, new(*leasehold.CommitError)) {
-			t.Errorf("commit: %v", err)
-		}
+		lab.WantAs[*leasehold.CommitError](t, "commit", lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))))
 		got := <-next
 		if sent := wire.Sent(); len(sent) != 2 || !sent[1].HandsOver() {
 			t.Errorf("sent %v", sent)
@@ -57,9 +51,7 @@ func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 		// No repeated request is answered before the caller's time has run out.
 		lock = w.Acquire(c, "job")
 		wire.SetFault(lab.Script(lab.Unheard, lab.Unheard, lab.Unheard))
-		if err := lock.CommitAndRelease(w.Within(2*time.Second), noted("2"), opts...); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Errorf("never answered: %v", err)
-		}
+		lab.WantErr(t, "never answered", lock.CommitAndRelease(w.Within(2*time.Second), noted("2"), opts...), leasehold.ErrUnknownOutcome)
 		lab.WantErr(t, "released again", lock.Release(t.Context()), nil)
 		w.WantLog("1", "2")
 	})
@@ -88,9 +80,7 @@ func TestLockIsReleasedAfterAnyCommitOutcome(t *testing.T) {
 				if sent := wire.Sent(); len(sent) != locks || !sent[0].Releases() {
 					t.Errorf("sent %v", lab.Ops(sent))
 				}
-				if held := w.HeldAmong(leasehold.Keys("job", "other")); len(held) > 0 {
-					t.Errorf("left held: %v", held)
-				}
+				lab.Want(t, "held", w.HeldAmong(leasehold.Keys("job", "other")), nil)
 				w.WantLog()
 			})
 		})
@@ -117,9 +107,7 @@ func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 			t.Errorf("commit: %v", err)
 		}
 		lab.WantErr(t, "released again", lock.Release(t.Context()), leasehold.ErrLost)
-		if lab.Text(w.Item("job"), "recordVersionNumber") != before {
-			t.Error("another's record was written to")
-		}
+		lab.Want(t, "version of the next holder's record", lab.Text(w.Item("job"), "recordVersionNumber"), before)
 		w.WantLog()
 	})
 }
@@ -152,9 +140,8 @@ func TestCommitAndReleaseContinuesAfterItsOwnContextEnds(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, do func(*lab.World, *leasehold.Client) error) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
-		if err := do(w, c); err != nil || !w.IsReleased("job") {
-			t.Errorf("error %v, record %v", err, w.Item("job"))
-		}
+		lab.WantErr(t, "commit and release", do(w, c), nil)
+		w.WantReleased("job")
 		w.WantLog("1")
 	})
 }
@@ -202,14 +189,10 @@ func TestCommitAndReleaseReturnsWhenCallersContextEnds(t *testing.T) {
 					ctx, cancel := tc.bound(ctx)
 					defer cancel()
 					err := h.CommitAndRelease(ctx, noted("1"))
-					if took := time.Since(began); took != tc.after {
-						t.Errorf("returned after %v, want %v", took, tc.after)
-					}
+					lab.Want(t, "returned after", time.Since(began), tc.after)
 					return err
 				})
-				if !errors.Is(err, leasehold.ErrUnknownOutcome) {
-					t.Errorf("do: %v", err)
-				}
+				lab.WantErr(t, "do", err, leasehold.ErrUnknownOutcome)
 				wire.SetFault(nil)
 				lab.Elapse(time.Minute)
 			})
@@ -225,14 +208,10 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 		first := lab.Go(func() error { return lock.Commit(t.Context(), noted("1")) })
 		// This call waits for a commit that takes longer than the lease.
 		err := lock.CommitAndRelease(t.Context(), noted("2"))
-		if reasonOf(err) != leasehold.LostExpired {
-			t.Errorf("commit and release: %v", err)
-		}
+		lab.Want(t, "reason", reasonOf(err), leasehold.LostExpired)
 		lab.WantErr(t, "commit", <-first, nil)
 		w.WantLog("1")
-		if !w.IsReleased("job") {
-			t.Error("the key is not free")
-		}
+		w.WantReleased("job")
 	})
 }
 
@@ -315,13 +294,9 @@ func TestCommitAndReleaseReturnsWhenLockBoundToContextEnds(t *testing.T) {
 		if err := lock.CommitAndRelease(ctx, noted("1")); err == nil || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("error %v", err)
 		}
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("returned after %v", took)
-		}
+		lab.Want(t, "returned after", time.Since(began), 5*time.Second)
 		lab.Elapse(time.Second)
-		if !w.IsReleased("job") {
-			t.Error("the key is not free")
-		}
+		w.WantReleased("job")
 		w.WantLog()
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// appliedUnheard makes the network apply the first commit and drop its reply. In between,
-// the network calls the function then.
+// appliedUnheard makes the network apply the first commit, call the function then, and drop
+// the reply to the commit.
 func appliedUnheard(wire *lab.Wire, then func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()

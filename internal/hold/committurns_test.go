@@ -2,7 +2,6 @@ package hold_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"net/http"
@@ -19,21 +18,12 @@ import (
 func TestCommitsOfSameLockRunOneAtATime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
-		var mu sync.Mutex
-		now, most := 0, 0
+		var commits inFlight
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if !r.Commits() {
 				return r.Send()
 			}
-			mu.Lock()
-			now++
-			most = max(most, now)
-			mu.Unlock()
-			defer func() {
-				mu.Lock()
-				defer mu.Unlock()
-				now--
-			}()
+			defer commits.enter()()
 			return lab.Slow(time.Second)(r)
 		})
 		var wg sync.WaitGroup
@@ -43,24 +33,20 @@ func TestCommitsOfSameLockRunOneAtATime(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if most != 1 || len(w.Log("a")) != 5 {
-			t.Errorf("%d commits at once, %d landed", most, len(w.Log("a")))
-		}
+		lab.Want(t, "commits at a time", commits.most, 1)
+		lab.Want(t, "commits applied", len(w.Log("a")), 5)
 		w.Release(lock)
 	})
 }
 
 // The groups name the same locks in opposite orders, and the commits for which they wait
 // end at the same time. If the commit of a group took its locks in the group's order, each
-// group would have one lock and wait for the other for ever.
+// group would have one lock and wait forever for the other.
 func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		xy := w.AcquireAll(c, leasehold.Keys("x", "y"))
-		yx, err := c.AcquireAll(xy.Context(), leasehold.Keys("y", "x"), leasehold.Reentrant())
-		if err != nil {
-			t.Fatal(err)
-		}
+		yx := lab.Must(c.AcquireAll(xy.Context(), leasehold.Keys("y", "x"), leasehold.Reentrant()))(t)
 		wire.SetFault(lab.Slow(time.Second))
 		ctx := w.Within(time.Minute)
 		var wg sync.WaitGroup
@@ -109,9 +95,8 @@ func TestQueuedCommitFailsWhenLockIsReleased(t *testing.T) {
 		lab.Elapse(0)
 		wg.Go(func() {
 			began := time.Now()
-			if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2"))); !errors.Is(err, leasehold.ErrReleased) || time.Since(began) != time.Second {
-				t.Errorf("after %v: %v", time.Since(began), err)
-			}
+			lab.WantErr(t, "queued commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2"))), leasehold.ErrReleased)
+			lab.Want(t, "returned after", time.Since(began), time.Second)
 		})
 		lab.Elapse(time.Second)
 		w.Release(lock)
@@ -133,12 +118,8 @@ func TestReleaseFreesKeyDespiteUnansweredCommit(t *testing.T) {
 		lab.Elapse(time.Second)
 		_ = lock.Release(w.Within(10 * time.Second))
 		lab.Elapse(5 * time.Second)
-		if !w.IsReleased("job") {
-			t.Error("the key is not free")
-		}
-		if err := <-result; !errors.Is(err, leasehold.ErrLost) || !errors.Is(err, leasehold.ErrReleased) {
-			t.Errorf("commit: %v", err)
-		}
+		w.WantReleased("job")
+		lab.WantErr(t, "commit", <-result, leasehold.ErrLost, leasehold.ErrReleased)
 		w.WantLog()
 	})
 }
@@ -192,11 +173,7 @@ func TestCloseDoesNotWaitForUnansweredCommit(t *testing.T) {
 		lab.Elapse(time.Second)
 		began := time.Now()
 		lab.WantErr(t, "close", c.Close(t.Context()), nil)
-		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("closed after %v", took)
-		}
-		if err := <-result; !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, leasehold.ErrClosed) {
-			t.Errorf("commit: %v", err)
-		}
+		lab.WantTook(t, "closed after", began, 0, 3*time.Second)
+		lab.WantErr(t, "commit", <-result, leasehold.ErrUnknownOutcome, leasehold.ErrClosed)
 	})
 }

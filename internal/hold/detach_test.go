@@ -55,8 +55,7 @@ func TestResumeRecognisesItsOwnEarlierAttempt(t *testing.T) {
 			})
 			return lab.LoseReply(r)
 		}))
-		lock := w.Resume(c, g)
-		w.Release(lock)
+		w.Release(w.Resume(c, g))
 	})
 }
 
@@ -74,12 +73,9 @@ func TestConcurrentResumesOfSameGrantSucceedOnlyOnce(t *testing.T) {
 		lab.Elapse(time.Second)
 		go resume()
 		first, second := <-ended, <-ended
-		if first != nil || !errors.Is(second, leasehold.ErrLost) {
-			t.Errorf("one: %v, the other: %v", first, second)
-		}
-		if held := c.Held(); len(held) != 1 {
-			t.Errorf("held %d times", len(held))
-		}
+		lab.Want(t, "first resume", first, nil)
+		lab.WantErr(t, "second resume", second, leasehold.ErrLost)
+		lab.Want(t, "locks held", len(c.Held()), 1)
 		_ = c.Close(t.Context())
 	})
 }
@@ -99,9 +95,7 @@ func TestResumeEndedByCloseLeavesGrantHeld(t *testing.T) {
 		if err := <-ended; !errors.Is(err, leasehold.ErrClosed) && !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("resume: %v", err)
 		}
-		if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("another, while the grant says that it is trusted until %v: %v", g.TrustedUntil, err)
-		}
+		lab.WantErr(t, "while the grant's trust lasts", lab.ErrorOf(other.TryAcquire(t.Context(), "deploy")), leasehold.ErrHeld)
 	})
 }
 
@@ -132,9 +126,7 @@ func TestResumeAnsweredDuringCloseLeavesGrantHeld(t *testing.T) {
 		lab.WantErr(t, "resume", <-resumed, leasehold.ErrClosed)
 		lab.WantErr(t, "closed", <-closed, nil)
 		other, _ := w.Client(lab.Config())
-		if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("another, while the grant says that it is trusted until %v: %v", g.TrustedUntil, err)
-		}
+		lab.WantErr(t, "while the grant's trust lasts", lab.ErrorOf(other.TryAcquire(t.Context(), "deploy")), leasehold.ErrHeld)
 	})
 }
 
@@ -166,8 +158,7 @@ func TestReleaseOfResumedLockWakesOnlyOneLocalWaiter(t *testing.T) {
 			go func() { granted <- w.Acquire(c, "deploy") }()
 			synctest.Wait()
 		}
-		lock := w.Resume(c, g)
-		w.Release(lock)
+		w.Release(w.Resume(c, g))
 		first := <-granted
 		wire.Sent()
 		lab.Elapse(4 * time.Second)
@@ -195,18 +186,14 @@ func TestUnansweredResumeMayBeRepeated(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.SetFault(lab.Once(lab.Call.Renews, tc.fault))
-		if _, err := c.Resume(w.Within(tc.leaves), g); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Fatalf("error %v", err)
-		}
+		lab.WantErr(t, "resume", lab.ErrorOf(c.Resume(w.Within(tc.leaves), g)), leasehold.ErrUnknownOutcome)
 		lab.Elapse(tc.later)
-		if n := len(c.Held()); n != 0 {
-			t.Errorf("%d locks held that nobody has", n)
-		}
+		lab.Want(t, "locks held", len(c.Held()), 0)
 		w.Release(w.Resume(c, g))
 	})
 }
 
-// While the queue is suspended, the goroutine that is next in turn requests the key itself.
+// While the queue is suspended, the first goroutine in the local queue sends a grant itself.
 func TestReleaseOfResumedLockKeepsTurnOfLocalWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
@@ -266,9 +253,7 @@ func TestRejectedResumeReportsHowGrantEnded(t *testing.T) {
 					g := w.Detach(w.Acquire(c, "deploy"))
 					tc.meanwhile(w, other, g)
 					_, err := c.Resume(t.Context(), g)
-					if reasonOf(err) != tc.want {
-						t.Errorf("error %v, want the reason %s", err, tc.want)
-					}
+					lab.Want(t, "reason", reasonOf(err), tc.want)
 				})
 			})
 		}

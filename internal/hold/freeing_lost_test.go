@@ -21,9 +21,8 @@ func TestReleaseThatFoundLossIsNotRepeated(t *testing.T) {
 		w.Steal("job")
 		lab.WantErr(t, "the record shows another", lock.Release(t.Context()), leasehold.ErrLost)
 		wire.Sent()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) || len(wire.Sent()) != 0 {
-			t.Errorf("once more: %v", err)
-		}
+		lab.WantErr(t, "second release", lock.Release(t.Context()), leasehold.ErrLost)
+		lab.Want(t, "requests", len(wire.Sent()), 0)
 	})
 }
 
@@ -35,9 +34,7 @@ func TestRefusedReleaseOfLostLockIsSentAgain(t *testing.T) {
 		lab.WantErr(t, "refused", lock.Release(t.Context()), leasehold.ErrLost)
 		wire.SetFault(nil)
 		lab.WantErr(t, "allowed", lock.Release(t.Context()), leasehold.ErrLost)
-		if !w.IsReleased("job") {
-			t.Errorf("record %v", w.Item("job"))
-		}
+		w.WantReleased("job")
 	})
 }
 
@@ -80,11 +77,8 @@ func TestReleaseAfterLeaseReportsLossIfAnotherClientHoldsKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.OutageConfig())
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
-		other, _ := w.Client(lab.OutageConfig())
-		taken := w.Acquire(other, "job") // the outage does not affect the other client
-		if err := lock.Err(); err != nil {
-			t.Fatalf("not held through the outage: %v", err)
-		}
+		_, _, taken := w.Holding(lab.OutageConfig()) // the outage does not affect the other client
+		lab.WantErr(t, "lock during the outage", lock.Err(), nil)
 		wire.SetFault(lab.Drop)
 		lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
 		wire.SetFault(nil)
@@ -197,9 +191,7 @@ func TestSecondReleaseNeverFreesGrantOfNextHolder(t *testing.T) {
 			_, _ = handOver()
 			return lab.Refusal(400, "ConditionalCheckFailedException"), nil
 		})
-		if err := lock.Release(w.Ended()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Fatalf("first release: %v", err)
-		}
+		lab.WantErr(t, "first release", lock.Release(w.Ended()), leasehold.ErrUnknownOutcome)
 		next := <-granted
 		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
 		if lab.Text(w.Item("job"), "isReleased") == "1" {

@@ -28,20 +28,14 @@ func TestRefusedReleaseMayBeSentAgain(t *testing.T) {
 						c, wire := w.Work().Client(cfg)
 						lock := acquire(w, c)
 						wire.SetFault(refuseReleases(code))
-						if err := release(t.Context(), lock); !errors.As(err, new(*leasehold.OpError)) {
-							t.Errorf("refused: %v", err)
-						}
-						if err := lock.Release(t.Context()); !errors.As(err, new(*leasehold.OpError)) {
-							t.Errorf("refused again: %v", err)
-						}
+						lab.WantAs[*leasehold.OpError](t, "refused", release(t.Context(), lock))
+						lab.WantAs[*leasehold.OpError](t, "refused again", lock.Release(t.Context()))
 						wire.SetFault(nil)
-						if err := lock.Release(t.Context()); err != nil || !w.IsReleased("job") {
-							t.Errorf("allowed: %v, record %v", err, w.Item("job"))
-						}
+						lab.WantErr(t, "release", lock.Release(t.Context()), nil)
+						w.WantReleased("job")
 						wire.Sent()
-						if err := lock.Release(t.Context()); err != nil || len(wire.Sent()) != 0 {
-							t.Errorf("once more: %v", err)
-						}
+						lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
+						lab.Want(t, "requests", len(wire.Sent()), 0)
 						lab.WantErr(t, "close", c.Close(t.Context()), nil)
 					})
 				})
@@ -75,9 +69,7 @@ func TestConcurrentReleasesOfLockSendOneRequest(t *testing.T) {
 		lab.Elapse(100 * time.Millisecond)
 		lab.WantErr(t, "second", lock.Release(t.Context()), nil)
 		lab.WantErr(t, "first", <-first, nil)
-		if n := len(wire.Sent()); n != 1 {
-			t.Errorf("%d requests", n)
-		}
+		lab.Want(t, "requests", len(wire.Sent()), 1)
 	})
 }
 
@@ -85,14 +77,9 @@ func TestKeyAfterFailedReleaseIsFreeForSameClient(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, wire, lock := w.Holding(cfg)
 		wire.SetFault(refuseReleases("AccessDeniedException"))
-		if err := lock.Release(t.Context()); err == nil {
-			t.Error("released")
-		}
+		lab.WantFailed(t, "refused release", lock.Release(t.Context()))
 		wire.SetFault(nil)
-		next, err := c.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		next := lab.Must(c.TryAcquire(t.Context(), "job"))(t)
 		lab.WantErr(t, "the first is released again", lock.Release(t.Context()), nil)
 		lab.WantErr(t, "the next holder", next.Renew(t.Context()), nil)
 		w.Release(next)
@@ -108,15 +95,12 @@ func TestUnansweredReleasesStayWithinLimitOfConditionOperands(t *testing.T) { //
 		wire.SetFault(lab.On(isUpdate, lab.Drop))
 		for range 150 {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-				t.Fatalf("release: %v", err)
-			}
+			lab.WantErr(t, "release", lock.Release(ctx), leasehold.ErrUnknownOutcome)
 			cancel()
 		}
 		wire.SetFault(nil)
-		if err := lock.Release(t.Context()); err != nil || !w.IsReleased("job") {
-			t.Errorf("in the end: %v, record %v", err, w.Item("job"))
-		}
+		lab.WantErr(t, "release", lock.Release(t.Context()), nil)
+		w.WantReleased("job")
 	})
 }
 
@@ -131,7 +115,7 @@ func TestDoIgnoresErrorOfFailedRelease(t *testing.T) {
 		for i, want := range []error{nil, errors.New("work")} {
 			key := fmt.Sprint("job/", i)
 			err := c.Do(t.Context(), key, func(context.Context, *leasehold.Lock) error { return want })
-			if err != want { //nolint:errorlint // as it is: a caller repeats what it takes for failed
+			if err != want { //nolint:errorlint // Do returns the error itself
 				t.Errorf("work returned %v, Do %v", want, err)
 			}
 			if !slices.ContainsFunc(released(), func(e leasehold.Event) bool { return e.Key.Partition == key && e.Err != nil }) {
@@ -152,9 +136,7 @@ func TestEventOfBackgroundReleaseOmitsTimeHeld(t *testing.T) {
 		c, wire, lock := w.Holding(cfg)
 		time.Sleep(2 * time.Second)
 		wire.SetFault(refuseReleases("ThrottlingException"))
-		if err := lock.Release(w.Ended()); err == nil {
-			t.Fatal("not what this test is about: it was released")
-		}
+		lab.WantFailed(t, "refused release", lock.Release(w.Ended()))
 		wire.SetFault(nil)
 		lab.Elapse(10 * time.Second)
 		_ = c.Close(t.Context())
@@ -171,23 +153,19 @@ func TestClientRepeatsFailedReleaseUnderSharedLease(t *testing.T) {
 		wire.SetFault(refuseReleases("AccessDeniedException"))
 		lab.WantErr(t, "do", c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { return nil }), nil)
 		lab.Elapse(10 * time.Minute)
-		if n := lab.Count(wire.Sent(), lab.Call.Releases); n < 2 || n > 7 {
-			t.Errorf("%d releases sent in ten minutes", n)
-		}
+		lab.WantRange(t, "releases in ten minutes", lab.Count(wire.Sent(), lab.Call.Releases), 2, 7)
 		wire.SetFault(nil)
 		began := time.Now()
 		lock := w.Acquire(other, "job")
-		if took := time.Since(began); took > touchingSoon {
-			t.Errorf("the session's other locks were renewed, and this key was held by nobody for %v", took)
-		}
+		lab.WantTook(t, "key held without a holder for", began, 0, touchingSoon)
 		w.Release(lock)
 		lab.WantErr(t, "close", c.Close(t.Context()), nil)
 		w.WantSilence(wire, time.Hour)
 	})
 }
 
-// touchingSoon is the longest pause between two attempts of a release under a session, whose
-// records are touched every twenty minutes.
+// touchingSoon is the longest pause between two attempts of a release under a session. The
+// client renews each record under a session every twenty minutes.
 const touchingSoon = 20 * time.Minute
 
 func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
@@ -205,9 +183,7 @@ func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
 		tc.cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 		c, wire, lock := w.Holding(tc.cfg)
 		wire.SetFault(refuseReleases(tc.code))
-		if err := lock.Release(w.Ended()); err == nil {
-			t.Error("released")
-		}
+		lab.WantFailed(t, "refused release", lock.Release(w.Ended()))
 		if said := log.String(); strings.Count(said, "release failed: ") != 1 || !strings.Contains(said, "release failed: "+tc.want) {
 			t.Errorf("said %s", said)
 		}
@@ -228,12 +204,9 @@ func TestReleaseFreesGrantMadeByUnansweredHandOver(t *testing.T) {
 		lab.WantErr(t, "without an answer", lock.Release(w.Within(5*time.Second)), leasehold.ErrUnknownOutcome)
 		lab.WantErr(t, "the next", <-left, context.Canceled)
 		wire.SetFault(nil)
-		if err := lock.Release(t.Context()); err != nil || !w.IsReleased("job") {
-			t.Errorf("again: %v, record %v", err, w.Item("job"))
-		}
-		if item := w.Item("job"); item["data"] == nil || item["expiresAt"] != nil {
-			t.Errorf("the record with the next one's data expires, or has no data: %v", item)
-		}
+		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
+		w.WantReleased("job")
+		wantData(w)
 	})
 }
 
@@ -243,14 +216,10 @@ func TestReleaseWithoutTimeLimitEndsAfterSharedLease(t *testing.T) {
 		wire.SetFault(lab.On(lab.Call.Releases, lab.Cut))
 		began := time.Now()
 		lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
-		if took := time.Since(began); took < 20*time.Second || took > 25*time.Second {
-			t.Errorf("it took %v", took)
-		}
+		lab.WantTook(t, "released after", began, 20*time.Second, 25*time.Second)
 		wire.SetFault(nil)
 		lab.Elapse(time.Minute)
-		if !w.IsReleased("job") {
-			t.Error("not repeated while the shared lease is renewed")
-		}
+		w.WantReleased("job")
 	})
 }
 
@@ -262,9 +231,7 @@ func TestTimeHeldExcludesDurationOfRelease(t *testing.T) {
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		lab.Elapse(time.Second)
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Late(2*time.Second, lab.LoseReply)))
-		if err := g.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, g.Release(t.Context()))
 		slow := 0
 		for _, e := range released() {
 			if e.Held >= 2*time.Second {
@@ -274,8 +241,7 @@ func TestTimeHeldExcludesDurationOfRelease(t *testing.T) {
 				slow++
 			}
 		}
-		if n := len(released()); n != 2 || slow != 1 {
-			t.Errorf("%d events, %d of a release that took two seconds", n, slow)
-		}
+		lab.Want(t, "events", len(released()), 2)
+		lab.Want(t, "slow releases", slow, 1)
 	})
 }

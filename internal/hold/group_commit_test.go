@@ -25,16 +25,12 @@ func TestGroupCommitIsAppliedOnlyWhileAllLocksAreHeld(t *testing.T) {
 		}
 		wire.Sent()
 		err := g.Commit(t.Context(), noted("1"))
-		if n := lab.Commits(wire.Sent()); n != 1 {
-			t.Errorf("%d transactions", n)
-		}
+		lab.Want(t, "transactions", lab.Commits(wire.Sent()), 1)
 		var lost *leasehold.LostError
 		if errors.As(err, &lost) != (broken != "") || lost != nil && lost.Key.Partition != broken || (g.Err() == nil) != (err == nil) {
 			t.Errorf("error %v, the group: %v", err, g.Err())
 		}
-		if landed := len(w.Log("a")) == 1; landed != (broken == "") {
-			t.Errorf("landed: %t", landed)
-		}
+		lab.Want(t, "applied", len(w.Log("a")) == 1, broken == "")
 		for _, l := range g.Locks() {
 			if held := l.Err() == nil; held == (l.Key().Partition == broken) {
 				t.Errorf("%v: %v", l.Key(), l.Err())
@@ -62,9 +58,7 @@ func TestGroupCommitAndReleaseIsOneRequest(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
 		wire.Sent()
-		if err := g.CommitAndRelease(t.Context(), noted("1"), leasehold.WithData([]byte("done"))); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, g.CommitAndRelease(t.Context(), noted("1"), leasehold.WithData([]byte("done"))))
 		if sent := wire.Sent(); len(sent) != 1 || !w.IsReleased("x") || !w.IsReleased("y") {
 			t.Errorf("%d requests; released: %v, %v", len(sent), w.IsReleased("x"), w.IsReleased("y"))
 		}
@@ -72,9 +66,7 @@ func TestGroupCommitAndReleaseIsOneRequest(t *testing.T) {
 			t.Errorf("stored %v", w.Item("y")["data"])
 		}
 		w.WantLog("1")
-		if !errors.Is(g.Err(), leasehold.ErrReleased) {
-			t.Errorf("the group: %v", g.Err())
-		}
+		lab.WantErr(t, "the group", g.Err(), leasehold.ErrReleased)
 		w.Release(w.Acquire(c, "x")) // fails if the local queue is blocked
 	})
 }
@@ -107,12 +99,8 @@ func TestGroupIsReleasedAfterAnyCommitOutcome(t *testing.T) {
 			lab.WantErr(t, "released again", g.Release(t.Context()), nil)
 		}
 		lab.Elapse(10 * time.Second)
-		if held := w.HeldAmong(leasehold.Keys("x", "y")); len(held) > 0 {
-			t.Errorf("left held: %v", held)
-		}
-		if landed := len(w.Log("a")) == 1; landed != tc.landed {
-			t.Errorf("landed: %v", landed)
-		}
+		lab.Want(t, "held", w.HeldAmong(leasehold.Keys("x", "y")), nil)
+		lab.Want(t, "applied", len(w.Log("a")) == 1, tc.landed)
 	})
 }
 
@@ -129,9 +117,7 @@ func TestGroupCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
 		if !errors.As(err, &lost) || lost.Key.Partition != "x" || lost.By == nil || errors.Is(err, leasehold.ErrReleased) {
 			t.Errorf("error %v", err)
 		}
-		if sent := wire.Sent(); len(sent) != len(keys) {
-			t.Errorf("sent %v", lab.Ops(sent))
-		}
+		lab.Want(t, "requests", len(wire.Sent()), len(keys))
 		if len(keys) > 1 && !w.IsReleased("y") {
 			t.Error("y is left held")
 		}
@@ -144,16 +130,11 @@ func TestGroupCommitAllowsFewerWritesWithMoreLocks(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
 		wire.Sent()
-		if err := g.Commit(t.Context(), slices.Repeat(noted("1"), 99)); err == nil {
-			t.Error("99 writes beside two guards")
-		}
+		lab.WantFailed(t, "99 writes beside two guards", g.Commit(t.Context(), slices.Repeat(noted("1"), 99)))
 		own := types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("locks"), Key: lab.Key("y")}}
-		if err := g.Commit(t.Context(), lab.Writes(own)); err == nil {
-			t.Error("a write to the record of one of the locks")
-		}
-		if len(wire.Sent()) != 0 || g.Err() != nil {
-			t.Errorf("something was sent, or lost: %v", g.Err())
-		}
+		lab.WantFailed(t, "a write to the record of a lock", g.Commit(t.Context(), lab.Writes(own)))
+		lab.Want(t, "requests", len(wire.Sent()), 0)
+		lab.WantErr(t, "group", g.Err(), nil)
 		_ = g.Release(t.Context())
 	})
 }
@@ -174,9 +155,7 @@ func TestReleaseOfGroupOrLockWaitsForCommitsInProgress(t *testing.T) {
 				committed := lab.Go(func() error { return of(g).Commit(t.Context(), noted("1")) })
 				began := time.Now()
 				lab.WantErr(t, "release", release(t.Context(), g), nil)
-				if took := time.Since(began); took != time.Second {
-					t.Errorf("released after %v", took)
-				}
+				lab.Want(t, "released after", time.Since(began), time.Second)
 				lab.WantErr(t, "commit", <-committed, nil)
 				if got := w.Log("a"); got[0] != "1" || (len(got) == 2) != (by != "Release") {
 					t.Errorf("written %q", got)
@@ -199,9 +178,8 @@ func TestGroupCommitAndReleaseIsAppliedDespiteFailedRenewal(t *testing.T) {
 				wire.SetFault(lab.Once(lab.Call.Renews, renewal))
 				renewed := lab.Go(func() error { return g.Locks()[0].Renew(ctx) })
 				cancel()
-				if err := of(g).CommitAndRelease(t.Context(), noted("1")); err != nil || !w.IsReleased("x") {
-					t.Errorf("commit: %v, record %v", err, w.Item("x"))
-				}
+				lab.WantErr(t, "commit and release", of(g).CommitAndRelease(t.Context(), noted("1")), nil)
+				w.WantReleased("x")
 				w.WantLog("1")
 				<-renewed
 				_ = g.Release(t.Context())
@@ -227,9 +205,7 @@ func TestGroupCommitAndReleaseReportsEachLockOnce(t *testing.T) {
 					}
 				}
 				slices.Sort(told)
-				if want := []string{"committed x", "released x", "released y"}; !slices.Equal(told, want) {
-					t.Errorf("events %q, want %q", told, want)
-				}
+				lab.Want(t, "events", told, []string{"committed x", "released x", "released y"})
 			})
 		})
 	}
@@ -257,8 +233,6 @@ func TestGroupCommitAndReleaseIsNotSentIfAnyLockIsLost(t *testing.T) {
 		xEnds, yEnds = g.Locks()[0].Context().Done(), g.Locks()[1].Context().Done()
 		lab.WantErr(t, "commit", g.CommitAndRelease(t.Context(), noted("1")), leasehold.ErrLost)
 		w.WantLog()
-		if !w.IsReleased("x") {
-			t.Error("x is left held")
-		}
+		w.WantReleased("x")
 	})
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -74,15 +76,13 @@ func TestFailedGuardAtEveryIndexEndsItsLock(t *testing.T) {
 						told := g.GuardError(err, first)
 						var lost *leasehold.LostError
 						switch {
-						case len(tc.lost) == 0 && told != err: //nolint:errorlint // it is the error itself
+						case len(tc.lost) == 0 && told != err: //nolint:errorlint // GuardError returns the error itself
 							t.Errorf("error %v, want %v", told, err)
 						case len(tc.lost) > 0 && (!errors.As(told, &lost) || lost.Key.Partition != tc.lost[0] || !errors.Is(told, err)):
 							t.Errorf("error %v, want the loss of %s", told, tc.lost[0])
 						}
 						for _, l := range g.Locks() {
-							if ended := l.Err() != nil; ended != slices.Contains(tc.lost, l.Key().Partition) {
-								t.Errorf("%v has ended: %t, lost are %v", l.Key(), ended, tc.lost)
-							}
+							lab.Want(t, l.Key().String()+" has ended", l.Err() != nil, slices.Contains(tc.lost, l.Key().Partition))
 						}
 						_ = c.Close(t.Context())
 					})
@@ -116,13 +116,86 @@ func TestWrongGuardIndexDoesNotEndLocks(t *testing.T) {
 		w.Steal("b")
 		err := w.Transact(append(g.Guards(), lab.Note("behind", "1"))...)
 		for _, first := range []int{math.MinInt, -1, 1, 2, 3, 4, 5, math.MaxInt} {
-			if told := g.GuardError(err, first); told != err || g.Err() != nil { //nolint:errorlint // it is the error itself
+			if told := g.GuardError(err, first); told != err || g.Err() != nil { //nolint:errorlint // GuardError returns the error itself
 				t.Errorf("from %d on: %v, the locks: %v", first, told, g.Err())
 			}
 		}
 		if told := g.GuardError(err, 0); !errors.Is(told, leasehold.ErrLost) {
 			t.Errorf("from 0 on: %v", told)
 		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestReadIsRepeatedUntilItIsAnswered(t *testing.T) {
+	lab.Each(t, map[string]lab.Fault{
+		"conflict":  lab.Answer(func() *http.Response { return lab.Cancellation("None", "TransactionConflict") }),
+		"throttled": lab.Refused("ThrottlingException"),
+		"reset":     lab.LoseReply,
+		"silence":   lab.Cut,
+	}, func(t *testing.T, w *lab.World, fault lab.Fault) {
+		_, wire, lock := w.Work().Holding(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Reads, fault))
+		if items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")}); err != nil || len(items) != 1 {
+			t.Errorf("read %v: %v", items, err)
+		}
+		wire.SetFault(lab.On(lab.Call.Reads, lab.Refused("AccessDeniedException")))
+		var op *leasehold.OpError
+		if _, err := lock.Read(t.Context(), nil); !errors.As(err, &op) || op.Op != "read" {
+			t.Errorf("refused: %v", err)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		_, wire, lock := w.Work().Holding(lab.Config())
+		wire.SetFault(lab.Cut)
+		ctx := w.Within(time.Second)
+		began := time.Now()
+		lab.WantErr(t, "read", lab.ErrorOf(lock.Read(ctx, nil)), context.DeadlineExceeded)
+		lab.Want(t, "returned after", time.Since(began), time.Second)
+		lab.WantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), nil)), leasehold.ErrLost)
+		lab.WantTook(t, "failed after", began, 18*time.Second, 22*time.Second)
+	})
+}
+
+func TestInvalidReadIsRejectedBeforeAnyRequest(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		_, wire, lock := w.Work().Holding(lab.Config())
+		wire.Sent()
+		hundred := make([]types.TransactGetItem, 100)
+		for i := range hundred {
+			hundred[i] = lab.Get("a")
+		}
+		for name, gets := range map[string][]types.TransactGetItem{
+			"a hundred items": hundred,
+			"nothing to get":  {{}},
+			"the own record":  {{Get: &types.Get{TableName: aws.String("locks"), Key: lab.Key("job")}}},
+		} {
+			if _, err := lock.Read(t.Context(), gets); err == nil || lock.Err() != nil {
+				t.Errorf("%s: %v, lock: %v", name, err, lock.Err())
+			}
+		}
+		lab.WantErr(t, "with an ended context", lab.ErrorOf(lock.Read(w.Ended(), nil)), context.Canceled)
+		lab.Want(t, "requests", len(wire.Sent()), 0)
+		w.Release(lock)
+	})
+}
+
+func TestReadErrorStatesHowManyItemsAreAllowed(t *testing.T) {
+	type row struct {
+		cfg  leasehold.Config
+		said string
+	}
+	lab.Each(t, map[string]row{
+		"own lease":    {lab.Config(), "at most 99 beside the lock's record: "},
+		"shared lease": {lab.SharedConfig(), "at most 98 beside the lock's record and the row of its shared lease: "},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, _, lock := w.Holding(tc.cfg)
+		lab.WantText(t, "read", lab.ErrorOf(lock.Read(t.Context(), make([]types.TransactGetItem, 100))), tc.said)
+		w.Release(lock)
 		_ = c.Close(t.Context())
 	})
 }

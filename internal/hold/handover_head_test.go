@@ -69,7 +69,7 @@ func TestTryAcquireReturnsHeldWhileWaitersTakeTurns(t *testing.T) {
 }
 
 // At least one goroutine of the first process is always waiting. The reply to each
-// hand-over shows who has joined the queue in the meantime.
+// hand-over shows which clients have joined the queue in the meantime.
 func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -154,17 +154,12 @@ func TestAcquireAllIsGrantedKeysDespiteCompetingWaiters(t *testing.T) {
 
 func TestAcquireAllLeavesQueueWhenItGivesUp(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
+		_, _, lock := w.Holding(lab.Config())
 		c, _ := w.Client(lab.Config())
-		if _, err := c.AcquireAll(w.Within(time.Second), []leasehold.Key{{Partition: "another"}, {Partition: "job"}}); err == nil {
-			t.Error("granted")
-		}
+		lab.WantFailed(t, "acquire all", lab.ErrorOf(c.AcquireAll(w.Within(time.Second), []leasehold.Key{{Partition: "another"}, {Partition: "job"}})))
 		lab.Elapse(time.Second)
 		lab.WantErr(t, "renew", lock.Renew(t.Context()), nil)
-		if n := len(lock.Record().Waiting); n != 0 {
-			t.Errorf("%d stand there yet", n)
-		}
+		lab.Want(t, "length of the queue", len(lock.Record().Waiting), 0)
 		w.Release(lock)
 	})
 }
@@ -185,28 +180,20 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 		got := make(chan *leasehold.Lock, 1)
 		go func() {
 			lock, err := c.AcquireAny(t.Context(), keys)
-			if err != nil {
-				t.Error(err)
-			}
+			lab.WantErr(t, "acquire any", err, nil)
 			got <- lock
 		}()
 		lab.Elapse(500 * time.Millisecond)
 		for key, want := range map[string]int{"a": 1, "b": 1, "c": 1} {
-			if err := locks[key].Renew(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if n := len(locks[key].Record().Waiting); n != want {
-				t.Errorf("%d wait for %s", n, key)
-			}
+			lab.OK(t, locks[key].Renew(t.Context()))
+			lab.Want(t, "waiting for "+key, len(locks[key].Record().Waiting), want)
 		}
 		w.Release(locks["b"])
 		w.Release(locks["c"])
 		one := <-got
 		lab.Elapse(time.Second)
 		free := map[string]string{"b": "c", "c": "b"}[one.Key().Partition]
-		if !w.IsReleased(free) {
-			t.Errorf("%s was handed to it too, and is not given back: %v", free, w.Item(free))
-		}
+		w.WantReleased(free)
 		w.Release(one)
 		w.Release(locks["a"])
 		w.Release(<-before)

@@ -33,9 +33,7 @@ func TestHandOverToCancelledGoroutinePassesKeyOn(t *testing.T) {
 		w.Release(lock)
 		lab.WantErr(t, "the one who left", <-left, context.Canceled)
 		last := <-granted
-		if n := len(c.Held()); n != 1 {
-			t.Errorf("%d locks held", n)
-		}
+		lab.Want(t, "locks held", len(c.Held()), 1)
 		w.Release(last)
 	})
 }
@@ -61,8 +59,7 @@ func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 // crowded returns a client that holds job and other locks. The function another acquires
 // one more lock. After a call of another, a hand-over of job logs a warning about the
 // number of held locks. The log handler blocks the hand-over at that moment, after the
-// grant and before the check of who is in the queue. It blocks until the channel named
-// until is closed.
+// grant and before the check of the queue. It blocks until the channel until is closed.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -101,9 +98,7 @@ func TestGrantToCancelledGoroutineIsReleasedDespiteRenewal(t *testing.T) {
 		default:
 			t.Error("not what this test is about: no renewal was sent")
 		}
-		if !w.IsReleased("job") {
-			t.Errorf("held by nobody: %v", w.Item("job"))
-		}
+		w.WantReleased("job")
 		_ = c.Close(t.Context())
 	})
 }
@@ -123,13 +118,9 @@ func TestCloseReleasesGrantToCancelledGoroutineWithoutError(t *testing.T) {
 		lab.WantErr(t, "the one who left", <-left, context.Canceled)
 		synctest.Wait()
 		closed := lab.Go(func() error { return c.Close(t.Context()) })
-		if !w.IsReleased("job") {
-			t.Error("not what this test is about: Close has not released the grant")
-		}
+		w.WantReleased("job")
 		close(goOn)
-		if err := errors.Join(<-released, <-closed); err != nil {
-			t.Error(err)
-		}
+		lab.WantErr(t, "release and close", errors.Join(<-released, <-closed), nil)
 	})
 }
 
@@ -143,9 +134,7 @@ func TestFailedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 		wire.SetFault(nil)
 		began := time.Now()
 		next := <-granted
-		if took := time.Since(began); took > 7*time.Second {
-			t.Errorf("the next waited %v for a grant that nobody believes in", took)
-		}
+		lab.WantTook(t, "next holder waited", began, 0, 7*time.Second)
 		w.Release(next)
 	})
 }
@@ -164,9 +153,7 @@ func TestHandOverGivesUpWhenLeaseEnds(t *testing.T) {
 		time.AfterFunc(time.Hour, func() { wire.SetFault(nil) })
 		began := time.Now()
 		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
-		if took := time.Since(began); took > 25*time.Second {
-			t.Errorf("took %v", took)
-		}
+		lab.WantTook(t, "release took", began, 0, 25*time.Second)
 		wire.SetFault(nil)
 		w.Release(<-granted)
 	})
@@ -233,9 +220,7 @@ func TestMarkIsNotReportedStoredAfterHandOverToCancelledGoroutine(t *testing.T) 
 		c, wire, lock := w.Holding(lab.Config(), leasehold.Once("mon"))
 		leave, _ := mayLeave(w, c)
 		wire.SetFault(leavesUnderHandOver(leave, lab.Slow(100*time.Millisecond)))
-		if err := lock.Release(t.Context()); err == nil {
-			t.Error("the refused release of the next one's grant is not told of")
-		}
+		lab.WantFailed(t, "refused release of the next grant", lock.Release(t.Context()))
 		wire.SetFault(nil)
 		becomes(w)
 		err := lock.Release(t.Context(), leasehold.MarkDone())
@@ -304,9 +289,7 @@ func TestRejectedHandOverLetsNextWaiterAcquire(t *testing.T) {
 		if !leaves {
 			w.Release(<-granted)
 		}
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("took %v", took)
-		}
+		lab.WantTook(t, "release took", began, 0, time.Second)
 	})
 }
 
@@ -324,12 +307,8 @@ func TestReleaseWithChangesDoesNotHandOverToGoroutine(t *testing.T) {
 		wire.Sent()
 		w.Release(lock, tc.opt)
 		next := <-granted
-		if got := string(next.Record().Data); got != tc.want {
-			t.Errorf("the next holder finds %q, want %q", got, tc.want)
-		}
-		if sent := wire.Sent(); len(sent) != 2 {
-			t.Errorf("%d requests", len(sent))
-		}
+		lab.Want(t, "data for the next holder", string(next.Record().Data), tc.want)
+		lab.Want(t, "requests", len(wire.Sent()), 2)
 		w.Release(next)
 	})
 }
@@ -385,9 +364,7 @@ func TestHandOverWorksUnderSharedLease(t *testing.T) {
 			t.Fatalf("not what this test is about: %v", lab.Ops(sent))
 		}
 		for _, name := range []string{"session", "ownerName"} {
-			if got, want := lab.Text(w.Item("job"), name), lab.Text(before, name); got != want {
-				t.Errorf("%s %q, want %q", name, got, want)
-			}
+			lab.Want(t, name, lab.Text(w.Item("job"), name), lab.Text(before, name))
 		}
 		w.MarkDead(w.Sessions()[0])
 		lab.Elapse(5 * time.Second) // long enough for the next renewal of the session

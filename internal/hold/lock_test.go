@@ -37,9 +37,7 @@ func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 			isLostError(t, "renew", lock.Renew(t.Context()))
 		}
 		_ = c.Close(t.Context())
-		if n := len(losses()); n != 2 {
-			t.Errorf("%d losses are reported", n)
-		}
+		lab.Want(t, "losses reported", len(losses()), 2)
 		for _, e := range losses() {
 			isLostError(t, "event", e.Err)
 		}
@@ -88,17 +86,11 @@ func TestLostLockErrorNamesNewHolder(t *testing.T) {
 		tc.happens(w)
 		before := w.Item("job")
 		lab.Elapse(6 * time.Second)
-		if reasonOf(lock.Err()) != tc.reason {
-			t.Fatalf("error %v", lock.Err())
-		}
-		if n := len(losses()); n != 1 {
-			t.Errorf("%d events", n)
-		}
+		lab.Want(t, "reason", reasonOf(lock.Err()), tc.reason)
+		lab.Want(t, "losses reported", len(losses()), 1)
 		wire.Sent()
 		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrLost)
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests to release what is gone", n)
-		}
+		lab.Want(t, "requests for the release of a lost lock", len(wire.Sent()), 0)
 		if after := w.Item("job"); len(after) != len(before) || lab.Text(after, "recordVersionNumber") != lab.Text(before, "recordVersionNumber") {
 			t.Errorf("the loser changed the record to %v", after)
 		}

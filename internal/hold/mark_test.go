@@ -70,9 +70,7 @@ func TestMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
 						wire.SetFault(outage(6*time.Second, fault))
 						cancel() // a cancelled context limits a release without a mark to the grace
 					})
-					if err != nil {
-						t.Errorf("after trouble of six seconds: %v", err)
-					}
+					lab.WantErr(t, "do", err, nil)
 					lab.WantErr(t, "a waiter", <-waits, leasehold.ErrDone)
 				})
 			})
@@ -99,14 +97,8 @@ func TestReleaseReturnsErrorIfMarkIsNotStoredWithinLease(t *testing.T) {
 				if !errors.As(err, new(*leasehold.OpError)) || errors.Is(err, leasehold.ErrLost) {
 					t.Errorf("the mark is not stored: %v", err)
 				}
-				if took < 9*time.Second || took > 14*time.Second {
-					t.Errorf("gave up after %v, the lease is of ten seconds", took)
-				}
-				lock, err := other.Acquire(t.Context(), "job", leasehold.Once("mon"))
-				if err != nil {
-					t.Fatalf("the next: %v", err)
-				}
-				w.Release(lock)
+				lab.WantRange(t, "gave up after", took, 9*time.Second, 14*time.Second)
+				w.Release(w.Acquire(other, "job", leasehold.Once("mon")))
 			})
 		})
 	}
@@ -117,10 +109,8 @@ func TestReleaseReturnsErrorAtOnceIfMarkIsRefused(t *testing.T) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))
 		began := time.Now()
-		err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { return nil }, leasehold.Once("mon"))
-		if !errors.As(err, new(*leasehold.OpError)) || time.Since(began) > time.Second {
-			t.Errorf("after %v: %v", time.Since(began), err)
-		}
+		lab.WantAs[*leasehold.OpError](t, "do", c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { return nil }, leasehold.Once("mon")))
+		lab.WantTook(t, "returned after", began, 0, time.Second)
 	})
 }
 
@@ -141,9 +131,7 @@ func TestCloseLimitsTimeForStoringMark(t *testing.T) {
 		lab.Elapse(time.Second)
 		began := time.Now()
 		_ = c.Close(w.Within(time.Second))
-		if took := time.Since(began); took > 2100*time.Millisecond {
-			t.Errorf("Close took %v", took)
-		}
+		lab.WantTook(t, "Close took", began, 0, 2100*time.Millisecond)
 		err := <-ended
 		if took := time.Since(began); err == nil || took > 2100*time.Millisecond {
 			t.Errorf("Do ended %v after Close began: %v", took, err)
@@ -162,25 +150,19 @@ func longLease() leasehold.Config {
 }
 
 func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
-	for trouble, fault := range troubles {
-		t.Run(trouble, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				_, wire, lock := w.Holding(longLease())
-				ctx := w.Within(time.Second)
-				began := time.Now()
-				wire.SetFault(outage(10*time.Second, fault))
-				err := lock.Release(ctx)
-				if took := time.Since(began); err == nil && trouble != "reply lost" || took > 2100*time.Millisecond {
-					t.Errorf("after %v: %v", took, err)
-				}
-				lab.Elapse(75*time.Second - time.Since(began)) // the longest pause between attempts is a minute
-				if !w.IsReleased("job") {
-					t.Error("held though the trouble is over")
-				}
-				w.WantSilence(wire, time.Hour)
-			})
-		})
-	}
+	lab.Each(t, troubles, func(t *testing.T, w *lab.World, fault lab.Fault) {
+		_, wire, lock := w.Holding(longLease())
+		ctx := w.Within(time.Second)
+		began := time.Now()
+		wire.SetFault(outage(10*time.Second, fault))
+		err := lock.Release(ctx)
+		if took := time.Since(began); err == nil && !w.IsReleased("job") || took > 2100*time.Millisecond {
+			t.Errorf("after %v: %v", took, err)
+		}
+		lab.Elapse(75*time.Second - time.Since(began)) // the longest pause between attempts is a minute
+		w.WantReleased("job")
+		w.WantSilence(wire, time.Hour)
+	})
 }
 
 func TestBackgroundReleaseEventuallyStops(t *testing.T) {
@@ -232,9 +214,7 @@ func TestBackgroundReleaseEventuallyStops(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire, lock := w.Holding(longLease())
 		wire.SetFault(tc.trouble)
-		if err := lock.Release(w.Within(time.Second)); err == nil {
-			t.Fatal("released")
-		}
+		lab.WantFailed(t, "failing release", lock.Release(w.Within(time.Second)))
 		tc.stops(w, c, wire, lock)
 	})
 }
@@ -247,9 +227,7 @@ func TestBackgroundReleaseDoesNotEndGrantOfNextHolder(t *testing.T) {
 			other = c
 		}
 		wire.SetFault(lab.On(lab.Call.Releases, lab.Throttled))
-		if err := lock.Release(w.Within(time.Second)); err == nil {
-			t.Fatal("released")
-		}
+		lab.WantFailed(t, "failing release", lock.Release(w.Within(time.Second)))
 		next := w.Acquire(other, "job")
 		wire.SetFault(nil)
 		lab.Elapse(time.Minute)

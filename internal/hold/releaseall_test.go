@@ -40,9 +40,7 @@ func TestGroupReleaseJoinsErrorsOfLocks(t *testing.T) {
 		if !errors.As(err, &lost) || lost.Key.Partition != "b" {
 			t.Errorf("error %v", err)
 		}
-		if held := w.HeldAmong(leasehold.Keys("a", "c")); len(held) > 0 {
-			t.Errorf("left held: %v", held)
-		}
+		lab.Want(t, "held", w.HeldAmong(leasehold.Keys("a", "c")), nil)
 	})
 }
 

@@ -24,12 +24,8 @@ func TestRenewRejectsNewLeaseUnderSharedLease(t *testing.T) {
 		if !errors.As(err, &unsupported) || unsupported.Feature != "WithLease together with SharedLease" {
 			t.Errorf("renew: %v", err)
 		}
-		if sent := wire.Sent(); len(sent) != 0 {
-			t.Errorf("%d requests for a lease that cannot be had", len(sent))
-		}
-		if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != "3600000" {
-			t.Errorf("a lease of %s ms in the record", ms)
-		}
+		lab.Want(t, "requests for an invalid lease", len(wire.Sent()), 0)
+		lab.Want(t, "leaseDuration in ms", lab.Text(w.Item("job"), "leaseDuration"), "3600000")
 		lab.WantErr(t, "renewed without a lease", lock.Renew(t.Context(), leasehold.WithData([]byte("y"))), nil)
 		_ = c.Close(t.Context())
 	})
@@ -41,9 +37,7 @@ func TestResumedLockHasSeparateLeaseDespiteSharedLease(t *testing.T) {
 		g := w.Detach(w.Acquire(first, "job"))
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Resume(c, g, leasehold.WithLease(10*time.Second))
-		if err := lock.Renew(t.Context(), leasehold.WithLease(40*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.Renew(t.Context(), leasehold.WithLease(40*time.Second)))
 		wire.SetFault(lab.Cut)
 		if left := time.Until(lock.TrustedUntil()); left != 36*time.Second { // the lease of 40 s minus the margin, a tenth of the lease
 			t.Errorf("trusted for %v", left)
@@ -78,9 +72,7 @@ func TestOnEventMayCommitRenewOrReleaseLock(t *testing.T) {
 						if err := do(ctx, held.Load()); (err != nil) != (kind == leasehold.EventLost) || err != nil && !errors.Is(err, leasehold.ErrLost) {
 							t.Errorf("%v", err)
 						}
-						if took := time.Since(began); took > 0 {
-							t.Errorf("took %v", took)
-						}
+						lab.Want(t, "returned after", time.Since(began), 0)
 					}
 					c, wire := w.Work().Client(cfg)
 					held.Store(w.Acquire(c, "job"))
@@ -105,7 +97,7 @@ func logged() (leasehold.Config, func(message string) int) {
 	return cfg, func(message string) int { return strings.Count(log.String(), message) }
 }
 
-func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
+func TestFailingRenewalsAreSummedUpInLog(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)
@@ -121,14 +113,11 @@ func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
 		}
 		wire.SetFault(nil)
 		lab.Elapse(5 * time.Second)
-		if n := said("renewals succeed again"); n != 1 || lab.Lost(locks) > 0 {
-			t.Errorf("said %d times that renewals succeed again", n)
-		}
+		lab.Want(t, "lines about successful renewals", said("renewals succeed again"), 1)
+		lab.Want(t, "lost locks", lab.Lost(locks), 0)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(20 * time.Second)
-		if n := said("lock lost"); n != len(locks) {
-			t.Errorf("%d lines for %d lost locks", n, len(locks))
-		}
+		lab.Want(t, "lines for lost locks", said("lock lost"), len(locks))
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
@@ -165,9 +154,7 @@ func TestRenewalRecoveryIsLoggedOnceAllLocksAreRenewed(t *testing.T) {
 		}
 		wire.SetFault(nil)
 		lab.Elapse(2 * time.Second)
-		if n := said("renewals succeed again"); n != 1 {
-			t.Errorf("said %d times that renewals succeed again", n)
-		}
+		lab.Want(t, "lines about successful renewals", said("renewals succeed again"), 1)
 		w.Release(a)
 		w.Release(b)
 	})

@@ -2,7 +2,6 @@ package hold_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -26,7 +25,7 @@ func collect(w *lab.World) {
 	}
 }
 
-func TestDeadSessionsRowOutlivesEveryLateRequest(t *testing.T) {
+func TestRowOfDeadSessionOutlivesLateRequests(t *testing.T) {
 	for _, retention := range []time.Duration{time.Second, 0, 365 * 24 * time.Hour, leasehold.Forever} {
 		for name, end := range map[string]func(w *lab.World, c *leasehold.Client, wire *lab.Wire){
 			"closed": func(w *lab.World, c *leasehold.Client, _ *lab.Wire) {
@@ -58,14 +57,10 @@ func TestDeadSessionsRowOutlivesEveryLateRequest(t *testing.T) {
 					lab.Elapse(24 * time.Hour)
 					collect(w)
 					_, _ = again()
-					if lab.Text(w.Item(row), "dead") != "1" {
-						t.Error("a session came back from the dead")
-					}
+					lab.Want(t, "mark of the dead session", lab.Text(w.Item(row), "dead"), "1")
 					lab.Elapse(7 * 24 * time.Hour)
 					collect(w)
-					if w.Item(row) != nil {
-						t.Error("nothing has collected the dead session's row")
-					}
+					lab.Want(t, "row of the dead session", w.Item(row), nil)
 				})
 			})
 		}
@@ -94,21 +89,15 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 		cfg := lab.Config()
 		cfg.Retention = tc.retention
 		c, _, lock := w.Holding(cfg, tc.option...)
-		if w.Item("job")["expiresAt"] != nil {
-			t.Error("a held record may be collected")
-		}
+		lab.Want(t, "end of a held record", w.Item("job")["expiresAt"], nil)
 		w.Release(lock, tc.end...)
 		want := ""
 		if tc.want != 0 {
 			want = fmt.Sprint(time.Now().Add(tc.want).Unix())
 		}
-		if got := lab.Number(w.Item("job"), "expiresAt"); got != want {
-			t.Errorf("expires %q, want %q", got, want)
-		}
+		lab.Want(t, "end of a released record", lab.Number(w.Item("job"), "expiresAt"), want)
 		lock = w.Acquire(c, "job")
-		if w.Item("job")["expiresAt"] != nil {
-			t.Error("a granted record may be collected")
-		}
+		lab.Want(t, "end of a granted record", w.Item("job")["expiresAt"], nil)
 		w.Release(lock)
 	})
 }
@@ -117,18 +106,12 @@ func TestRecordWithDataHasNoTTLAfterUnknownGrantOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))
-		if w.Item("job")["expiresAt"] != nil {
-			t.Fatal("setup")
-		}
+		lab.Want(t, "end of a record with data", w.Item("job")["expiresAt"], nil)
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
-		if _, err := c.Acquire(w.Within(10*time.Millisecond), "job"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("error %v", err)
-		}
+		lab.WantErr(t, "acquire", lab.ErrorOf(c.Acquire(w.Within(10*time.Millisecond), "job")), context.DeadlineExceeded)
 		lab.Elapse(5 * time.Second)
-		item := w.Item("job")
-		if lab.Text(item, "isReleased") != "1" || item["data"] == nil || item["expiresAt"] != nil {
-			t.Errorf("record %v", item)
-		}
+		w.WantReleased("job")
+		wantData(w)
 	})
 }
 
@@ -136,16 +119,10 @@ func TestRecordHasNoTTLIfDataMayHaveBeenStored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config(), leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
-		ctx := w.Within(time.Nanosecond)
-		if err := lock.Renew(ctx, leasehold.WithData([]byte("precious"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Fatalf("error %v", err)
-		}
+		lab.WantErr(t, "renew", lock.Renew(w.Within(time.Nanosecond), leasehold.WithData([]byte("precious"))), leasehold.ErrUnknownOutcome)
 		synctest.Wait()
 		w.Release(lock)
-		item := w.Item("job")
-		if item["data"] == nil || item["expiresAt"] != nil {
-			t.Errorf("record %v", item)
-		}
+		wantData(w)
 	})
 }
 
@@ -159,10 +136,7 @@ func TestRecordHasNoTTLIfDepartedWaiterStoredData(t *testing.T) {
 		}))
 		w.Release(lock)
 		<-left
-		item := w.Item("job")
-		if item["data"] == nil || item["expiresAt"] != nil {
-			t.Errorf("record %v", item)
-		}
+		wantData(w)
 	})
 }
 
@@ -174,9 +148,7 @@ func TestRecordHasTTLAfterRejectedHandOverWithData(t *testing.T) {
 			leave()
 			return lab.Refusal(400, "AccessDeniedException"), nil
 		}))
-		if !errors.As(lock.Release(t.Context()), new(*leasehold.OpError)) {
-			t.Fatal("not refused")
-		}
+		lab.WantAs[*leasehold.OpError](t, "refused release", lock.Release(t.Context()))
 		<-left
 		w.Release(lock)
 		if item := w.Item("job"); item["data"] != nil || item["expiresAt"] == nil {
@@ -191,9 +163,7 @@ func TestRecordHasTTLAfterUnansweredHandOverWithoutData(t *testing.T) {
 		leave, left := mayLeave(w, c)
 		wire.Sent()
 		wire.SetFault(lab.Drop)
-		if err := lock.Release(w.Within(5 * time.Second)); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Fatalf("error %v", err)
-		}
+		lab.WantErr(t, "release", lock.Release(w.Within(5*time.Second)), leasehold.ErrUnknownOutcome)
 		if n := lab.Count(wire.Sent(), lab.Call.HandsOver); n < 2 {
 			t.Fatalf("not what this test is about: %d hand-overs", n)
 		}
@@ -212,9 +182,7 @@ func TestCloseSetsTTLOfSessionRowButNotOfLockRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, c.Close(t.Context()))
 		if item := w.Item("job"); item == nil || item["expiresAt"] != nil {
 			t.Errorf("record %v", item)
 		}

@@ -32,13 +32,11 @@ func TestCommitIsNotAppliedAfterSessionEndFreedLock(t *testing.T) {
 				lab.Each(t, lockOrGroup, func(t *testing.T, w *lab.World, acquire func(*lab.World, *leasehold.Client) held) {
 					c, wire := w.Work().Client(lab.SharedConfig())
 					lock := acquire(w, c)
-					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), lab.Cut)) // the first request arrives when the lock is free
+					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), lab.Cut)) // the first request arrives after the key has been freed
 					done := lab.Go(func() error { return commit(t.Context(), lock) })
 					lab.Elapse(time.Millisecond)
 					free(c, w)
-					if err := <-done; err == nil {
-						t.Error("committed")
-					}
+					lab.WantFailed(t, "commit", <-done)
 					lab.Elapse(20 * time.Second)
 					w.WantLog()
 					_ = c.Close(t.Context())
@@ -65,9 +63,7 @@ func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
 			}
 		}
 		w.WantLog()
-		if err := w.Acquire(c, "job").Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Errorf("commit under the next session: %v", err)
-		}
+		lab.WantErr(t, "commit under the next session", w.Acquire(c, "job").Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
 		_ = c.Close(t.Context())
 	})
 }
@@ -89,17 +85,14 @@ func TestReadUnderSharedLeaseChecksSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))))
 		items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")})
 		if err != nil || len(items) != 1 || lab.Log(items[0])[0] != "1" {
 			t.Errorf("read %v: %v", items, err)
 		}
 		w.MarkDead(w.Sessions()[0])
-		if _, err := lock.Read(t.Context(), nil); !errors.Is(err, leasehold.ErrLost) || !errors.Is(other.Err(), leasehold.ErrLost) {
-			t.Errorf("read: %v, the other lock: %v", err, other.Err())
-		}
+		lab.WantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), nil)), leasehold.ErrLost)
+		lab.WantErr(t, "other lock", other.Err(), leasehold.ErrLost)
 		_ = c.Close(t.Context())
 	})
 }
@@ -109,9 +102,7 @@ func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
 	lab.Each(t, map[string]bool{"it stands": false, "it is dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
-			if n := len(r.Parts()); n != 2 {
-				t.Errorf("the token is voided under %d guards", n)
-			}
+			lab.Want(t, "guards that void the token", len(r.Parts()), 2)
 			if dead {
 				w.MarkDead(w.Sessions()[0])
 			}
@@ -133,28 +124,20 @@ func TestGroupCommitChecksSharedSessionOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		group := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
-		if n := len(group.Guards()); n != 4 {
-			t.Errorf("%d guards of three locks", n)
-		}
+		lab.Want(t, "guards of three locks", len(group.Guards()), 4)
 		most := make([]types.TransactWriteItem, 96)
 		for i := range most {
 			most[i] = lab.Note(fmt.Sprint("item/", i), "1")
 		}
 		lab.WantErr(t, "96 writes", group.Commit(t.Context(), most), nil)
 		wire.Sent()
-		if err := group.Commit(t.Context(), slices.Concat(most, lab.Writes(lab.Note("a", "1")))); err == nil || !strings.Contains(err.Error(), "at most 96") {
-			t.Errorf("97 writes: %v", err)
-		}
+		lab.WantText(t, "97 writes", group.Commit(t.Context(), slices.Concat(most, lab.Writes(lab.Note("a", "1")))), "at most 96")
 		lock := group.Locks()[0]
 		own := lab.Note("a", "1")
 		own.Update.TableName, own.Update.Key = new(string), lab.Key(w.Sessions()[0])
 		*own.Update.TableName = "locks"
-		if err := lock.Commit(t.Context(), lab.Writes(own)); err == nil || !strings.Contains(err.Error(), "shared lease") {
-			t.Errorf("a write to the session's row: %v", err)
-		}
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests for what can never land", n)
-		}
+		lab.WantText(t, "a write to the session's row", lock.Commit(t.Context(), lab.Writes(own)), "shared lease")
+		lab.Want(t, "requests for a commit that cannot succeed", len(wire.Sent()), 0)
 		_ = c.Close(t.Context())
 	})
 }
@@ -163,25 +146,18 @@ func TestGuardsPassWhileGrantAndSessionAreCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		plain, _ := w.Work().Client(lab.Config())
 		own := w.Acquire(plain, "own")
-		if n := len(own.Guards()); n != 1 {
-			t.Errorf("%d guards of a lock with a lease of its own", n)
-		}
+		lab.Want(t, "guards of a lock with its own lease", len(own.Guards()), 1)
 		w.Release(own)
 		c, _ := w.Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
 		guards := lock.Guards()
-		if err := w.Transact(append(guards, lab.Note("a", "1"))...); err != nil || len(guards) != 2 {
-			t.Fatalf("%d guards: %v", len(guards), err)
-		}
+		lab.WantErr(t, "guarded write", w.Transact(append(guards, lab.Note("a", "1"))...), nil)
+		lab.Want(t, "guards", len(guards), 2)
 		lab.Elapse(time.Minute) // the session is renewed for a minute
-		if err := w.Transact(append(guards, lab.Note("a", "2"))...); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, w.Transact(append(guards, lab.Note("a", "2"))...))
 		w.MarkDead(w.Sessions()[0])
 		err := w.Transact(append(guards, lab.Note("a", "late"))...)
-		if err == nil {
-			t.Fatal("the guards hold although the session is dead")
-		}
+		lab.WantFailed(t, "guarded write under a dead session", err)
 		var lost *leasehold.LostError
 		if told := lock.GuardError(err, 0); !errors.As(told, &lost) || lost.Key != lock.Key() || lost.Reason != leasehold.LostBroken || !errors.Is(told, err) {
 			t.Errorf("told of the session's: %v", told)
@@ -200,7 +176,7 @@ func TestFailedGuardOfAnotherLockDoesNotEndLock(t *testing.T) {
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
 		w.Steal("other")
 		err := w.Transact(lock.Guards()[0], other.Guards()[0])
-		if told := lock.GuardError(err, 1); told != err || lock.Err() != nil { //nolint:errorlint // it is the error itself
+		if told := lock.GuardError(err, 1); told != err || lock.Err() != nil { //nolint:errorlint // GuardError returns the error itself
 			t.Errorf("an index that is not its own ended the lock: %v", told)
 		}
 		if told := other.GuardError(err, 1); !errors.Is(told, leasehold.ErrLost) {
@@ -210,32 +186,20 @@ func TestFailedGuardOfAnotherLockDoesNotEndLock(t *testing.T) {
 	})
 }
 
-func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
+func TestCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 	const locks = 200
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
-		held := make([]*leasehold.Lock, locks)
-		for i := range held {
-			held[i] = w.Acquire(c, fmt.Sprint("lock/", i))
-		}
+		held := w.AcquireMany(c, "lock", locks)
 		wire.Sent()
-		var mu sync.Mutex
-		now, most := 0, 0
+		var requests inFlight
 		renewed, longest := time.Now(), time.Duration(0)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Commits() || r.RenewsSession() {
-				mu.Lock()
-				now++
-				most = max(most, now)
+				defer requests.enter()()
 				if r.RenewsSession() {
 					longest, renewed = max(longest, time.Since(renewed)), time.Now()
 				}
-				mu.Unlock()
-				defer func() {
-					mu.Lock()
-					defer mu.Unlock()
-					now--
-				}()
 				time.Sleep(10 * time.Millisecond)
 			}
 			return r.Send()
@@ -255,9 +219,8 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 		if longest == 0 || longest > 5050*time.Millisecond {
 			t.Errorf("the session was renewed %v after the renewal before", longest)
 		}
-		if took := time.Since(began); most != 1 || took > 21*time.Second {
-			t.Errorf("%d requests at once for the session's row, all done after %v", most, took)
-		}
+		lab.Want(t, "requests at a time for the session's row", requests.most, 1)
+		lab.WantTook(t, "all applied after", began, 0, 21*time.Second)
 		_ = c.Close(t.Context())
 	})
 }
@@ -274,9 +237,7 @@ func TestHangingCommitDoesNotDelayOtherLocks(t *testing.T) {
 		done := lab.Go(func() error { return lock.Commit(ctx, lab.Writes(lab.Note("stuck", "1"))) })
 		began := time.Now()
 		lab.WantErr(t, "commit", other.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
-		if took := time.Since(began); took > time.Second {
-			t.Errorf("committed after %v", took)
-		}
+		lab.WantTook(t, "committed after", began, 0, time.Second)
 		cancel()
 		<-done
 		lab.Elapse(5 * time.Second)
@@ -298,9 +259,8 @@ func TestAbandonedCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
 		wg.Go(func() { _ = leaver.Commit(brief, lab.Writes(lab.Note("left", "1"))) })
 		lab.Elapse(time.Second) // after this second, neither commit is first in the queue
 		began := time.Now()
-		if err := other.Commit(ctx, lab.Writes(lab.Note("a", "1"))); err != nil || time.Since(began) != 0 {
-			t.Errorf("after %v: %v", time.Since(began), err)
-		}
+		lab.WantErr(t, "commit", other.Commit(ctx, lab.Writes(lab.Note("a", "1"))), nil)
+		lab.Want(t, "committed after", time.Since(began), 0)
 		cancel()
 		wg.Wait()
 		lab.Elapse(5 * time.Second)

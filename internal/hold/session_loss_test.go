@@ -60,17 +60,13 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 				alive++
 			}
 		}
-		if alive != 0 || warned.Load() != 1 {
-			t.Errorf("%d of %d contexts are alive 5 ms after the end of the trust, %d warnings", alive, locks, warned.Load())
-		}
+		lab.Want(t, "contexts alive after the end of the trust", alive, 0)
+		lab.Want(t, "warnings", warned.Load(), 1)
 		began := time.Now()
-		if err := held[locks-1].Err(); !errors.Is(err, leasehold.ErrLost) || time.Since(began) != 0 {
-			t.Errorf("told after %v: %v", time.Since(began), err)
-		}
+		lab.WantErr(t, "lock", held[locks-1].Err(), leasehold.ErrLost)
+		lab.Want(t, "returned after", time.Since(began), 0)
 		lab.Elapse(10 * time.Second)
-		if n := told.Load(); n != locks+1 {
-			t.Errorf("the loss of %d locks was told of", n)
-		}
+		lab.Want(t, "losses reported", told.Load(), locks+1)
 	})
 }
 
@@ -104,9 +100,7 @@ func TestFirstErrCallAfterSessionEndReportsOnlyOneLock(t *testing.T) {
 		k.Boot.Store(int64(19 * time.Second)) // no timer has noticed the suspend
 		looked := time.Now()
 		lab.WantErr(t, "believed in", lock.Err(), leasehold.ErrLost)
-		if took := time.Since(looked); took > time.Second {
-			t.Errorf("a look took %v: it told of all the others", took)
-		}
+		lab.WantTook(t, "duration of a check of one lock", looked, 0, time.Second)
 		for _, other := range others {
 			if other.Context().Err() == nil {
 				t.Errorf("%v is believed in", other.Key())
@@ -125,14 +119,11 @@ func TestLostSessionEndsEveryLockAtOnce(t *testing.T) {
 		loss(w, w.Sessions()[0])
 		lab.Elapse(5 * time.Second) // long enough for the next renewal
 		for _, lock := range []*leasehold.Lock{a, b} {
-			if reasonOf(lock.Err()) != leasehold.LostBroken {
-				t.Errorf("%v: %v", lock.Key(), lock.Err())
-			}
+			lab.Want(t, lock.Key().String(), reasonOf(lock.Err()), leasehold.LostBroken)
 		}
 		again := w.Acquire(c, "c")
-		if again.Err() != nil || len(c.Held()) != 1 {
-			t.Errorf("no new session: %v, %d held", again.Err(), len(c.Held()))
-		}
+		lab.WantErr(t, "new lock", again.Err(), nil)
+		lab.Want(t, "locks held", len(c.Held()), 1)
 		w.Release(again)
 	})
 }
@@ -142,16 +133,10 @@ func TestLockUnderSessionIsTrustedUntilSessionLeaseEnds(t *testing.T) {
 		_, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(lab.Cut)
 		began := time.Now()
-		if left := time.Until(lock.TrustedUntil()); left > 18*time.Second {
-			t.Errorf("trusted for another %v", left)
-		}
+		lab.WantRange(t, "trusted for", time.Until(lock.TrustedUntil()), 0, 18*time.Second)
 		<-lock.Context().Done()
-		if held := time.Since(began); held > 18*time.Second {
-			t.Errorf("believed for %v after the last renewal", held)
-		}
-		if reasonOf(lock.Err()) != leasehold.LostExpired {
-			t.Errorf("lost: %v", lock.Err())
-		}
+		lab.WantTook(t, "context ended after", began, 0, 18*time.Second)
+		lab.Want(t, "reason", reasonOf(lock.Err()), leasehold.LostExpired)
 	})
 }
 
@@ -194,9 +179,7 @@ func TestLocksEndWithSessionDespiteBlockedOnEvent(t *testing.T) {
 				believed++
 			}
 		}
-		if believed > 0 {
-			t.Errorf("%d locks are believed in under a session that has ended", believed)
-		}
+		lab.Want(t, "locks trusted under the ended session", believed, 0)
 		close(told)
 		lab.Elapse(5 * time.Second)
 		_ = c.Close(t.Context())
@@ -211,7 +194,7 @@ func TestLockGrantedUnderEndedSessionIsReportedLostAtOnce(t *testing.T) {
 		c, wire := w.Client(cfg)
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
-		w.Delete(w.Sessions()[0]) // the session's next renewal will not find it, and is answered before the grant is
+		w.Delete(w.Sessions()[0]) // the session's next renewal finds no row, and is answered before the grant
 		warned := make(chan struct{}, 1)
 		// Before the checks, the test calls no method of the lock, as that would check the session.
 		lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
@@ -222,9 +205,8 @@ func TestLockGrantedUnderEndedSessionIsReportedLostAtOnce(t *testing.T) {
 				told++
 			}
 		}
-		if told != 1 || len(warned) != 1 {
-			t.Errorf("its loss was told of %d times, with %d warnings", told, len(warned))
-		}
+		lab.Want(t, "losses reported", told, 1)
+		lab.Want(t, "warnings", len(warned), 1)
 		for _, held := range c.Held() {
 			if held.Key().Partition == "job" {
 				t.Error("the client holds a lock of a session that has ended")
@@ -273,9 +255,7 @@ func TestRenewalAfterSessionTakeoverDoesNotReportBreak(t *testing.T) {
 			return r.Send()
 		}))
 		lab.Elapse(6 * time.Second)
-		if err := lock.Err(); reasonOf(err) != leasehold.LostExpired {
-			t.Errorf("its lease ran out while the renewal was on its way: %v", err)
-		}
+		lab.Want(t, "reason", reasonOf(lock.Err()), leasehold.LostExpired)
 		_ = c.Close(t.Context())
 	})
 }

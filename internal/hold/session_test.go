@@ -1,6 +1,8 @@
 package hold_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -27,16 +29,14 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 			}
 		}
 		holderWire.Sent()
-		lab.Elapse(60 * time.Second) // as long as three leases
+		lab.Elapse(60 * time.Second) // the length of three leases
 		sent := holderWire.Sent()
 		for _, c := range sent {
 			if !c.RenewsSession() {
 				t.Fatalf("a %s besides the session's renewals: %s", c.Op, c.Body)
 			}
 		}
-		if len(sent) < 11 || len(sent) > 13 {
-			t.Errorf("%d renewals in 60 s, one each 5 s expected", len(sent))
-		}
+		lab.WantRange(t, "renewals in 60 s", len(sent), 11, 13)
 
 		// The holder dies. Another client takes over 500 of its locks; a separate call
 		// waits for each.
@@ -74,9 +74,7 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 func TestRecordUnderSessionIsRenewedWithinTwentyMinutes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
-		if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != "3600000" {
-			t.Errorf("a peer waits for %s ms", ms)
-		}
+		lab.Want(t, "leaseDuration in ms", lab.Text(w.Item("job"), "leaseDuration"), "3600000")
 		before := lab.Text(w.Item("job"), "recordVersionNumber")
 		lab.Elapse(20 * time.Minute)
 		if lab.Text(w.Item("job"), "recordVersionNumber") == before {
@@ -105,9 +103,7 @@ func TestExpiryWarningComesOnceEachTimeTrustRunsLow(t *testing.T) {
 		if len(given) != 2 {
 			t.Fatalf("%d warnings in two such times", len(given))
 		}
-		if left := <-given; left > 9*time.Second || left < 8*time.Second {
-			t.Errorf("given with %v left", left)
-		}
+		lab.WantRange(t, "trust left at the warning", <-given, 8*time.Second, 9*time.Second)
 		lab.WantErr(t, "lock", lock.Err(), nil)
 		_ = c.Close(t.Context())
 	})
@@ -164,5 +160,93 @@ func TestGrantRequestIsCancelledWhenSessionTrustEnds(t *testing.T) {
 			t.Errorf("granted under a session whose lease had run out: %v", err)
 		}
 		_ = c.Close(t.Context())
+	})
+}
+
+// noTouch is a fault that makes every renewal of a lock's own record hang. It lets the
+// renewals of the session pass.
+func noTouch(r *lab.Request) (*http.Response, error) {
+	if r.Renews() && !r.RenewsSession() {
+		return lab.Cut(r)
+	}
+	return r.Send()
+}
+
+// patient returns cfg with long pauses between polls, for tests that take hours.
+func patient(cfg leasehold.Config) leasehold.Config {
+	cfg.PollMax = time.Minute
+	return cfg
+}
+
+func TestLockWithOldRecordIsKeptWhileSessionIsRenewed(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire, lock := w.Holding(lab.SharedConfig())
+		wire.SetFault(noTouch)
+		began := time.Now()
+		for name, acquire := range map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
+			"Acquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) { return c.Acquire(ctx, "job") },
+			"AcquireAny": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
+				return c.AcquireAny(ctx, leasehold.Keys("job"))
+			},
+			"AcquireAll": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
+				group, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"))
+				if err != nil {
+					return nil, err
+				}
+				return group.Locks()[0], nil
+			},
+		} {
+			waiter, _ := w.Client(patient(lab.Config()))
+			ctx, cancel := context.WithTimeout(t.Context(), 70*time.Minute)
+			if got, err := acquire(ctx, waiter); !errors.Is(err, leasehold.ErrHeld) {
+				t.Errorf("%s after %v: %v, %v", name, time.Since(began), got, err)
+			}
+			cancel()
+			lab.WantErr(t, "lock", lock.Err(), nil)
+		}
+		w.Release(lock)
+		_ = holder.Close(t.Context())
+	})
+}
+
+func TestBreakIsNoticedAfterRecordWasRenewedLate(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire, lock := w.Holding(lab.SharedConfig())
+		before := lab.Text(w.Item("job"), "recordVersionNumber")
+		wire.SetFault(noTouch)
+		lab.Elapse(3 * time.Hour)
+		wire.SetFault(nil)
+		lab.Elapse(10 * time.Second)
+		if lab.Text(w.Item("job"), "recordVersionNumber") == before || lock.Err() != nil {
+			t.Errorf("not touched since: %v", lock.Err())
+		}
+		lab.WantErr(t, "renew", lock.Renew(t.Context(), leasehold.WithData([]byte("x"))), nil)
+		lab.Want(t, "data", string(lock.Record().Data), "x")
+		other, _ := w.Client(lab.Config())
+		w.Break(other, lock, "")
+		lab.Elapse(20 * time.Minute)
+		lab.Want(t, "reason after a break", reasonOf(lock.Err()), leasehold.LostBroken)
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestLockOfDeadSessionIsTakenOverDespiteFreshRecord(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire, lock := w.Holding(lab.SharedConfig())
+		lab.OK(t, lock.Renew(t.Context()))
+		wire.SetFault(lab.On(lab.Call.RenewsSession, lab.Cut))
+		lab.Elapse(17 * time.Second)
+		if err := lock.Renew(t.Context()); err != nil { // a renewal by the caller does not extend the trust
+			t.Fatal(err)
+		}
+		lab.Elapse(2 * time.Second)
+		lab.WantErr(t, "lock whose grant was broken", lock.Err(), leasehold.ErrLost)
+		waiter, _ := w.Client(lab.Config())
+		began := time.Now()
+		next := w.Acquire(waiter, "job")
+		lab.WantTook(t, "taken over after", began, 0, 22*time.Second)
+		w.Release(next)
+		wire.SetFault(nil)
+		_ = holder.Close(t.Context())
 	})
 }

@@ -42,24 +42,17 @@ func TestHolderNoticesBreakAtNextSessionRenewal(t *testing.T) {
 		op, opWire := w.Client(lab.Config())
 		wire.Sent()
 		w.Break(op, broken, "stuck")
-		if sent := opWire.Sent(); len(sent) != 2 {
-			t.Errorf("a break of one grant sent %v", lab.Ops(sent))
-		}
+		lab.Want(t, "requests of a break of one grant", len(opWire.Sent()), 2)
 		lab.Elapse(5 * time.Second) // long enough for the session's next renewal
 		lostByBreak(t, broken, "stuck")
 		lab.Elapse(55 * time.Second)
 		sent := wire.Sent()
 		renewals := lab.Count(sent, lab.Call.RenewsSession)
-		if looks := len(sent) - renewals; renewals > 13 || looks != 1 {
-			t.Errorf("%d renewals of the session and %d other requests in a minute", renewals, looks)
-		}
-		if n := told(w); n != 0 {
-			t.Errorf("the session is still told of %d breaks", n)
-		}
+		lab.WantRange(t, "renewals of the session in a minute", renewals, 0, 13)
+		lab.Want(t, "other requests", len(sent)-renewals, 1)
+		lab.Want(t, "break notices", told(w), 0)
 		for _, lock := range others {
-			if lock.Err() != nil {
-				t.Errorf("%v: %v", lock.Key(), lock.Err())
-			}
+			lab.WantErr(t, lock.Key().String(), lock.Err(), nil)
 			w.Release(lock)
 		}
 		_ = c.Close(t.Context())
@@ -85,9 +78,7 @@ func TestBreakIsNoticedDespiteRenewalsWithoutReply(t *testing.T) {
 		}
 		lostByBreak(t, lock, "stuck")
 		lab.Elapse(15 * time.Second)
-		if n := told(w); n != 0 {
-			t.Errorf("the session is still told of %d breaks", n)
-		}
+		lab.Want(t, "break notices", told(w), 0)
 		_ = c.Close(t.Context())
 	})
 }
@@ -114,9 +105,7 @@ func TestHoldersNoticeManySimultaneousBreaks(t *testing.T) {
 		}
 		lab.WantErr(t, "that which nobody broke", locks[0].Err(), nil)
 		lab.Elapse(10 * time.Second) // long enough to remove all notices: one renewal removes a hundred
-		if n := told(w); n != 0 {
-			t.Errorf("the session is still told of %d breaks", n)
-		}
+		lab.Want(t, "break notices", told(w), 0)
 		_ = c.Close(t.Context())
 	})
 }
@@ -131,22 +120,13 @@ func TestLockBrokenBeforeGrantReplyIsLost(t *testing.T) {
 		granted := w.Queue(c, "job")
 		lab.Elapse(100 * time.Millisecond)
 		op, _ := w.Client(lab.Config())
-		record, err := op.Get(t.Context(), "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := op.Break(t.Context(), record, leasehold.BreakOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		record := lab.Must(op.Get(t.Context(), "job"))(t)
+		lab.OK(t, op.Break(t.Context(), record, leasehold.BreakOptions{}))
 		lab.Elapse(2500 * time.Millisecond)
-		if n := told(w); n != 0 {
-			t.Fatalf("still told of %d breaks: this test tests nothing", n)
-		}
+		lab.Want(t, "break notices", told(w), 0)
 		lock := <-granted
 		lab.Elapse(time.Second)
-		if !errors.Is(lock.Err(), leasehold.ErrLost) {
-			t.Errorf("believed in: %v", lock.Err())
-		}
+		lab.WantErr(t, "lock whose grant was broken", lock.Err(), leasehold.ErrLost)
 		_ = c.Close(t.Context())
 	})
 }
@@ -199,14 +179,10 @@ func TestSecondBreakIsNoticedAfterFirstWasNotApplied(t *testing.T) {
 		lab.Elapse(5 * time.Second) // from now on the session is renewed every 5 s
 		op, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Cut))
-		ctx := w.Within(time.Second)
-		if err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Fatalf("without a reply: %v", err)
-		}
+		lab.WantErr(t, "without a reply", op.Break(w.Within(time.Second), lock.Record(), leasehold.BreakOptions{}), leasehold.ErrUnknownOutcome)
 		lab.Elapse(5 * time.Second) // long enough to read the notice, but not to remove it
-		if err := lock.Err(); err != nil || told(w) != 1 {
-			t.Fatalf("%v, told of %d: this test tests nothing", err, told(w))
-		}
+		lab.WantErr(t, "lock", lock.Err(), nil)
+		lab.Want(t, "break notices", told(w), 1)
 		w.Break(op, lock, "stuck")
 		lab.Elapse(5 * time.Second)
 		lostByBreak(t, lock, "stuck")
@@ -225,9 +201,7 @@ func TestForgedBreakNoticesDoNotStopRenewalOfSession(t *testing.T) {
 		wire.Sent()
 		lab.Elapse(10 * time.Minute)
 		lab.WantErr(t, "lock", lock.Err(), nil)
-		if n := told(w); n != 0 {
-			t.Errorf("%d words are left after ten minutes", n)
-		}
+		lab.Want(t, "break notices after ten minutes", told(w), 0)
 		if n := len(wire.Sent()); n > 3000+200 { // one check for each notice, and the renewals of the session
 			t.Errorf("%d requests in ten minutes", n)
 		}

@@ -21,29 +21,18 @@ func TestCloseReleasesAllLocksOfSessionInOneWrite(t *testing.T) {
 		cfg, log := lab.SharedConfig(), new(bytes.Buffer)
 		cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 		c, wire := w.Client(cfg)
-		for i := range 20 {
-			w.Acquire(c, fmt.Sprint("lock/", i))
-		}
+		w.AcquireMany(c, "lock", 20)
 		wire.Sent()
-		if err := c.Close(t.Context()); err != nil || log.Len() > 0 {
-			t.Fatal(err, log)
-		}
-		if sent := wire.Sent(); len(sent) != 1 {
-			t.Errorf("%d requests", len(sent))
-		}
+		lab.WantErr(t, "close", c.Close(t.Context()), nil)
+		lab.Want(t, "length of the log", log.Len(), 0)
+		lab.Want(t, "requests", len(wire.Sent()), 1)
 		other, otherWire := w.Client(lab.Config())
 		for i := range 20 {
-			lock, err := other.TryAcquire(t.Context(), fmt.Sprint("lock/", i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			w.Release(lock)
+			w.Release(lab.Must(other.TryAcquire(t.Context(), fmt.Sprint("lock/", i)))(t))
 		}
 		// Each key needs a rejected grant, a grant and a release. The session is read only
 		// once.
-		if sent := otherWire.Sent(); len(sent) != 61 {
-			t.Errorf("%d requests for 20 locks of a dead session", len(sent))
-		}
+		lab.Want(t, "requests for 20 locks of a dead session", len(otherWire.Sent()), 61)
 	})
 }
 
@@ -57,19 +46,10 @@ func TestCloseKeepsSessionWhileDoFunctionRuns(t *testing.T) {
 			_ = c.Do(t.Context(), "busy", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
 		})
 		lab.Elapse(0)
-		if err := c.Close(w.Within(3 * time.Second)); err == nil {
-			t.Error("Close says nothing of the function that has not returned")
-		}
+		lab.WantFailed(t, "close while a function runs", c.Close(w.Within(3*time.Second)))
 		other, _ := w.Client(lab.Config())
-		lock, err := other.TryAcquire(t.Context(), "free")
-		if err != nil {
-			t.Errorf("what nobody uses any more: %v", err)
-		} else {
-			w.Release(lock)
-		}
-		if _, err := other.TryAcquire(t.Context(), "busy"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("what is in use: %v", err)
-		}
+		w.Release(lab.Must(other.TryAcquire(t.Context(), "free"))(t))
+		lab.WantErr(t, "key in use", lab.ErrorOf(other.TryAcquire(t.Context(), "busy")), leasehold.ErrHeld)
 		close(stop)
 		wg.Wait()
 	})
@@ -90,9 +70,7 @@ func TestSessionIsNotCreatedAfterClose(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		w.WantSilence(wire, time.Minute)
 		for _, row := range w.Sessions() {
-			if lab.Text(w.Item(row), "dead") != "1" {
-				t.Errorf("left behind: %v", w.Item(row))
-			}
+			lab.Want(t, "mark of the dead session", lab.Text(w.Item(row), "dead"), "1")
 		}
 	})
 }
@@ -102,16 +80,13 @@ func TestReleaseAfterCloseOfSessionSucceedsWithoutRequest(t *testing.T) {
 		cfg := lab.SharedConfig()
 		released := lab.Events(&cfg, leasehold.EventReleased)
 		c, wire, lock := w.Holding(cfg)
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, c.Close(t.Context()))
 		wire.Sent()
 		if err := lock.Release(t.Context()); err != nil { // the release that the caller had deferred
 			t.Errorf("released again: %v", err)
 		}
-		if n := len(wire.Sent()); n != 0 || len(released()) != 1 {
-			t.Errorf("%d requests after Close, releases reported: %v", n, released())
-		}
+		lab.Want(t, "requests after Close", len(wire.Sent()), 0)
+		lab.Want(t, "releases reported", len(released()), 1)
 	})
 }
 
@@ -126,9 +101,8 @@ func TestLockIsNotReportedReleasedIfCloseCannotEndSession(t *testing.T) {
 			t.Errorf("reported %+v", told)
 		}
 		wire.SetFault(nil)
-		if err := lock.Release(t.Context()); err != nil || !w.IsReleased("job") {
-			t.Errorf("released again: %v, %v", err, w.Item("job"))
-		}
+		lab.WantErr(t, "second release", lock.Release(t.Context()), nil)
+		w.WantReleased("job")
 		lab.Elapse(5 * time.Second) // let the last request of Close end
 	})
 }
@@ -136,8 +110,8 @@ func TestLockIsNotReportedReleasedIfCloseCannotEndSession(t *testing.T) {
 func TestCloseReportsLossIfSomeoneElseEndedSession(t *testing.T) {
 	remove := func(w *lab.World) { w.Delete(w.Sessions()[0]) }
 	type row struct {
-		applied bool // Close's first request to mark the row is applied
-		lost    bool // it gets no answer
+		applied bool // true if Close's first request to mark the row is applied
+		lost    bool // true if that request gets no answer
 		happens func(w *lab.World)
 		want    error
 	}
@@ -158,9 +132,7 @@ func TestCloseReportsLossIfSomeoneElseEndedSession(t *testing.T) {
 			}
 			return r.Send()
 		}))
-		if err := c.Close(t.Context()); !errors.Is(err, tc.want) {
-			t.Errorf("close: %v, want %v", err, tc.want)
-		}
+		lab.WantErr(t, "close", c.Close(t.Context()), tc.want)
 	})
 }
 
@@ -175,9 +147,7 @@ func TestCloseDoesNotReportSessionLostEarlier(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, lose func(w *lab.World, wire *lab.Wire)) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
 		lose(w, wire)
-		if !errors.Is(lock.Err(), leasehold.ErrLost) {
-			t.Fatalf("the lock: %v", lock.Err())
-		}
+		lab.WantErr(t, "lock", lock.Err(), leasehold.ErrLost)
 		lab.WantErr(t, "close", c.Close(t.Context()), nil)
 	})
 }

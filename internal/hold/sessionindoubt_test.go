@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leavesGrantUnanswered returns a client whose session has the lock other, and its wire. Its
-// caller has left while a fault kept the grant of job from being answered.
+// leavesGrantUnanswered returns a client and its wire. The client holds the lock other under
+// its session. It has also sent a grant of job, which got no answer before its caller left.
 func leavesGrantUnanswered(w *lab.World, cfg leasehold.Config, fault lab.Fault) (*leasehold.Client, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
@@ -32,9 +32,7 @@ func TestLateUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Delayed(late)))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if _, err := c.Acquire(ctx, "job"); err == nil {
-			t.Fatal("granted without a reply")
-		}
+		lab.WantFailed(t, "acquire without a reply", lab.ErrorOf(c.Acquire(ctx, "job")))
 		lab.Elapse(late)
 		if item := w.Item("job"); item == nil || lab.Text(item, "isReleased") != "" {
 			t.Fatalf("nothing has landed: %v", item)
@@ -68,9 +66,7 @@ func TestKeyWithManyUnansweredGrantsIsCheckedOnce(t *testing.T) {
 		wire.SetFault(lab.On(lab.Call.Grants, lab.Cut))
 		for range 100 {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-			if _, err := c.Acquire(ctx, "job"); err == nil {
-				t.Fatal("granted without a network")
-			}
+			lab.WantFailed(t, "acquire without a network", lab.ErrorOf(c.Acquire(ctx, "job")))
 			cancel()
 			lab.Elapse(4 * time.Second) // long enough for requests that hang to be given up
 		}
@@ -89,10 +85,7 @@ func TestUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 		c, _ := leavesGrantUnanswered(w, lab.SharedConfig(), lab.Slow(time.Hour))
 		lab.Elapse(5 * time.Second)
 		plain, _ := w.Client(lab.Config())
-		lock, err := plain.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatalf("the attempt blocks others: %v", err)
-		}
+		lock := lab.Must(plain.TryAcquire(t.Context(), "job"))(t)
 		w.Release(lock)
 		_ = c.Close(t.Context())
 	})

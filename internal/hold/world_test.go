@@ -3,6 +3,7 @@ package hold_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing/synctest"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -11,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// held is what a caller holds: a lock or a group.
+// held is a lock or a group.
 type held interface {
 	Commit(context.Context, []types.TransactWriteItem) error
 	CommitAndRelease(context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
@@ -24,17 +25,13 @@ var lockOrGroup = map[string]func(w *lab.World, c *leasehold.Client) held{
 	"a group": func(w *lab.World, c *leasehold.Client) held { return w.AcquireAll(c, leasehold.Keys("job", "other")) },
 }
 
-// noted returns the write of a commit.
+// noted returns a write for a commit: it appends value to the log of item "a".
 func noted(value string) []types.TransactWriteItem { return lab.Writes(lab.Note("a", value)) }
 
 // reentrant acquires keys again under the grant of a lock.
 func reentrant(w *lab.World, c *leasehold.Client, lock *leasehold.Lock, keys ...string) *leasehold.Group {
 	w.T.Helper()
-	g, err := c.AcquireAll(lock.Context(), leasehold.Keys(keys...), leasehold.Reentrant())
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return g
+	return lab.Must(c.AcquireAll(lock.Context(), leasehold.Keys(keys...), leasehold.Reentrant()))(w.T)
 }
 
 // reasonOf returns the reason of the loss in err, or "" if it reports none.
@@ -46,8 +43,8 @@ func reasonOf(err error) leasehold.LostReason {
 	return lost.Reason
 }
 
-// mayLeave makes a goroutine wait for the key job, after those that wait already. leave makes
-// it give up. left receives the error of its call.
+// mayLeave starts a goroutine that waits for the key job, behind earlier waiters. leave
+// cancels the wait. left receives the error of the wait.
 func mayLeave(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption) (leave func(), left <-chan error) {
 	ctx, leave := context.WithCancel(w.T.Context())
 	ended := make(chan error, 1)
@@ -56,13 +53,41 @@ func mayLeave(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption
 	return leave, ended
 }
 
+// inFlight counts the requests in flight.
+type inFlight struct {
+	mu        sync.Mutex
+	now, most int // now, and at most at one time
+}
+
+// enter counts a request in flight until leave is called.
+func (f *inFlight) enter() (leave func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now++
+	f.most = max(f.most, f.now)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.now--
+	}
+}
+
+// wantData fails the test unless the record of "job" has data and no end. Without an end,
+// DynamoDB's TTL never deletes the record.
+func wantData(w *lab.World) {
+	w.T.Helper()
+	if item := w.Item("job"); item["data"] == nil || item["expiresAt"] != nil {
+		w.T.Errorf("the record expires, or has no data: %v", item)
+	}
+}
+
 // refuseReleases answers every release with an error.
 func refuseReleases(code string) lab.Fault { return lab.On(lab.Call.Releases, lab.Refused(code)) }
 
-// isUpdate reports whether the request is an update, and no transaction.
+// isUpdate reports whether the request is a single UpdateItem.
 func isUpdate(c lab.Call) bool { return c.Op == "UpdateItem" }
 
-// allOrOne are the parts of a group that a caller commits with.
+// allOrOne returns the whole group or one of its locks, for a commit.
 var allOrOne = map[string]func(g *leasehold.Group) held{
 	"of all":         func(g *leasehold.Group) held { return g },
 	"of one of them": func(g *leasehold.Group) held { return g.Locks()[0] },

@@ -57,7 +57,7 @@ func TestNewestAttemptsAreRemembered(t *testing.T) {
 	}
 }
 
-func TestAttemptIsRememberedForAQuarterOfAnHour(t *testing.T) {
+func TestAttemptIsRememberedForFifteenMinutes(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"old"}, 0)
 	a.Add("a", []string{"young"}, 10*time.Minute)

@@ -103,7 +103,7 @@ func TestCancelledWaitDoesNotTakeSlot(t *testing.T) {
 	})
 }
 
-// A waiter that leaves the queue has no slot. If it freed one all the same, a request that
+// A waiter that leaves the queue has no slot. If it freed one anyway, a request that
 // is never sent would get a slot, and that slot would never be freed.
 func TestWaiterThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -42,7 +42,7 @@ func TestWarningIsGivenAtOnceIfTooLittleTrustIsLeft(t *testing.T) {
 	}
 }
 
-func TestExpiryWarningIsNotGivenForAReleasedLease(t *testing.T) {
+func TestExpiryWarningIsNotGivenForReleasedLease(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.lease.Warn(&Warning{Left: 5 * time.Second, Call: func() { t.Error("given") }})
 		w.end()

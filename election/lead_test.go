@@ -122,7 +122,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 		})
 		lab.Elapse(time.Second)
 		cancel(stop)
-		isStop := func(err error) bool { // the text is that of the cause alone, but the error also matches context.Canceled
+		isStop := func(err error) bool { // the text names the cause alone, but the error also matches context.Canceled
 			return errors.Is(err, stop) && errors.Is(err, context.Canceled) && err.Error() == stop.Error()
 		}
 		if err := <-campaigned; !isStop(err) {

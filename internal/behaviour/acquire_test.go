@@ -3,6 +3,7 @@ package behaviour_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,9 +33,7 @@ func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 			if sent := wire.Sent(); len(sent) != 2 || !sent[0].Grants() {
 				t.Errorf("round %d: requests %v", i, lab.Ops(sent))
 			}
-			if used := wire.Meter.Reset(); used != (lab.Units{Write: 2}) {
-				t.Errorf("round %d: used %+v", i, used)
-			}
+			lab.Want(t, fmt.Sprintf("used in round %d", i), wire.Meter.Reset(), lab.Units{Write: 2})
 		}
 	})
 }
@@ -44,9 +43,7 @@ func TestTokensStartFromClockAndGrowByOnePerGrant(t *testing.T) {
 		now := time.Now().UnixMicro()
 		for i := range int64(3) {
 			lock := holds(w, "job")
-			if lock.Token() != now+1+i {
-				t.Errorf("token %d, want %d", lock.Token(), now+1+i)
-			}
+			lab.Want(t, "token", lock.Token(), now+1+i)
 			w.Release(lock)
 		}
 	})
@@ -63,12 +60,9 @@ func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
 		if !errors.As(err, &held) || !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("error %v", err)
 		}
-		if since := time.Since(held.Holder.GrantedAt); since < 0 || since > time.Second {
-			t.Errorf("granted %v ago", since)
-		}
-		if held.Holder.Token != lock.Token() || held.Holder.Owner != lock.Record().Owner {
-			t.Errorf("holder %+v", held.Holder)
-		}
+		lab.WantTook(t, "granted before", held.Holder.GrantedAt, 0, time.Second)
+		lab.Want(t, "token of the holder", held.Holder.Token, lock.Token())
+		lab.Want(t, "owner of the holder", held.Holder.Owner, lock.Record().Owner)
 		wantSent(t, wire, 1)
 		if s := err.Error(); !strings.Contains(s, "nightly-report is held by web-7/812/") || !strings.Contains(s, "(token ") || !strings.Contains(s, `("for October")`) {
 			t.Errorf("message %q", s)
@@ -122,9 +116,7 @@ func TestCallWithEndedContextSendsNothing(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			synctest.Wait()
-			if n := len(wire.Sent()); n != 0 {
-				t.Errorf("%s: %d requests", name, n)
-			}
+			lab.Want(t, name+": requests", len(wire.Sent()), 0)
 		}
 	})
 }
@@ -142,9 +134,8 @@ func TestDataAndAttributesAreKeptUnlessReplaced(t *testing.T) {
 		w.Release(w.Acquire(c, "job", leasehold.WithInitialData([]byte("one")),
 			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("1"), "b": lab.Str("2")})))
 		lock := w.Acquire(c, "job", leasehold.WithInitialData([]byte("two")))
-		if string(lock.Record().Data) != "one" || len(lock.Record().Attributes) != 2 {
-			t.Fatalf("record %+v", lock.Record())
-		}
+		lab.Want(t, "data", string(lock.Record().Data), "one")
+		lab.Want(t, "attributes", len(lock.Record().Attributes), 2)
 		if err := lock.Renew(t.Context(), leasehold.WithData([]byte("three")),
 			leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil, "c": lab.Str("3")})); err != nil {
 			t.Fatal(err)
@@ -186,9 +177,7 @@ func TestDamagedRecordIsNeverTreatedAsFree(t *testing.T) {
 			if bad := as[*leasehold.RecordError](err); bad == nil || bad.Key.Partition != "job" {
 				t.Errorf("%s: %v", name, err)
 			}
-			if after := w.Item("job"); len(after) != len(before) {
-				t.Errorf("%s: overwritten with %v", name, after)
-			}
+			lab.Want(t, name+": attributes", len(w.Item("job")), len(before))
 			w.Delete("job")
 		}
 	})
@@ -235,11 +224,8 @@ func TestHeldRecordHasNoExpiryTimeWhateverTTLAttributeIsSet(t *testing.T) {
 			if w.Item("job")["expiresAt"] == nil {
 				t.Fatal("a released record is kept for ever")
 			}
-			c, _ := w.Client(lab.ConfigOf("locks", layout.Native{TTL: name}))
-			lock := w.Acquire(c, "job")
-			if v := w.Item("job")["expiresAt"]; v != nil {
-				t.Errorf("TTL %q: held, and to be collected at %v", name, lab.Number(w.Item("job"), "expiresAt"))
-			}
+			_, _, lock := w.Holding(lab.ConfigOf("locks", layout.Native{TTL: name}))
+			lab.Want(t, fmt.Sprintf("TTL %q: end of a held record", name), w.Item("job")["expiresAt"], nil)
 			w.Release(lock)
 		}
 	})
@@ -253,14 +239,13 @@ func TestRecordReleasedByOtherLibraryGetsTokenFromClock(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		now := time.Now().UnixMicro()
 		lock := w.Acquire(c, "job")
-		if n := len(wire.Sent()); lock.Token() != now+1 || n != 1 {
-			t.Errorf("token %d, want %d; %d requests", lock.Token(), now+1, n)
-		}
+		lab.Want(t, "token", lock.Token(), now+1)
+		lab.Want(t, "requests", len(wire.Sent()), 1)
 		w.Release(lock)
 	})
 }
 
-func TestHeldErrorShowsDateOfGrantThatIsADayOld(t *testing.T) {
+func TestHeldErrorShowsDateOfDayOldGrant(t *testing.T) {
 	at := time.Now().Add(-25 * time.Hour)
 	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
 	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {
@@ -277,25 +262,18 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a"
 			w.Acquire(c, "a", leasehold.WithSortKey("d")),
 			w.Acquire(c, "a"), // without a sort key in the call, the layout's own sort key applies
 		}
-		if k := locks[3].Key(); k != (leasehold.Key{Partition: "a", Sort: "-"}) {
-			t.Errorf("key %+v", k)
-		}
+		lab.Want(t, "key", locks[3].Key(), leasehold.Key{Partition: "a", Sort: "-"})
 		lab.WantErr(t, "held", lab.ErrorOf(c.TryAcquire(t.Context(), "a", leasehold.WithSortKey("bc"))), leasehold.ErrHeld)
 		n := 0
 		for r, err := range c.List(t.Context(), leasehold.ListOptions{Partition: "a"}) {
-			if err != nil || r.Key.Partition != "a" {
-				t.Errorf("listed %+v, %v", r, err)
-			}
+			lab.WantErr(t, "listed", err, nil)
+			lab.Want(t, "partition", r.Key.Partition, "a")
 			n++
 		}
-		if n != 3 {
-			t.Errorf("%d records in partition a", n)
-		}
+		lab.Want(t, "records in partition a", n, 3)
 		w.Release(locks[0])
 		for _, l := range locks[1:] {
-			if err := l.Err(); err != nil {
-				t.Errorf("%v: %v", l.Key(), err)
-			}
+			lab.WantErr(t, l.Key().String(), l.Err(), nil)
 			w.Release(l)
 		}
 	})
@@ -322,9 +300,7 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 		released := time.Now()
 		w.Release(lock)
 		w.Release(<-next)
-		if late := time.Since(released); late > time.Second {
-			t.Errorf("granted %v after the release", late)
-		}
+		lab.WantTook(t, "granted after the release", released, 0, time.Second)
 		for i, c := range wire.Sent()[1:] {
 			if i > 0 && c.Grants() {
 				break // this grant shows that the waiter has seen the release
@@ -339,7 +315,7 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lock := holds(w, "job")
-		ctx := within(t, 3*time.Second)
+		ctx := w.Within(3 * time.Second)
 		began := time.Now()
 		_, err := b.Acquire(ctx, "job")
 		lab.WantErr(t, "Acquire", err, context.DeadlineExceeded, leasehold.ErrHeld)
@@ -350,12 +326,9 @@ func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
 		before := w.Item("job")
 		w.Release(lock)
 		lab.Elapse(time.Minute)
-		if lab.Text(before, "ownerName") != lab.Text(w.Item("job"), "ownerName") || !w.IsReleased("job") {
-			t.Errorf("the record shows %v", w.Item("job"))
-		}
-		if s := b.Stats(); s.Waiting != 0 {
-			t.Errorf("stats %+v", s)
-		}
+		lab.Want(t, "owner in the record", lab.Text(before, "ownerName"), lab.Text(w.Item("job"), "ownerName"))
+		w.WantReleased("job")
+		lab.Want(t, "waiting", b.Stats().Waiting, 0)
 	})
 }
 
@@ -366,13 +339,11 @@ func TestTakeoverHappensOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 		began := time.Now()
 		lock := holds(w, "job")
 		defer w.Release(lock)
-		wantTook(t, "taken over after", began, 20*time.Second, 20*time.Second+50*time.Millisecond)
+		lab.WantTook(t, "taken over after", began, 20*time.Second, 20*time.Second+50*time.Millisecond)
 		if r, ok := lock.TookOver(); !ok || r.Owner != last.Owner || r.Token != last.Token {
 			t.Errorf("took over %+v, %v", r, ok)
 		}
-		if lock.Token() != last.Token+1 {
-			t.Errorf("token %d after %d", lock.Token(), last.Token)
-		}
+		lab.Want(t, "token of the next grant", lock.Token(), last.Token+1)
 		lab.WantErr(t, "the dead holder's error", dead.Err(), leasehold.ErrLost)
 		_ = dead.Release(t.Context())
 	})

@@ -3,6 +3,7 @@ package behaviour_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
@@ -20,16 +21,11 @@ func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 		oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			for round := range 2 { // in the first round the records are new; in the second they are the records that the release kept
 				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // one key is named twice
-				if held := w.HeldAmong(lab.ManyKeys(n)); len(held) != n || g.Err() != nil {
-					t.Errorf("%d keys, round %d: %d are held: %v", n, round, len(held), g.Err())
-				}
+				lab.Want(t, "held", len(w.HeldAmong(lab.ManyKeys(n))), n)
+				lab.WantErr(t, "group", g.Err(), nil)
 				w.Release(g)
-				if got, want := lab.Ops(wire.Sent()), slices.Repeat([]string{"UpdateItem"}, 2*n); !slices.Equal(got, want) {
-					t.Errorf("%d keys, round %d: requests %v, want %v", n, round, got, want)
-				}
-				if held := w.HeldAmong(lab.ManyKeys(n)); len(held) > 0 {
-					t.Errorf("released, and still held: %v", held)
-				}
+				lab.Want(t, fmt.Sprintf("requests for %d keys, round %d", n, round), lab.Ops(wire.Sent()), slices.Repeat([]string{"UpdateItem"}, 2*n))
+				lab.Want(t, "held after the release", w.HeldAmong(lab.ManyKeys(n)), nil)
 			}
 		})
 	}
@@ -83,7 +79,7 @@ func TestAcquireAllTakesOverKeysOfDeadHolderTogether(t *testing.T) {
 		b, _ := w.Client(lab.Config())
 		began := time.Now()
 		g := w.AcquireAll(b, leasehold.Keys("c", "a", "d"))
-		wantTook(t, "granted after", began, 20*time.Second, 21*time.Second)
+		lab.WantTook(t, "granted after", began, 20*time.Second, 21*time.Second)
 		for i, l := range g.Locks() {
 			if _, took := l.TookOver(); took != (i < 2) {
 				t.Errorf("%v: taken over: %v", l.Key(), took)
@@ -105,16 +101,13 @@ func TestAcquireAllRenewsKeysUntilLastIsFree(t *testing.T) {
 		other := w.Acquire(a, "b")
 		granted := begin(func() *leasehold.Group { return w.AcquireAll(b, leasehold.Keys("c", "b", "a"), opts...) })
 		lab.Elapse(time.Minute)
-		if held := w.HeldAmong(leasehold.Keys("a", "c")); !slices.Equal(held, []string{"a"}) {
-			t.Errorf("held while b is awaited: %v", held)
-		}
+		lab.Want(t, "held while the caller waits for b", w.HeldAmong(leasehold.Keys("a", "c")), []string{"a"})
 		token := w.Item("a")["fencingToken"]
 		w.Release(other)
 		began := time.Now()
 		g := <-granted
-		if took := time.Since(began); took > time.Second || g.Err() != nil {
-			t.Errorf("granted %v after the release: %v", took, g.Err())
-		}
+		lab.WantTook(t, "granted after the release", began, 0, time.Second)
+		lab.WantErr(t, "group", g.Err(), nil)
 		if got := w.Item("a")["fencingToken"]; !reflect.DeepEqual(got, token) {
 			t.Errorf("a was lost on the way: token %v, then %v", token, got)
 		}
@@ -131,8 +124,7 @@ func TestCancelledAcquireAllLeavesNoKeyHeld(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		other := w.Acquire(a, "c")
-		ctx := within(t, 5*time.Second)
-		_, err := b.AcquireAll(ctx, leasehold.Keys("a", "b", "c", "d"))
+		_, err := b.AcquireAll(w.Within(5*time.Second), leasehold.Keys("a", "b", "c", "d"))
 		var is *leasehold.HeldError
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.As(err, &is) || is.Key.Partition != "c" {
 			t.Errorf("error %v", err)
@@ -160,21 +152,12 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 			lab.WantErr(t, name, err, leasehold.ErrDeadlock)
 		}
 		wantSent(t, wire, 0)
-		above, err := c.AcquireAll(ctx, leasehold.Keys("b", "e", "d"), leasehold.Reentrant())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if above.Locks()[0].Token() != g.Locks()[0].Token() {
-			t.Error("the grant is not shared")
-		}
+		above := lab.Must(c.AcquireAll(ctx, leasehold.Keys("b", "e", "d"), leasehold.Reentrant()))(t)
+		lab.Want(t, "token of the shared grant", above.Locks()[0].Token(), g.Locks()[0].Token())
 		w.Release(above)
-		if held := w.HeldAmong(leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
-			t.Errorf("held after the inner release: %v", held)
-		}
+		lab.Want(t, "held after the inner release", w.HeldAmong(leasehold.Keys("b", "d", "e")), []string{"b", "d"})
 		below, err := c.TryAcquire(ctx, "a") // TryAcquire does not wait, so it may acquire a key out of order
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, err)
 		w.Release(below)
 		w.Release(g)
 	})
@@ -183,15 +166,9 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 func TestKeyOrderIsNotRestrictedByReleasedGroup(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
-		inner, err := c.Acquire(g.Context(), "e")
-		if err != nil {
-			t.Fatal(err)
-		}
+		inner := lab.Must(c.Acquire(g.Context(), "e"))(t)
 		w.Release(g)
-		below, err := c.Acquire(inner.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		below := lab.Must(c.Acquire(inner.Context(), "a"))(t)
 		w.Release(below)
 		w.Release(inner)
 	})
@@ -223,13 +200,11 @@ func TestAcquireAllAppliesOptionsToEveryKey(t *testing.T) {
 		w.Release(g)
 		g = w.AcquireAll(c, keys, leasehold.IfExists(), leasehold.WithAttributes(map[string]types.AttributeValue{"old": nil}), leasehold.DeleteOnRelease(true))
 		for _, l := range g.Locks() {
-			if string(l.Record().Data) != "x" || len(l.Record().Attributes) > 0 {
-				t.Errorf("%v: data %q, attributes %v", l.Key(), l.Record().Data, l.Record().Attributes)
-			}
+			lab.Want(t, "data", string(l.Record().Data), "x")
+			lab.Want(t, "attributes", len(l.Record().Attributes), 0)
 		}
 		w.Release(g)
-		if w.Item("a") != nil || w.Item("b") != nil {
-			t.Error("the records are still there")
-		}
+		lab.Want(t, "record of a", w.Item("a"), nil)
+		lab.Want(t, "record of b", w.Item("b"), nil)
 	})
 }

@@ -22,15 +22,11 @@ func TestAcquireAnyAcquiresFirstFreeKeyInOneWrite(t *testing.T) {
 		is := func(want string) {
 			t.Helper()
 			lock := acquireAny(t.Context(), w, b, leasehold.Keys("b", "a"))
-			if got := lock.Key().Partition; got != want {
-				t.Errorf("granted %s, want %s: keys are tried in the order given", got, want)
-			}
+			lab.Want(t, "first key in the order given", lock.Key().Partition, want)
 			w.Release(lock)
 		}
 		is("b")
-		if got := lab.Ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
-			t.Errorf("requests %v", got)
-		}
+		lab.Want(t, "requests", lab.Ops(wire.Sent()), []string{"UpdateItem", "UpdateItem"})
 		other := w.Acquire(a, "b")
 		is("a")
 		w.Release(other)
@@ -71,9 +67,7 @@ func TestAcquireAnyTrustsHandOverFromItsLastRead(t *testing.T) {
 		if left := time.Until(lock.TrustedUntil()); left < handOverLease*3/4 {
 			t.Errorf("trusted for %v of a hand-over of %v", left, handOverLease)
 		}
-		if grants := lab.Count(wire.Sent(), lab.Call.Grants); grants > 0 {
-			t.Errorf("%d grants replace the hand-over", grants)
-		}
+		lab.Want(t, "grants that replace the hand-over", lab.Count(wire.Sent(), lab.Call.Grants), 0)
 	})
 }
 
@@ -106,15 +100,12 @@ func TestAcquireAnyWatchesAllKeysWithOneRead(t *testing.T) {
 				t.Fatalf("request %d is %s", i, c.Op)
 			}
 		}
-		if n := len(sent); n < 30 || n > 300 {
-			t.Errorf("%d reads in 30s: one in half a second, on average and on a long-held key, is wanted", n)
-		}
+		lab.WantRange(t, "reads in 30 s, two a second at most", len(sent), 30, 300)
 		began := time.Now()
 		w.Release(others.Locks()[1])
 		lock := <-granted
-		if took := time.Since(began); took > 1100*time.Millisecond || lock.Key().Partition != "b" {
-			t.Errorf("%v granted after %v", lock.Key(), took)
-		}
+		lab.WantTook(t, "granted after", began, 0, 1100*time.Millisecond)
+		lab.Want(t, "key", lock.Key().Partition, "b")
 		w.Release(lock)
 		w.Release(others)
 	})
@@ -127,7 +118,7 @@ func TestAcquireAnyTakesOverKeyOfDeadHolder(t *testing.T) {
 		b, _ := w.Client(lab.Config())
 		began := time.Now()
 		lock := acquireAny(t.Context(), w, b, leasehold.Keys("a", "b"))
-		wantTook(t, "granted after", began, 20*time.Second, 20*time.Second+100*time.Millisecond)
+		lab.WantTook(t, "granted after", began, 20*time.Second, 20*time.Second+100*time.Millisecond)
 		if _, took := lock.TookOver(); !took || lock.Key().Partition != "b" {
 			t.Errorf("%v, taken over: %v", lock.Key(), took)
 		}
@@ -141,9 +132,7 @@ func TestAcquireAnyGrantsOneKeyDespiteLostReplies(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
 		lock := acquireAny(t.Context(), w, c, leasehold.Keys("a", "b"))
-		if held := w.HeldAmong(leasehold.Keys("a", "b")); !slices.Equal(held, []string{lock.Key().Partition}) {
-			t.Errorf("granted %v, held %v", lock.Key(), held)
-		}
+		lab.Want(t, "held", w.HeldAmong(leasehold.Keys("a", "b")), []string{lock.Key().Partition})
 		w.Release(lock)
 	})
 }
@@ -156,9 +145,7 @@ func TestAcquireAnyNoWaitNamesFirstKey(t *testing.T) {
 		if is := as[*leasehold.HeldError](err); is == nil || is.Key.Partition != "b" || is.Holder.Grant == "" {
 			t.Errorf("error %v", err)
 		}
-		if got := lab.Ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
-			t.Errorf("requests %v", got)
-		}
+		lab.Want(t, "requests", lab.Ops(wire.Sent()), []string{"UpdateItem", "UpdateItem"})
 		w.Release(others)
 	})
 }
@@ -192,9 +179,7 @@ func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
 		if _, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "none"), leasehold.IfExists()); !errors.As(err, new(*leasehold.RecordError)) || !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("error %v", err)
 		}
-		if _, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged")); !errors.As(err, new(*leasehold.RecordError)) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantAs[*leasehold.RecordError](t, "acquire all", lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged"))))
 		wantFree(w, leasehold.Keys("a"))
 	})
 }
@@ -211,9 +196,7 @@ func TestAcquireAnySkipsKeyOfItsContextUnlessReentrant(t *testing.T) {
 			t.Fatalf("%v, error %v", lock, err)
 		}
 		w.Release(lock)
-		if outer.Err() != nil {
-			t.Error("the outer handle has ended")
-		}
+		lab.WantErr(t, "outer handle", outer.Err(), nil)
 		w.Release(outer)
 	})
 }
@@ -224,9 +207,7 @@ func TestAcquireAnyNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 		held := w.AcquireAll(holder, leasehold.Keys("x", "y"))
 		for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 			c, _ := w.Client(cfg)
-			if _, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
-				t.Errorf("while the session lives: %v", err)
-			}
+			lab.WantErr(t, "while the session is live", lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())), leasehold.ErrHeld)
 			_ = c.Close(t.Context())
 		}
 		c, _ := w.Client(lab.SharedConfig())
@@ -258,7 +239,7 @@ func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 			}
 			return r.Send()
 		})
-		ctx := within(t, 5*time.Minute)
+		ctx := w.Within(5 * time.Minute)
 		granted := begin(func() *leasehold.Lock { return acquireAny(ctx, w, c, leasehold.Keys("a", "b")) })
 		lab.Elapse(time.Minute)
 		if !marked || lost.Err() == nil {
@@ -267,7 +248,7 @@ func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 		began := time.Now()
 		w.Release(other)
 		lock := <-granted
-		wantTook(t, "a free key was granted after", began, 0, 15*time.Second) // the limit leaves time for a few requests without an answer
+		lab.WantTook(t, "a free key was granted after", began, 0, 15*time.Second) // the limit leaves time for a few requests without an answer
 		w.Release(lock)
 		_ = dead.Close(t.Context())
 	})
@@ -297,7 +278,7 @@ func TestAcquireAnyNoWaitReportsUnansweredRequestForFreedKey(t *testing.T) {
 				})
 				began := time.Now()
 				lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
-				wantTook(t, "a try took", began, 0, 30*time.Second)
+				lab.WantTook(t, "a try took", began, 0, 30*time.Second)
 				if lock != nil { // the call has acquired a key
 					if lock.Key().Partition != "a" || name == "of both" {
 						t.Errorf("granted %v", lock.Key())
@@ -320,19 +301,15 @@ func TestAcquireAnyOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 		ctx, cancel := context.WithTimeout(group.Context(), time.Hour)
 		defer cancel()
 		for _, keys := range [][]leasehold.Key{
-			leasehold.Keys("a"), leasehold.Keys("b", "a"), leasehold.Keys("a", "m"), leasehold.Keys("n", "m"), // the last are only held by b itself
+			leasehold.Keys("a"), leasehold.Keys("b", "a"), leasehold.Keys("a", "m"), leasehold.Keys("n", "m"), // only b itself holds n and m
 		} {
-			if _, err := b.AcquireAny(ctx, keys); !errors.Is(err, leasehold.ErrDeadlock) {
-				t.Errorf("%v: error %v", keys, err)
-			}
+			lab.WantErr(t, fmt.Sprint(keys), lab.ErrorOf(b.AcquireAny(ctx, keys)), leasehold.ErrDeadlock)
 		}
 		wantSent(t, wire, 0)
-		if _, err := b.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("a try does not mind the order: %v", err)
-		}
+		lab.WantErr(t, "NoWait ignores the order of keys", lab.ErrorOf(b.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.NoWait())), leasehold.ErrHeld)
 
-		// The call may wait for a key that is in order, and may acquire either of the two
-		// keys.
+		// The call may wait for z, because b holds no key after z. It may then acquire
+		// either of the two keys.
 		granted := begin(func() *leasehold.Lock { return acquireAny(ctx, w, b, leasehold.Keys("a", "z")) })
 		lab.Elapse(time.Minute)
 		w.Release(others)
@@ -359,7 +336,7 @@ func TestAcquireAnyLimitsWaitForCleanup(t *testing.T) {
 			case 2: // the reply shows that the key was not granted
 				return r.Send()
 			}
-			return lab.Cut(r) // no reply to the request that frees the key, should the first grant have been applied
+			return lab.Cut(r) // the request that undoes the unknown grant gets no reply
 		})
 		began := time.Now()
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
@@ -367,11 +344,9 @@ func TestAcquireAnyLimitsWaitForCleanup(t *testing.T) {
 			t.Fatal(lock, err)
 		}
 		// The lease of b runs during this wait, because it is not renewed.
-		wantTook(t, "it took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
+		lab.WantTook(t, "it took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
 		synctest.Wait()
-		if sent != 3 {
-			t.Errorf("%d requests for the other key", sent)
-		}
+		lab.Want(t, "requests for the other key", sent, 3)
 		w.Release(lock)
 	})
 }

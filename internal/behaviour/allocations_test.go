@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
@@ -71,24 +72,15 @@ func TestOperationAllocationsStayWithinRecordedBounds(t *testing.T) {
 		fmt.Fprintf(&now, "%6d %s\n", measured[op.name], op.name)
 	}
 	if *rewrite {
-		if err := os.WriteFile(file, []byte(now.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(file, []byte(now.String()), 0o600))
 		return
 	}
-	recorded, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := lab.Must(os.ReadFile(file))(t)
 	for line := range strings.Lines(string(recorded)) {
 		var most int
-		if _, err := fmt.Sscan(line, &most); err != nil {
-			t.Fatal(err)
-		}
+		lab.WantErr(t, "recorded number", lab.ErrorOf(fmt.Sscan(line, &most)), nil)
 		name := strings.TrimSpace(line[6:])
-		if got := measured[name]; got > most+most/10 {
-			t.Errorf("%s: %d allocations, %d are recorded", name, got, most)
-		}
+		lab.WantRange(t, "allocations, at most a tenth above the record", measured[name], 0, most+most/10)
 	}
 }
 
@@ -97,17 +89,10 @@ func allocations(t *testing.T, shared bool, what func(context.Context, *leasehol
 	engine := localdynamo.New()
 	defer func() { _ = engine.Close() }()
 	db := engine.Client()
-	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
-		t.Fatal(err)
-	}
-	c, err := leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: shared, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
+	c := lab.Must(leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: shared, Logger: slog.New(slog.DiscardHandler)}))(t)
 	defer func() { _ = c.Close(context.WithoutCancel(t.Context())) }()
-	if err := c.Do(t.Context(), "kept", func(context.Context, *leasehold.Lock) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, c.Do(t.Context(), "kept", func(context.Context, *leasehold.Lock) error { return nil }))
 	return int(testing.AllocsPerRun(100, func() {
 		if err := what(t.Context(), c); err != nil {
 			t.Error(err)

@@ -126,8 +126,8 @@ var faults = map[string]lab.Fault{
 	"refused":  lab.Refused("AccessDeniedException"),
 }
 
-// replies are the replies of a hostile server. The client must begin to read one to see
-// that it is bad.
+// replies are replies of a broken server. The client notices that a reply is bad only when
+// it reads the body.
 var replies = map[string]lab.Fault{
 	"trickle": func(r *lab.Request) (*http.Response, error) {
 		return answered(io.NopCloser(&trickle{r.Context()})), nil
@@ -200,9 +200,7 @@ func TestCallsEndWithinTimeLimitsUnderEveryFault(t *testing.T) {
 				used := map[string]bool{}
 				lab.InBubble(t, func(_ *testing.T, w *lab.World) { // the client of this run has no faults
 					s := newScene(w, shared)
-					ctx, cancel := context.WithTimeout(w.T.Context(), patience)
-					defer cancel()
-					_ = c.call(ctx, s)
+					_ = c.call(w.Within(patience), s)
 					for _, op := range lab.Ops(s.wire.Sent()) {
 						used[op] = true
 					}

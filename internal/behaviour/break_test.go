@@ -19,9 +19,7 @@ func TestBreakFreesOnlySpecifiedGrant(t *testing.T) {
 		lock := w.Acquire(a, "job")
 		r := get(w, op, "job")
 		lab.Elapse(12 * time.Second) // the grant is renewed during this time
-		if err := op.Break(t.Context(), r, leasehold.BreakOptions{IfUnrenewed: true}); !errors.Is(err, leasehold.ErrChanged) {
-			t.Errorf("break of a renewed grant if unrenewed: %v", err)
-		}
+		lab.WantErr(t, "break of a renewed grant if unrenewed", op.Break(t.Context(), r, leasehold.BreakOptions{IfUnrenewed: true}), leasehold.ErrChanged)
 		breaks(w, op, r)
 		lab.Elapse(6 * time.Second)
 		if lost := as[*leasehold.LostError](lock.Err()); lost == nil || lost.Reason != leasehold.LostBroken {
@@ -64,9 +62,7 @@ func TestLostErrorOfBrokenGrantNamesOperatorAndReason(t *testing.T) {
 		grant := w.Detach(detached)
 		for _, key := range []string{"job", "other", "third"} {
 			r := get(w, op, key)
-			if err := op.Break(t.Context(), r, leasehold.BreakOptions{Reason: "the disk\nis full"}); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, op.Break(t.Context(), r, leasehold.BreakOptions{Reason: "the disk\nis full"}))
 		}
 		tc.after(w, next)
 		lab.Elapse(6 * time.Second)
@@ -106,9 +102,8 @@ func TestBreakRejectsReasonThatIsNotShortText(t *testing.T) {
 	oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.Sent()
 		for _, reason := range []string{strings.Repeat("x", 1001), "\xff"} {
-			if err := c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: reason}); err == nil || len(wire.Sent()) != 0 {
-				t.Errorf("%.9q: %v", reason, err)
-			}
+			lab.WantFailed(t, "break", c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: reason}))
+			lab.Want(t, "requests", len(wire.Sent()), 0)
 		}
 		lab.WantErr(t, "Break", c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: strings.Repeat("x", 1000)}), nil)
 	})

@@ -100,18 +100,15 @@ func TestErrorOfEndedCallMatchesContextErrorAndCause(t *testing.T) {
 				t.Run(name+", "+kind.Error()+", "+when, func(t *testing.T) {
 					oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 						w.Acquire(other, "held")
-						c, wire := w.Client(lab.Config())
-						lock := w.Acquire(c, "job")
+						c, wire, lock := w.Holding(lab.Config())
 						if tc.silent {
 							wire.SetFault(lab.Drop)
 						}
 						ctx, cancel := end(t.Context(), after)
 						defer cancel()
-						synctest.Wait() // after this wait, a context that ends after no time has ended
+						synctest.Wait() // a context with a timeout of zero has ended after this
 						err := tc.call(ctx, c, lock)
-						if !errors.Is(err, why) || !errors.Is(err, kind) {
-							t.Errorf("want the cause and %v: %v", kind, err)
-						}
+						lab.WantErr(t, "the call", err, why, kind)
 						for _, other := range []error{context.DeadlineExceeded, context.Canceled} {
 							if !errors.Is(other, kind) && errors.Is(err, other) {
 								t.Errorf("matches %v: %v", other, err)

@@ -22,7 +22,7 @@ func TestCloseReleasesOtherLocksWhileFunctionOfDoRuns(t *testing.T) {
 			return c.Do(t.Context(), "stuck", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
 		})
 		synctest.Wait()
-		ctx := within(t, 10*time.Second)
+		ctx := w.Within(10 * time.Second)
 		began := time.Now()
 		closed := begin(func() error { return c.Close(ctx) })
 		lab.Elapse(2 * time.Second)
@@ -39,9 +39,7 @@ func TestCloseReleasesOtherLocksWhileFunctionOfDoRuns(t *testing.T) {
 			t.Error("released while the function runs")
 		}
 		close(stop)
-		if err := <-running; err != nil {
-			t.Errorf("Do returned %v though the lock was ours until its lease ended", err)
-		}
+		lab.WantErr(t, "Do, whose lock was held until its lease expired", <-running, nil)
 		lab.Elapse(time.Second)
 	})
 }
@@ -94,18 +92,14 @@ func TestCloseEndsAllWaitsAndLocks(t *testing.T) { // in dynamolock, Close waits
 		}
 		lab.WantErr(t, "Do", <-running, nil)
 		for i, ended := range waiters {
-			if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
-				t.Errorf("waiter %d: %v", i, err)
-			}
+			lab.WantErr(t, fmt.Sprint("waiter ", i), <-ended, leasehold.ErrClosed)
 		}
 		lab.WantErr(t, "lock", lock.Err(), leasehold.ErrClosed)
 		for _, key := range []string{"job", "do", "a"} {
-			if !w.IsReleased(key) {
-				t.Errorf("%s is not released", key)
-			}
+			w.WantReleased(key)
 		}
 		lab.WantErr(t, "after Close", lab.ErrorOf(c.Acquire(t.Context(), "more")), leasehold.ErrClosed)
-		closes(w, c) // a second time
+		closes(w, c) // a second Close succeeds
 		w.Release(foreign)
 	})
 }
@@ -114,24 +108,19 @@ func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // dynamol
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		w.AcquireMany(c, "job", 5)
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Refused("AccessDeniedException")))
-		var op *leasehold.OpError
-		if err := c.Close(t.Context()); !errors.As(err, &op) {
-			t.Errorf("close: %v", err)
-		}
+		lab.WantAs[*leasehold.OpError](t, "close", c.Close(t.Context()))
 		released := 0
 		for i := range 5 {
 			if lab.Text(w.Item(fmt.Sprintf("job/%d", i)), "isReleased") == "1" {
 				released++
 			}
 		}
-		if released != 4 {
-			t.Errorf("%d of 5 released", released)
-		}
+		lab.Want(t, "locks released", released, 4)
 	})
 }
 
 func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
-	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, _ *lab.Wire) {
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		stop := make(chan struct{})
 		running := begin(func() error {
 			return c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { <-stop; return nil })
@@ -139,8 +128,7 @@ func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
 		synctest.Wait()
 		first := begin(func() error { return c.Close(t.Context()) })
 		synctest.Wait()
-		ctx := within(t, 10*time.Second)
-		lab.WantErr(t, "second", c.Close(ctx), context.DeadlineExceeded)
+		lab.WantErr(t, "second", c.Close(w.Within(10*time.Second)), context.DeadlineExceeded)
 		close(stop)
 		lab.WantErr(t, "Do, or the first", errors.Join(<-running, <-first), nil)
 	})
@@ -184,7 +172,7 @@ func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
 		lab.Elapse(time.Minute)
 		began := time.Now()
 		closes(w, c)
-		wantTook(t, "close took", began, 0, 5*time.Second)
+		lab.WantTook(t, "close took", began, 0, 5*time.Second)
 		for name, err := range map[string]error{
 			"resume": <-resumed, "break": <-broken, "break after Close": c.Break(t.Context(), r, leasehold.BreakOptions{}),
 		} {
@@ -196,10 +184,9 @@ func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
 func TestCloseWaitsForCleanupOfCancelledAcquire(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Slow(time.Second))
-		ctx := within(t, 100*time.Millisecond)
-		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, "job")), context.DeadlineExceeded)
+		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(w.Within(100*time.Millisecond), "job")), context.DeadlineExceeded)
 		closes(w, c)
-		wantReleased(w, "job")
+		w.WantReleased("job")
 	})
 }
 
@@ -223,6 +210,6 @@ func TestReentrantAcquireDuringCloseReturnsErrClosed(t *testing.T) {
 			return nil
 		})
 		lab.WantErr(t, "Do, or Close", errors.Join(err, <-closed), nil)
-		wantReleased(w, "job")
+		w.WantReleased("job")
 	})
 }

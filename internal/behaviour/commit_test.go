@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,16 +22,12 @@ func TestCommitIsOneRequest(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		wire.Sent()
 		wire.Meter.Reset()
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))))
 		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
 			t.Errorf("sent %v", sent)
 		}
 		// Each item of a transaction costs two write units, and a guard costs two as well.
-		if used := wire.Meter.Reset(); used != (lab.Units{Write: 4}) {
-			t.Errorf("used %+v", used)
-		}
+		lab.Want(t, "used", wire.Meter.Reset(), lab.Units{Write: 4})
 		if told := events.of(leasehold.EventCommitted); len(told) != 1 || told[0].Err != nil || told[0].Requests != 1 || told[0].Token != lock.Token() {
 			t.Errorf("events %+v", told)
 		}
@@ -44,9 +39,7 @@ func TestCommitIsOneRequest(t *testing.T) {
 func TestCommitWithoutWritesSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job")
-		if err := lock.Commit(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.Commit(t.Context(), nil))
 		w.Steal("job")
 		lab.WantErr(t, "after the lock was lost", lock.Commit(t.Context(), nil), leasehold.ErrLost)
 	})
@@ -69,8 +62,7 @@ func TestCommitAfterEndOfGrantWritesNothing(t *testing.T) {
 			w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("a peer")})
 		}, leasehold.LostReplaced, true},
 	}, func(t *testing.T, w *lab.World, end row) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		end.by(w)
 		wire.Sent()
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale")))
@@ -83,9 +75,7 @@ func TestCommitAfterEndOfGrantWritesNothing(t *testing.T) {
 		if cancelled := (*types.TransactionCanceledException)(nil); !errors.As(err, &cancelled) {
 			t.Errorf("the transaction's error is not in %v", err)
 		}
-		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
-			t.Error("the lock's context goes on")
-		}
+		lab.WantErr(t, "cause of the lock's context", context.Cause(lock.Context()), leasehold.ErrLost)
 		w.WantLog()
 	})
 }
@@ -99,18 +89,16 @@ func TestCommitThatFindsLossUnblocksNextWaiter(t *testing.T) {
 		began := time.Now()
 		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))), leasehold.ErrLost)
 		heir := <-next
-		if waited := time.Since(began); len(events.of(leasehold.EventLost)) != 1 || waited != 0 {
-			t.Errorf("told %v; the next in the queue waited %v", events.of(leasehold.EventLost), waited)
-		}
+		lab.Want(t, "losses reported", len(events.of(leasehold.EventLost)), 1)
+		lab.Want(t, "next holder waited", time.Since(began), 0)
 		w.Release(heir)
 	})
 }
 
 func TestCommitThatArrivesAfterEndOfGrantWritesNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(a, "job")
-		ctx := within(t, time.Second)
+		_, wire, lock := w.Work().Holding(lab.Config())
+		ctx := w.Within(time.Second)
 		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut))
 		lab.WantErr(t, "commit", lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))), leasehold.ErrUnknownOutcome)
 		w.Release(lock)
@@ -123,11 +111,8 @@ func TestCommitThatArrivesAfterEndOfGrantWritesNothing(t *testing.T) {
 
 func TestCommitWithFailedWriteLeavesLockHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("b", "x"))); err != nil {
-			t.Fatal(err)
-		}
+		_, wire, lock := w.Work().Holding(lab.Config())
+		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("b", "x"))))
 		wire.Sent()
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.NoteIf("b", "2")))
 		var failed *leasehold.CommitError
@@ -149,13 +134,10 @@ func TestCommitWithFailedWriteLeavesLockHeld(t *testing.T) {
 
 func TestEachCommitHasItsOwnIdempotencyToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.Sent()
 		for range 2 {
-			if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "same"))); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "same"))))
 		}
 		w.WantLog("same", "same")
 		w.Release(lock)
@@ -171,9 +153,8 @@ func TestRefusedCommitWritesNothing(t *testing.T) {
 		if op := as[*leasehold.OpError](err); op == nil || op.Op != "commit" || !errors.Is(err, leasehold.ErrTableNotFound) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("commit: %v", err)
 		}
-		if n := len(wire.Sent()); n != 1 || lock.Err() != nil {
-			t.Errorf("%d requests, lock: %v", n, lock.Err())
-		}
+		lab.Want(t, "requests", len(wire.Sent()), 1)
+		lab.WantErr(t, "lock", lock.Err(), nil)
 		w.Release(lock)
 	})
 }
@@ -189,8 +170,7 @@ func TestCommitOfEndedLockSendsNothing(t *testing.T) {
 		"run out":  {func(*lab.World, *leasehold.Client, *leasehold.Lock) { lab.Elapse(19 * time.Second) }, leasehold.ErrLost},
 		"closed":   {func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) { _ = c.Close(w.T.Context()) }, leasehold.ErrClosed},
 	}, func(t *testing.T, w *lab.World, over row) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		c, wire, lock := w.Work().Holding(lab.Config(), leasehold.WithoutRenewal())
 		over.by(w, c, lock)
 		wire.Sent()
 		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), over.want)
@@ -217,9 +197,7 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 			lab.WantErr(t, "when it was sent", lock.Err(), leasehold.ErrReleased)
 			return r.Send()
 		}))
-		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.opts...); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.opts...))
 		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
 			t.Errorf("sent %v", sent)
 		}
@@ -231,10 +209,8 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 		if data, ok := item["data"].(*types.AttributeValueMemberB); ok && string(data.Value) != tc.data {
 			t.Errorf("data %q", data.Value)
 		}
-		if got := events.kinds()[1:]; !slices.Equal(got, []leasehold.EventKind{leasehold.EventCommitted, leasehold.EventReleased}) {
-			t.Errorf("events %v", got)
-		}
-		w.Release(lock) // again
+		lab.Want(t, "events", events.kinds()[1:], []leasehold.EventKind{leasehold.EventCommitted, leasehold.EventReleased})
+		w.Release(lock) // a second release succeeds
 		lab.WantErr(t, "committed again", lock.CommitAndRelease(t.Context(), nil), leasehold.ErrReleased)
 		wantSent(t, wire, 0)
 	})
@@ -261,15 +237,14 @@ func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
 			return errors.Is(err, leasehold.ErrUnknownOutcome)
 		}},
 	}, func(t *testing.T, w *lab.World, tc row) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(tc.faults...))
 		err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "late")))
 		if !tc.check(err) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("commit: %v", err)
 		}
-		wantReleased(w, "job")
-		w.Release(lock) // again
+		w.WantReleased("job")
+		w.Release(lock) // a second release succeeds
 		w.Open("a")
 		lab.Elapse(2 * time.Minute)
 		w.WantLog()

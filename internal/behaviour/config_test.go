@@ -65,15 +65,11 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 		}
 	}
 	for name, nothing := range map[string]leasehold.DB{"nil": nil, "a nil *dynamodb.Client": (*dynamodb.Client)(nil)} {
-		if _, err := leasehold.New(nothing, lab.Config()); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		lab.WantFailed(t, name, lab.ErrorOf(leasehold.New(nothing, lab.Config())))
 	}
 	_, err := leasehold.New(nil, leasehold.Config{Lease: time.Millisecond, PollMax: -1})
 	for _, says := range []string{"Table", "Lease", "PollMax", "client is nil"} {
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("the one error lacks %s: %v", says, err)
-		}
+		lab.WantText(t, "error for all fields", err, says)
 	}
 }
 
@@ -86,9 +82,7 @@ func TestNewReportsInvalidLeaseOnce(t *testing.T) {
 	} {
 		cfg.Table = "locks"
 		_, err := leasehold.New(localdynamo.New().Client(), cfg)
-		if n := strings.Count(fmt.Sprint(err), "leasehold: config: "); n != 1 {
-			t.Errorf("%s: %d problems: %v", name, n, err)
-		}
+		lab.Want(t, name+": problems", strings.Count(fmt.Sprint(err), "leasehold: config: "), 1)
 	}
 }
 
@@ -103,9 +97,7 @@ func TestNewAcceptsConfigValuesAtLimits(t *testing.T) {
 		"retention for ever":          {Retention: leasehold.Forever},
 	} {
 		cfg.Table = "locks"
-		if _, err := leasehold.New(localdynamo.New().Client(), cfg); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		lab.WantErr(t, name, lab.ErrorOf(leasehold.New(localdynamo.New().Client(), cfg)), nil)
 	}
 }
 
@@ -133,28 +125,20 @@ func TestDynamoDBErrorsNameTableAndAdvice(t *testing.T) {
 		if !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "table locks") {
 			t.Errorf("message %q", err)
 		}
-		if time.Since(began) > time.Second {
-			t.Errorf("after %v", time.Since(began))
-		}
+		lab.WantTook(t, "returned after", began, 0, time.Second)
 	})
 	t.Run("wrong key schema", func(t *testing.T) {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, _ := w.Work().Client(lab.ConfigOf("work", nil))
-			if _, err := c.Acquire(t.Context(), "job"); err == nil || !strings.Contains(err.Error(), "table check") {
-				t.Errorf("error %v", err)
-			}
+			lab.WantText(t, "acquire", lab.ErrorOf(c.Acquire(t.Context(), "job")), "table check")
 		})
 	})
 	t.Run("no credentials", func(t *testing.T) {
 		c, err := leasehold.New(dynamodb.New(dynamodb.Options{Region: "local", Credentials: aws.CredentialsProviderFunc(
 			func(context.Context) (aws.Credentials, error) { return aws.Credentials{}, errors.New("none found") },
 		)}), lab.Config())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Acquire(t.Context(), "job"); err == nil || !strings.Contains(err.Error(), "no credentials") {
-			t.Errorf("error %v", err)
-		}
+		lab.OK(t, err)
+		lab.WantText(t, "acquire", lab.ErrorOf(c.Acquire(t.Context(), "job")), "no credentials")
 	})
 }
 
@@ -171,9 +155,7 @@ func TestAcquireContinuesAfterThrottlingOrConflict(t *testing.T) { // in dynamol
 					return r.Send()
 				})
 				w.Release(w.Acquire(c, "job"))
-				if n := len(events.of(leasehold.EventThrottled)); n != 5 {
-					t.Errorf("%d events", n)
-				}
+				lab.Want(t, "events", len(events.of(leasehold.EventThrottled)), 5)
 			})
 		})
 	}
@@ -197,9 +179,7 @@ func TestClientLogsIfIdleConnectionLimitIsTooLow(t *testing.T) {
 		pool := &pool{w.Wire(), tc.idle}
 		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = pool }), cfg)
 		w.AcquireMany(c, "job", tc.locks)
-		if n := strings.Count(strings.Join(log.lines(), "\n"), "MaxIdleConnsPerHost="+fmt.Sprint(tc.idle)); n != tc.warns {
-			t.Errorf("%d warnings", n)
-		}
+		lab.Want(t, "warnings", strings.Count(strings.Join(log.lines(), "\n"), "MaxIdleConnsPerHost="+fmt.Sprint(tc.idle)), tc.warns)
 		closes(w, c)
 	})
 }
@@ -221,9 +201,7 @@ func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		for _, o := range []leasehold.AcquireOption{leasehold.WithLease(time.Minute), leasehold.WithoutRenewal()} {
-			if _, err := c.Acquire(t.Context(), "job", o); !errors.Is(err, errors.ErrUnsupported) {
-				t.Errorf("%T: %v", o, err)
-			}
+			lab.WantErr(t, fmt.Sprintf("%T", o), lab.ErrorOf(c.Acquire(t.Context(), "job", o)), errors.ErrUnsupported)
 		}
 		wantSent(t, wire, 0)
 		lab.WantErr(t, "Detach", lab.ErrorOf(w.Acquire(c, "job").Detach()), errors.ErrUnsupported)

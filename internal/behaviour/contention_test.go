@@ -97,7 +97,7 @@ func contend(t *testing.T, cfg leasehold.Config, keys []leasehold.Key, clients, 
 	return c
 }
 
-// acquireOneOf acquires the first free of keys; a single key as most callers acquire it.
+// acquireOneOf acquires the first free key of keys. It calls Acquire if there is only one.
 func acquireOneOf(ctx context.Context, c *leasehold.Client, keys []leasehold.Key) (*leasehold.Lock, error) {
 	if len(keys) == 1 {
 		return c.Acquire(ctx, keys[0].Partition)
@@ -119,8 +119,8 @@ func uneven(chance *rand.Rand) time.Duration {
 	return roundTrip*9/10 + time.Duration(chance.Int64N(int64(roundTrip/5)))
 }
 
-// longTailed returns round trips with the same mean, of which one in a hundred is several
-// times as long as the others.
+// longTailed returns round trips with the same mean. One in a hundred is several times as
+// long as the others.
 func longTailed(chance *rand.Rand) time.Duration {
 	rare := time.Duration(0)
 	if chance.IntN(100) == 0 {
@@ -209,7 +209,7 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 			}
 		}
 		for range 4 {
-			begin() // these four clients are never killed: waiters would observe a dead holder for a whole lease
+			begin() // these four clients are never killed
 		}
 		var kills []func() bool
 		for range 8 {

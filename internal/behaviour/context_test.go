@@ -2,7 +2,6 @@ package behaviour_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/leasehold-go/leasehold"
@@ -13,14 +12,10 @@ func TestContextsOfReleasedLockEndWithErrReleased(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		type key struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
-		lock, err := c.Acquire(ctx, "job")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lock := lab.Must(c.Acquire(ctx, "job"))(t)
 		cancel()
-		if lock.Err() != nil || lock.Context().Value(key{}) != "value" {
-			t.Errorf("the end of Acquire's context ended the lock: %v", lock.Err())
-		}
+		lab.WantErr(t, "lock after the end of Acquire's context", lock.Err(), nil)
+		lab.Want(t, "value", lock.Context().Value(key{}), "value")
 		if _, ok := lock.Context().Deadline(); ok {
 			t.Error("a deadline")
 		}
@@ -28,15 +23,11 @@ func TestContextsOfReleasedLockEndWithErrReleased(t *testing.T) {
 		defer cancelDerived()
 		bound, cancelBound := lock.Bind(context.WithValue(t.Context(), key{}, "bound"))
 		defer cancelBound()
-		if bound.Value(key{}) != "bound" {
-			t.Error("Bind lost the values")
-		}
+		lab.Want(t, "value of the bound context", bound.Value(key{}), "bound")
 		w.Release(lock)
 		for name, ctx := range map[string]context.Context{"Context": lock.Context(), "derived": derived, "Bind": bound} {
 			<-ctx.Done()
-			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
-				t.Errorf("%s: cause %v", name, context.Cause(ctx))
-			}
+			lab.WantErr(t, name+": cause", context.Cause(ctx), leasehold.ErrReleased)
 		}
 	})
 }
@@ -45,10 +36,7 @@ func TestAcquireUnderContextThatHoldsKeyReturnsDeadlockError(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		outer := w.Acquire(a, "outer")
-		inner, err := a.Acquire(outer.Context(), "inner")
-		if err != nil {
-			t.Fatal(err)
-		}
+		inner := lab.Must(a.Acquire(outer.Context(), "inner"))(t)
 		underBoth, cancel := outer.Bind(t.Context())
 		defer cancel()
 		underBoth, cancel = inner.Bind(underBoth)
@@ -66,10 +54,7 @@ func TestAcquireUnderContextThatHoldsKeyReturnsDeadlockError(t *testing.T) {
 			lab.WantErr(t, name, lab.ErrorOf(tc.c.TryAcquire(tc.ctx, "outer")), tc.want)
 		}
 		w.Release(outer)
-		again, err := a.Acquire(inner.Context(), "outer")
-		if err != nil {
-			t.Fatalf("under a lock that was released: %v", err)
-		}
+		again := lab.Must(a.Acquire(inner.Context(), "outer"))(t)
 		w.Release(again)
 		w.Release(inner)
 	})
@@ -88,9 +73,7 @@ func TestCancelOfBindEndsContextButNotLock(t *testing.T) {
 			default:
 				t.Errorf("%s goes on", name)
 			}
-			if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-				t.Errorf("%s: cause %v", name, err)
-			}
+			lab.WantErr(t, name+": cause", context.Cause(ctx), context.Canceled)
 		}
 		lab.WantErr(t, "the lock", lock.Err(), nil)
 		w.Release(lock)

@@ -225,10 +225,7 @@ var fleets = []fleet{
 }
 
 func TestDocumentedCostsMatchMeasuredRequests(t *testing.T) {
-	b, err := os.ReadFile("../../docs/timing.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(os.ReadFile("../../docs/timing.md"))(t)
 	doc := string(b)
 	want := func(row string) {
 		t.Helper()

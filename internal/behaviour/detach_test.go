@@ -2,7 +2,6 @@ package behaviour_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -17,14 +16,9 @@ import (
 // overJSON converts a grant to JSON and back, as if another process had read it.
 func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	t.Helper()
-	b, err := json.Marshal(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(json.Marshal(g))(t)
 	var out leasehold.Grant
-	if err := json.Unmarshal(b, &out); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, json.Unmarshal(b, &out))
 	return out
 }
 
@@ -54,9 +48,8 @@ func TestGrantJSONRejectsTimeOutsideYears0To9999(t *testing.T) {
 func TestDetachOfSharedGrantIsRejected(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire, lock *leasehold.Lock) {
 		inner := share(w, c, lock)
-		if _, err := lock.Detach(); err == nil || inner.Err() != nil {
-			t.Errorf("detach: %v, the other handle: %v", err, inner.Err())
-		}
+		lab.WantFailed(t, "detach", lab.ErrorOf(lock.Detach()))
+		lab.WantErr(t, "other handle", inner.Err(), nil)
 		w.Release(inner)
 		w.Release(lock)
 	})
@@ -77,16 +70,9 @@ func TestDetachedGrantListsUnansweredRenewals(t *testing.T) {
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second))) // the renewal is applied, and the caller leaves before its reply
-		ctx := within(t, 100*time.Millisecond)
-		if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-			t.Fatalf("renewal: %v", err)
-		}
+		lab.WantErr(t, "renewal", lock.Renew(w.Within(100*time.Millisecond)), leasehold.ErrUnknownOutcome)
 		g := w.Detach(lock)
-		next, err := b.Resume(t.Context(), g)
-		if err != nil {
-			t.Fatalf("resume behind a renewal that landed unseen: %v", err)
-		}
-		w.Release(next)
+		w.Release(w.Resume(b, g))
 		lab.Elapse(3 * time.Second)
 	})
 }
@@ -122,11 +108,69 @@ func FuzzGrant(f *testing.F) {
 // rereads writes v as JSON, and parses that JSON into its last argument.
 func rereads(t *testing.T, v, again any) {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatalf("%+v: %v", v, err)
-	}
+	b := lab.Must(json.Marshal(v))(t)
 	if err := json.Unmarshal(b, again); err != nil {
 		t.Fatalf("%+v was written as %s: %v", v, b, err)
 	}
+}
+
+func TestGrantCanBeResumedOnceByAnotherProcess(t *testing.T) {
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
+		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
+		wire.Sent()
+		g := w.Detach(lock)
+		lab.WantErr(t, "lock", lock.Err(), leasehold.ErrReleased)
+		lab.Want(t, "requests", len(wire.Sent()), 0)
+		lab.WantErr(t, "release of a detached lock", lock.Release(t.Context()), leasehold.ErrReleased)
+		lab.Elapse(5 * time.Minute)
+		g = overJSON(t, g)
+		b, _ := w.Client(lab.Config())
+		resumed := w.Resume(b, g)
+		if resumed.Token() != lock.Token() || string(resumed.Record().Data) != "x" || resumed.Record().Owner != lock.Record().Owner {
+			t.Errorf("resumed %+v", resumed.Record())
+		}
+		lab.Elapse(time.Hour) // the resumed lock is renewed during this time
+		lab.WantErr(t, "resumed", resumed.Err(), nil)
+		d, _ := w.Client(lab.Config())
+		lab.WantErr(t, "resumed twice", lab.ErrorOf(d.Resume(t.Context(), g)), leasehold.ErrLost)
+		w.Release(resumed)
+		lab.WantErr(t, "resumed after the release", lab.ErrorOf(d.Resume(t.Context(), g)), leasehold.ErrLost)
+	})
+}
+
+func TestExpiredGrantCanBeResumedUnlessTakenOver(t *testing.T) {
+	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
+		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
+		g := w.Detach(lock)
+		lab.Elapse(time.Hour)
+		lock = w.Resume(a, g)
+		g = w.Detach(lock)
+		taken := holds(w, "deploy")
+		_, err := a.Resume(t.Context(), g)
+		if lost := as[*leasehold.LostError](err); lost == nil || lost.Reason != leasehold.LostReplaced || lost.By.Token != taken.Token() {
+			t.Errorf("taken: %v", err)
+		}
+		w.Release(taken)
+	})
+}
+
+func TestInvalidGrantIsRejectedBeforeAnyRequest(t *testing.T) {
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+		g := w.Detach(w.Acquire(c, "deploy"))
+		wire.Sent()
+		for says, change := range map[string]func(*leasehold.Grant){ // by a part of the error's text
+			`of table "other"`: func(g *leasehold.Grant) { g.Table = "other" },
+			"lacks its table, key, owner, token, id, versions, lease:": func(g *leasehold.Grant) { *g = leasehold.Grant{} },
+			"lacks its id:":       func(g *leasehold.Grant) { g.ID = "" },
+			"lacks its versions:": func(g *leasehold.Grant) { g.Versions = nil },
+			"lacks its key:":      func(g *leasehold.Grant) { g.Key = leasehold.Key{} },
+			"lacks its key, id:":  func(g *leasehold.Grant) { g.Key, g.ID = leasehold.Key{}, "" },
+			"lacks its lease:":    func(g *leasehold.Grant) { g.Lease = 0 },
+		} {
+			bad := g
+			change(&bad)
+			lab.WantText(t, "resume", lab.ErrorOf(c.Resume(t.Context(), bad)), says)
+			lab.Want(t, "requests", len(wire.Sent()), 0)
+		}
+	})
 }

@@ -28,19 +28,13 @@ import (
 func errorTypes(t *testing.T) map[string]bool {
 	t.Helper()
 	method := regexp.MustCompile(`(?m)^func \(\w+ \*(\w+)\) Error\(\) string`)
-	files, err := filepath.Glob("../../*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := lab.Must(filepath.Glob("../../*.go"))(t)
 	found := map[string]bool{}
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := lab.Must(os.ReadFile(name))(t)
 		for _, m := range method.FindAllStringSubmatch(string(source), -1) {
 			found["*leasehold."+m[1]] = true
 		}
@@ -71,7 +65,7 @@ func TestEveryErrorTypeNamesKeyAndTable(t *testing.T) {
 		other, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		seen := lock.Record()
-		soon := within(t, time.Second)
+		soon := w.Within(time.Second)
 		errs := map[string]error{
 			"held":      lab.ErrorOf(other.TryAcquire(t.Context(), "job")),
 			"waited":    lab.ErrorOf(other.Acquire(soon, "job")),
@@ -151,17 +145,12 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 		{Partition: "\x1b[31m", Sort: "\t"}: `"\x1b[31m" ("\t")`,
 		{Partition: "\xff"}:                 `"\xff"`,
 	} {
-		if got := key.String(); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		lab.Want(t, "key", key.String(), want)
 	}
-	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
-		if _, err := c.Acquire(t.Context(), ""); err == nil || !strings.Contains(err.Error(), `acquire "" in table locks`) {
-			t.Errorf("an empty key: %v", err)
-		}
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
+		lab.WantText(t, "an empty key", lab.ErrorOf(c.Acquire(t.Context(), "")), `acquire "" in table locks`)
 		wire.SetFault(lab.Cut)
-		ctx := within(t, 10*time.Second)
-		if _, err := c.Acquire(ctx, "a\nb"); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), `"a\nb"`) {
+		if _, err := c.Acquire(w.Within(10*time.Second), "a\nb"); err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), `"a\nb"`) {
 			t.Errorf("a key of two lines: %v", err)
 		}
 		_ = c.Close(t.Context())
@@ -212,9 +201,7 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 			}
 		}
 		w.Release(lock)
-		if _, err := c.TryAcquire(t.Context(), "job", leasehold.WithAttributes(own)); err == nil {
-			t.Error("the names are not reserved")
-		}
+		lab.WantFailed(t, "reserved names", lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.WithAttributes(own))))
 	})
 }
 
@@ -233,13 +220,12 @@ func TestOutcomeIsKnownIfEveryRequestWasAnswered(t *testing.T) {
 			return lab.ErrorOf(c.Get(ctx, "job"))
 		}, lab.Config(), "get"},
 	}, func(t *testing.T, w *lab.World, tc row) {
-		c, wire := w.Client(tc.cfg)
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(tc.cfg)
 		wire.SetFault(lab.Refused("ThrottlingException"))
-		ctx := within(t, 5*time.Second)
+		ctx := w.Within(5 * time.Second)
 		began := time.Now()
 		err := tc.do(ctx, c, lock)
-		wantTook(t, "it took", began, 5*time.Second, 5*time.Second)
+		lab.WantTook(t, "it took", began, 5*time.Second, 5*time.Second)
 		if errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
@@ -257,9 +243,7 @@ func TestLostLockErrorGivesAdviceAboutRenewals(t *testing.T) {
 	oneLock(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Refused("AccessDeniedException"))
 		lab.Elapse(20 * time.Second)
-		if err := lock.Err(); err == nil || !strings.Contains(err.Error(), "no renewal got through in time: access denied: allow it in the caller's IAM policy") {
-			t.Errorf("lost: %v", err)
-		}
+		lab.WantText(t, "lost", lock.Err(), "no renewal got through in time: access denied: allow it in the caller's IAM policy")
 		wire.SetFault(nil)
 		_ = c.Close(t.Context())
 	})
@@ -274,8 +258,7 @@ func TestErrorsOfEndedLocksContainKeyAndTable(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		c, _ := w.Client(lab.Config())
-		released := w.Acquire(c, "job")
+		c, _, released := w.Holding(lab.Config())
 		ctx, cancel := released.Bind(t.Context())
 		defer cancel()
 		record := released.Record()

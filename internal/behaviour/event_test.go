@@ -2,7 +2,7 @@ package behaviour_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -68,16 +68,12 @@ func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 		}},
 		"a commit that releases, and whose write fails": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 			lock := heldForSecond(w, c)
-			var failed *leasehold.CommitError
-			if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))); !errors.As(err, &failed) {
-				t.Error(err)
-			}
+			lab.WantAs[*leasehold.CommitError](t, "commit and release", lock.CommitAndRelease(t.Context(), lab.Writes(lab.NoteIf("a", "1"))))
 		}},
 		"a release without an answer, called again": {time.Second, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			lock := heldForSecond(w, c)
 			wire.SetFault(lab.Cut)
-			ctx := within(t, 7*time.Second)
-			lab.WantErr(t, "Release", lock.Release(ctx), leasehold.ErrUnknownOutcome)
+			lab.WantErr(t, "Release", lock.Release(w.Within(7*time.Second)), leasehold.ErrUnknownOutcome)
 			lab.Elapse(7 * time.Second)
 			wire.SetFault(nil)
 			w.Release(lock)
@@ -119,9 +115,7 @@ func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 		tc.do(t, w, c, wire)
 		synctest.Wait()
 		requests, held := log.sums()
-		if sent := len(wire.Sent()); requests != sent {
-			t.Errorf("%d requests were sent, the events tell of %d", sent, requests)
-		}
+		lab.Want(t, "requests in the events", requests, len(wire.Sent()))
 		if held.Truncate(time.Second) != tc.held { // held is truncated, because a random pause comes before a repeated request
 			t.Errorf("held for %v, the events tell of %v", tc.held, held)
 		}
@@ -162,12 +156,9 @@ func TestEventContextHasValuesButNoCancellationOfCaller(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
-			if ctx.Err() != nil {
-				t.Errorf("%s: the context has ended: %v", e.Kind, ctx.Err())
-			}
+			lab.WantErr(t, fmt.Sprint(e.Kind, ": the event's context"), ctx.Err(), nil)
 		}
-		c, _ := w.Client(cfg)
-		lock := w.Acquire(c, "job")
+		_, _, lock := w.Holding(cfg)
 		lab.Elapse(10 * time.Second)
 		w.Release(lock)
 	})

@@ -3,7 +3,6 @@ package behaviour_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,9 +21,7 @@ func TestGroupListsEachKeyOnceInGivenOrder(t *testing.T) {
 				t.Errorf("%v: what is held, %+v, is not what the record shows, %v", l.Key(), l.Record(), item)
 			}
 		}
-		if want := []string{"b", "a", "c"}; !slices.Equal(got, want) {
-			t.Errorf("locks %v, want %v", got, want)
-		}
+		lab.Want(t, "locks", got, []string{"b", "a", "c"})
 		w.Release(g)
 	})
 }
@@ -33,14 +30,10 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		type value struct{}
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), value{}, "kept"))
-		g, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := lab.Must(c.AcquireAll(ctx, leasehold.Keys("a", "b")))(t)
 		cancel()
-		if g.Err() != nil || g.Context().Value(value{}) != "kept" {
-			t.Errorf("after the end of AcquireAll's context: %v", g.Err())
-		}
+		lab.WantErr(t, "group after the end of AcquireAll's context", g.Err(), nil)
+		lab.Want(t, "value", g.Context().Value(value{}), "kept")
 		bound, stop := g.Bind(t.Context())
 		defer stop()
 		derived, cancel := context.WithCancel(g.Context())
@@ -53,9 +46,7 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if g.Locks()[0].Err() != nil {
-			t.Error("the other lock has ended too")
-		}
+		lab.WantErr(t, "the other lock", g.Locks()[0].Err(), nil)
 		lab.WantErr(t, "release", g.Release(t.Context()), leasehold.ErrLost)
 		wantFree(w, leasehold.Keys("a", "b"))
 	})
@@ -89,9 +80,7 @@ func TestCloseWaitsForFunctionOfGroup(t *testing.T) {
 			return g.Do(t.Context(), func(ctx context.Context, _ *leasehold.Group) error {
 				<-ctx.Done()
 				lab.Elapse(time.Second)
-				if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) != 2 {
-					t.Errorf("while the function runs, held are %v", held)
-				}
+				lab.Want(t, "held while the function runs", w.HeldAmong(leasehold.Keys("a", "b")), []string{"a", "b"})
 				return context.Cause(ctx)
 			})
 		})
@@ -121,9 +110,7 @@ func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
 		err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil })
 		lab.WantErr(t, "Do", err, leasehold.ErrNotRun)
 		lab.WantErr(t, "Do", err, tc.want)
-		if sent := lab.Ops(wire.Sent()); !slices.Equal(sent, []string{"UpdateItem", "UpdateItem"}) {
-			t.Errorf("sent %v", sent)
-		}
+		lab.Want(t, "requests", lab.Ops(wire.Sent()), []string{"UpdateItem", "UpdateItem"})
 		wantFree(w, keys)
 	})
 }
@@ -131,17 +118,11 @@ func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
 func TestCloseDoesNotWaitIfGroupFunctionNeverRan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
-		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant())
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := lab.Must(c.AcquireAll(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()))(t)
 		w.Delete("b")
 		_ = g.Locks()[1].Renew(t.Context())
-		if err := g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil }); !errors.Is(err, leasehold.ErrNotRun) {
-			t.Errorf("error %v", err)
-		}
-		ctx := within(t, 10*time.Second)
-		lab.WantErr(t, "Close", c.Close(ctx), nil) // the outer lock is still held, but no function works under it
+		lab.WantErr(t, "do", g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil }), leasehold.ErrNotRun)
+		lab.WantErr(t, "Close", c.Close(w.Within(10*time.Second)), nil) // the outer lock is still held, but no function works under it
 	})
 }
 

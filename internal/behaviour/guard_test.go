@@ -15,25 +15,18 @@ import (
 
 func TestGuardConditionHoldsWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, _, lock := w.Work().Holding(lab.Config())
 		guard := lock.Guards()[0]
-		if err := w.Transact(lab.Note("a", "1"), guard); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, w.Transact(lab.Note("a", "1"), guard))
 		lab.Elapse(time.Minute) // the lock is renewed for a minute
-		if err := w.Transact(lab.Note("a", "2"), guard); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, w.Transact(lab.Note("a", "2"), guard))
 		w.Release(lock)
 		next := w.Acquire(c, "job")
 		err := w.Transact(guard, lab.Note("a", "stale"))
 		if told := lock.GuardError(err, 0); as[*leasehold.LostError](told) == nil || !errors.Is(told, leasehold.ErrReleased) {
 			t.Errorf("guard: %v", told)
 		}
-		if err := w.Transact(lab.Note("a", "3"), next.Guards()[0]); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, w.Transact(lab.Note("a", "3"), next.Guards()[0]))
 		w.WantLog("1", "2", "3")
 		w.Release(next)
 	})
@@ -41,27 +34,21 @@ func TestGuardConditionHoldsWhileGrantIsCurrent(t *testing.T) {
 
 func TestFailedGuardEndsLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		_, _, lock := w.Work().Holding(lab.Config())
 		w.Steal("job")
 		failed := w.Transact(lab.Note("a", "stale"), lock.Guards()[0])
 		err := lock.GuardError(failed, 1)
 		if lost := as[*leasehold.LostError](err); lost == nil || lost.Reason != leasehold.LostReplaced || lost.By == nil || lost.By.Version != "theirs" || !errors.Is(err, failed) {
 			t.Fatalf("guard: %v", err)
 		}
-		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
-			t.Error("the lock's context goes on")
-		}
+		lab.WantErr(t, "cause of the lock's context", context.Cause(lock.Context()), leasehold.ErrLost)
 	})
 }
 
 func TestReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("c", "2"))); err != nil {
-			t.Fatal(err)
-		}
+		_, wire, lock := w.Work().Holding(lab.Config())
+		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("c", "2"))))
 		wire.Sent()
 		wire.Meter = &lab.Meter{}
 		items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("c"), lab.Get("b"), lab.Get("a")})
@@ -73,9 +60,7 @@ func TestReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 		}
 		w.Steal("job")
 		lab.WantErr(t, "read", lab.ErrorOf(lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")})), leasehold.ErrLost)
-		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
-			t.Error("the lock's context goes on")
-		}
+		lab.WantErr(t, "cause of the lock's context", context.Cause(lock.Context()), leasehold.ErrLost)
 	})
 }
 
@@ -97,8 +82,6 @@ func TestOldGuardStillFailsAfterLateCopyOfGrantIsApplied(t *testing.T) {
 		if res, err := again(); err != nil || res.StatusCode != http.StatusOK {
 			t.Fatalf("the copy did not land: %v %v", res, err)
 		}
-		if err := w.Transact(guard, lab.Note("log", "late")); err == nil {
-			t.Error("the guard holds again")
-		}
+		lab.WantFailed(t, "guard of the former grant", w.Transact(guard, lab.Note("log", "late")))
 	})
 }

@@ -40,9 +40,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *le
 	before := len(asked)
 	w.Release(l.lock)
 	next = <-l.got[0]
-	if next.Token() != l.lock.Token()+1 {
-		t.Fatalf("token %d after %d", next.Token(), l.lock.Token())
-	}
+	lab.Want(t, "token of the next grant", next.Token(), l.lock.Token()+1)
 	return next, asked[max(before-1, len(asked)-2)]
 }
 
@@ -64,9 +62,7 @@ func TestRecordContainsLeaseOfHandOver(t *testing.T) {
 		l := inOrderBehind(t, w, tc.cfg, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
 		w.Release(l.lock)
-		if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != strconv.FormatInt(tc.want.Milliseconds(), 10) {
-			t.Errorf("%s ms, want %v", ms, tc.want)
-		}
+		lab.Want(t, "leaseDuration in ms", lab.Text(w.Item("job"), "leaseDuration"), strconv.FormatInt(tc.want.Milliseconds(), 10))
 		l.leave[0]()
 		_ = l.holder.Close(t.Context())
 		lab.Elapse(20 * time.Second)
@@ -81,7 +77,7 @@ func TestDeadQueueHeadBlocksKeyAtMostForLeaseOfReleaser(t *testing.T) {
 		w.Release(l.lock)
 		began := time.Now()
 		w.Release(<-l.got[1])
-		wantTook(t, "it took", began, 0, 1500*time.Millisecond)
+		lab.WantTook(t, "it took", began, 0, 1500*time.Millisecond)
 		l.leave[0]()
 		lab.Elapse(10 * time.Second)
 	})
@@ -98,9 +94,7 @@ func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 		"for at most its own lease":                               {lab.Config(), leased(5 * time.Second), 4500 * time.Millisecond},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		next, unseen := handed(t, w, tc.holds, tc.waits)
-		if got := next.TrustedUntil().Sub(unseen); got != tc.want {
-			t.Errorf("trusted for %v after the last look that did not show it, want %v", got, tc.want)
-		}
+		lab.Want(t, "trusted after the last read without the hand-over", next.TrustedUntil().Sub(unseen), tc.want)
 		w.Release(next)
 	})
 }
@@ -127,9 +121,7 @@ func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 		w.Release(l.lock)
 		time.AfterFunc(tc.silent, func() { l.wires[0].SetFault(nil) })
 		next := <-l.got[0]
-		if replaced := next.Token() == l.lock.Token()+2; replaced != tc.replace {
-			t.Errorf("token %d after %d, trusted for %v", next.Token(), l.lock.Token(), time.Until(next.TrustedUntil()))
-		}
+		lab.Want(t, "hand-over replaced by a grant", next.Token() == l.lock.Token()+2, tc.replace)
 		w.Release(next)
 	})
 }
@@ -146,9 +138,7 @@ func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
 		lab.Elapse(time.Minute)
 		l.wires[1].Sent()
 		lab.Elapse(10 * time.Second)
-		if n := lab.Count(l.wires[1].Sent(), lab.Call.Reads); n < 39 || n > 45 {
-			t.Errorf("%d reads of the second in ten seconds", n)
-		}
+		lab.WantRange(t, "reads by the second waiter in ten seconds", lab.Count(l.wires[1].Sent(), lab.Call.Reads), 39, 45)
 		w.Release(l.lock)
 		l.releaseAll()
 	})
@@ -162,9 +152,8 @@ func TestQueueHeadReadsFourTimesASecondDuringLongHold(t *testing.T) {
 		l.wires[1].Sent()
 		lab.Elapse(10 * time.Second)
 		head, second := lab.Count(l.wires[0].Sent(), lab.Call.Reads), lab.Count(l.wires[1].Sent(), lab.Call.Reads)
-		if head < 39 || head > 41 || second < 9 || second > 11 {
-			t.Errorf("in ten seconds the head has read %d times, and the second %d", head, second)
-		}
+		lab.WantRange(t, "reads by the head in ten seconds", head, 39, 41)
+		lab.WantRange(t, "reads by the second waiter in ten seconds", second, 9, 11)
 		w.Release(l.lock)
 		l.releaseAll()
 	})
@@ -183,9 +172,7 @@ func TestFirstRenewalAfterHandOverIsSentAtTenthOfLease(t *testing.T) {
 			t.Errorf("renewed, it is trusted for %v", left)
 		}
 		lab.Elapse(2 * time.Minute)
-		if n := lab.Count(l.wires[0].Sent(), lab.Call.Renews); n < 23 || n > 27 {
-			t.Errorf("%d renewals in two minutes, one each 5 s", n)
-		}
+		lab.WantRange(t, "renewals in two minutes", lab.Count(l.wires[0].Sent(), lab.Call.Renews), 23, 27)
 		w.Release(next)
 	})
 }
@@ -244,13 +231,11 @@ func TestDetachKeepsHandleIfRenewalAfterHandOverFails(t *testing.T) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)
 		l.wires[0].SetFault(lab.Refused("AccessDeniedException"))
-		if _, err := next.Detach(); err == nil {
-			t.Error("detached")
-		}
+		lab.WantFailed(t, "detach", lab.ErrorOf(next.Detach()))
 		l.wires[0].SetFault(nil)
 		lab.WantErr(t, "Err", next.Err(), nil)
 		w.Release(next)
-		wantReleased(w, "job")
+		w.WantReleased("job")
 	})
 }
 
@@ -285,18 +270,16 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 			lab.Elapse(20 * time.Second)
 		}()
 		until, err := strconv.ParseInt(lab.Number(w.Item("job"), "noQueueUntil"), 10, 64)
-		if left := time.Until(time.UnixMilli(until)); err != nil || left < 119*time.Second || left > 2*time.Minute {
-			t.Fatalf("suspended for %v: %v", left, err)
-		}
+		lab.WantErr(t, "noQueueUntil", err, nil)
+		lab.WantRange(t, "suspended for", time.Until(time.UnixMilli(until)), 119*time.Second, 2*time.Minute)
 		shown := next.Record()
 		if text, err := json.Marshal(shown); err != nil || !shown.NoQueueUntil.Equal(time.UnixMilli(until)) || !strings.Contains(string(text), `"noQueueUntil":"2000-`) {
 			t.Errorf("people are shown %s: %v", text, err)
 		}
 		l.joins()
 		lab.Elapse(time.Minute)
-		if n := l.joins(); n > 0 || l.waiting() > 0 {
-			t.Errorf("%d joins, %d stand there", n, l.waiting())
-		}
+		lab.Want(t, "joins", l.joins(), 0)
+		lab.Want(t, "length of the queue", l.waiting(), 0)
 		l.wires[1].Sent()
 		l.wires[2].Sent()
 		w.Release(next)
@@ -313,9 +296,8 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 		renew(w, next)
 		w.Release(next)
 		handed := <-got
-		if handed.Token() != next.Token()+1 || lab.Count(wire.Sent(), lab.Call.Grants) > 0 {
-			t.Error("after it the key is not handed over")
-		}
+		lab.Want(t, "token of the second hand-over", handed.Token(), next.Token()+1)
+		lab.Want(t, "grants", lab.Count(wire.Sent(), lab.Call.Grants), 0)
 		w.Release(handed)
 	})
 }
@@ -337,9 +319,7 @@ func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
 		if w.Item("job")["lastTakeover"] == nil || w.Item("job")["noQueueUntil"] != nil {
 			t.Errorf("%v", w.Item("job"))
 		}
-		if n := l.waiting(); n != len(rest)-1 {
-			t.Errorf("%d stand in the queue", n)
-		}
+		lab.Want(t, "length of the queue", l.waiting(), len(rest)-1)
 		l.got = rest
 		l.releaseAll()
 	})
@@ -355,8 +335,7 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 		"not so far":  {time.Minute, 0},
 		"in the past": {-time.Second, 1},
 	}, func(t *testing.T, w *lab.World, tc row) {
-		holder, wire := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
+		_, wire, lock := w.Holding(lab.Config())
 		w.Suspend("job", tc.ahead)
 		c, waits := w.Client(lab.Config())
 		got := w.Queue(c, "job")
@@ -453,9 +432,8 @@ func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
 			t.Errorf("%d hand-overs: %v", n, lab.Ops(sent))
 		}
 		next := <-l.got[0]
-		if data := string(next.Record().Data); data != "done so far" || next.Token() != l.lock.Token()+1 {
-			t.Errorf("the head finds %q, token %d after %d", data, next.Token(), l.lock.Token())
-		}
+		lab.Want(t, "data", string(next.Record().Data), "done so far")
+		lab.Want(t, "token", next.Token(), l.lock.Token()+1)
 		w.Release(next)
 		w.Release(<-l.got[1])
 	})
@@ -473,8 +451,7 @@ func TestReleaseFreesKeyIfHandOverFindsDamagedRecord(t *testing.T) {
 			w.Update("job", map[string]types.AttributeValue{"leaseDuration": lab.Str("soon")})
 			return nil, lab.ErrReset
 		}))
-		if err := l.lock.Release(t.Context()); err != nil || !w.IsReleased("job") {
-			t.Errorf("%v: %v", err, w.Item("job"))
-		}
+		lab.WantErr(t, "release", l.lock.Release(t.Context()), nil)
+		w.WantReleased("job")
 	})
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
@@ -102,21 +101,6 @@ func as[E error](err error) (found E) {
 	return found
 }
 
-// within returns a context that ends after d, or with the test.
-func within(t *testing.T, d time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// wantTook fails the test unless the time since began is at least least and at most most.
-func wantTook(t *testing.T, what string, began time.Time, least, most time.Duration) {
-	t.Helper()
-	if took := time.Since(began); took < least || took > most {
-		t.Errorf("%s %v, want %v to %v", what, took, least, most)
-	}
-}
-
 // wantCount fails the test unless n calls satisfy is.
 func wantCount(t *testing.T, what string, calls []lab.Call, is func(lab.Call) bool, n int) {
 	t.Helper()
@@ -125,7 +109,7 @@ func wantCount(t *testing.T, what string, calls []lab.Call, is func(lab.Call) bo
 	}
 }
 
-// wantSent fails the test unless n requests were sent since the last look.
+// wantSent fails the test unless n requests were sent since the last call of Sent.
 func wantSent(t *testing.T, wire *lab.Wire, n int) {
 	t.Helper()
 	if sent := wire.Sent(); len(sent) != n {
@@ -141,14 +125,6 @@ func wantFree(w *lab.World, keys []leasehold.Key) {
 	}
 }
 
-// wantReleased fails the test unless the record of a key is marked released.
-func wantReleased(w *lab.World, key string) {
-	w.T.Helper()
-	if !w.IsReleased(key) {
-		w.T.Errorf("not released: %v", w.Item(key))
-	}
-}
-
 // electionOf returns an election. Its error is ignored, as the key is valid.
 func electionOf(c *leasehold.Client, key string) *election.Election {
 	e, _ := election.New(c, key)
@@ -159,11 +135,7 @@ func electionOf(c *leasehold.Client, key string) *election.Election {
 
 func acquireAny(ctx context.Context, w *lab.World, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()
-	lock, err := c.AcquireAny(ctx, keys, opts...)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return lock
+	return lab.Must(c.AcquireAny(ctx, keys, opts...))(w.T)
 }
 
 // holds acquires a key for a client of its own.
@@ -176,42 +148,28 @@ func holds(w *lab.World, key string, opts ...leasehold.AcquireOption) *leasehold
 // share returns another handle of the lock's grant.
 func share(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) *leasehold.Lock {
 	w.T.Helper()
-	again, err := c.Acquire(lock.Context(), lock.Key().Partition, leasehold.Reentrant())
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return again
+	return lab.Must(c.Acquire(lock.Context(), lock.Key().Partition, leasehold.Reentrant()))(w.T)
 }
 
 func renew(w *lab.World, lock *leasehold.Lock, opts ...leasehold.RenewOption) {
 	w.T.Helper()
-	if err := lock.Renew(w.T.Context(), opts...); err != nil {
-		w.T.Fatal(err)
-	}
+	lab.OK(w.T, lock.Renew(w.T.Context(), opts...))
 }
 
 func get(w *lab.World, c *leasehold.Client, key string) leasehold.Record {
 	w.T.Helper()
-	r, err := c.Get(w.T.Context(), key)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return r
+	return lab.Must(c.Get(w.T.Context(), key))(w.T)
 }
 
 // breaks breaks the grant that a record shows.
 func breaks(w *lab.World, c *leasehold.Client, r leasehold.Record) {
 	w.T.Helper()
-	if err := c.Break(w.T.Context(), r, leasehold.BreakOptions{}); err != nil {
-		w.T.Fatal(err)
-	}
+	lab.OK(w.T, c.Break(w.T.Context(), r, leasehold.BreakOptions{}))
 }
 
 func closes(w *lab.World, clients ...*leasehold.Client) {
 	w.T.Helper()
 	for _, c := range clients {
-		if err := c.Close(w.T.Context()); err != nil {
-			w.T.Fatal(err)
-		}
+		lab.OK(w.T, c.Close(w.T.Context()))
 	}
 }

@@ -3,7 +3,6 @@ package behaviour_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"runtime"
@@ -21,12 +20,10 @@ import (
 func TestDoReleasesLockHoweverFunctionEnds(t *testing.T) {
 	failed := errors.New("failed")
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
-		free := func(name string) {
+		free := func() {
 			t.Helper()
 			synctest.Wait()
-			if !w.IsReleased("job") {
-				t.Errorf("%s: not released", name)
-			}
+			w.WantReleased("job")
 		}
 		do := func(fn func(ctx context.Context, l *leasehold.Lock) error) error { return c.Do(t.Context(), "job", fn) }
 
@@ -35,7 +32,7 @@ func TestDoReleasesLockHoweverFunctionEnds(t *testing.T) {
 			if !errors.Is(err, want) || errors.Is(err, leasehold.ErrNotRun) {
 				t.Errorf("work that returns %v: %v", want, err)
 			}
-			free(fmt.Sprint(want))
+			free()
 		}
 		exited := make(chan struct{})
 		go func() {
@@ -43,7 +40,7 @@ func TestDoReleasesLockHoweverFunctionEnds(t *testing.T) {
 			_ = do(func(context.Context, *leasehold.Lock) error { runtime.Goexit(); return nil })
 		}()
 		<-exited
-		free("Goexit")
+		free()
 
 		err := do(func(ctx context.Context, l *leasehold.Lock) error {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
@@ -60,9 +57,7 @@ func TestDoReleasesLockHoweverFunctionEnds(t *testing.T) {
 		}
 		w.Release(lock)
 
-		if err := do(func(context.Context, *leasehold.Lock) error { wire.SetFault(lab.Cut); return nil }); err != nil {
-			t.Errorf("a release that cannot reach DynamoDB: %v", err)
-		}
+		lab.WantErr(t, "do without a network for the release", do(func(context.Context, *leasehold.Lock) error { wire.SetFault(lab.Cut); return nil }), nil)
 		wire.SetFault(nil)
 	})
 }
@@ -77,9 +72,8 @@ func TestLeaseIsRenewedUntilCancelledFunctionReturns(t *testing.T) {
 			lab.WantErr(t, "the lease ended while the function ran", l.Err(), nil)
 			return nil
 		})
-		if err != nil || !w.IsReleased("job") {
-			t.Errorf("error %v, record %v", err, w.Item("job"))
-		}
+		lab.WantErr(t, "do", err, nil)
+		w.WantReleased("job")
 	})
 }
 
@@ -103,8 +97,7 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 			w.Release(other)
 		},
 	}, func(t *testing.T, w *lab.World, end func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)) {
-		c, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, _, lock := w.Holding(lab.Config())
 		lab.Elapse(time.Second)
 		end(w, c, lock)
 		if left := time.Until(lock.TrustedUntil()); lock.Err() == nil || left > 0 {
@@ -117,9 +110,7 @@ func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // in python_dynam
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		is := func(what string, sent time.Time, lock *leasehold.Lock) {
 			t.Helper()
-			if took := lock.TrustedUntil().Sub(sent); took != 18*time.Second {
-				t.Errorf("after a slow %s trusted for %v", what, took)
-			}
+			lab.Want(t, "trusted after a slow "+what, lock.TrustedUntil().Sub(sent), 18*time.Second)
 		}
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
 		sent := time.Now()
@@ -140,9 +131,7 @@ func TestTrustEndsBeforeAnotherClientCanAcquire(t *testing.T) {
 		ended := make(chan time.Time, 1)
 		context.AfterFunc(lock.Context(), func() { ended <- time.Now() })
 		next := holds(w, "job")
-		if took := (<-ended).Sub(began); took != 18*time.Second {
-			t.Errorf("trust ended after %v", took)
-		}
+		lab.Want(t, "trust ended after", (<-ended).Sub(began), 18*time.Second)
 		var lost *leasehold.LostError
 		if err := context.Cause(lock.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired || lost.Token != lock.Token() {
 			t.Errorf("cause %v", err)
@@ -175,9 +164,7 @@ func TestFirstCheckAfterPauseReportsLoss(t *testing.T) {
 				lock := w.Acquire(c, "job")
 				bound, cancel := lock.Bind(t.Context())
 				defer cancel()
-				if err := look(lock, bound); err != nil {
-					t.Fatalf("before the pause: %v", err)
-				}
+				lab.WantErr(t, "lock before the pause", look(lock, bound), nil)
 				k.Boot.Store(int64(19 * time.Second)) // the machine was suspended: no timer has run
 				switch err := look(lock, bound); {
 				case err == nil:
@@ -221,9 +208,7 @@ func TestLossIsBlamedOnPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 func TestLeaseOfMaximumDurationCanBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock := holds(w, "job", leasehold.WithLease(math.MaxInt64))
-		if lock.Err() != nil {
-			t.Error(lock.Err())
-		}
+		lab.WantErr(t, "lock", lock.Err(), nil)
 		w.Release(lock)
 	})
 }
@@ -232,12 +217,8 @@ func TestRenewSurvivesOneLostReply(t *testing.T) { // in dynamolock, awslabs and
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
 		lab.Elapse(2 * time.Minute)
-		if err := lock.Err(); err != nil {
-			t.Fatalf("lost: %v", err)
-		}
-		if lock.Record().Version != lab.Text(w.Item("job"), "recordVersionNumber") {
-			t.Error("the client does not know its own version")
-		}
+		lab.WantErr(t, "lock", lock.Err(), nil)
+		lab.Want(t, "version in the record", lock.Record().Version, lab.Text(w.Item("job"), "recordVersionNumber"))
 		w.Release(lock)
 	})
 }
@@ -249,9 +230,7 @@ func TestRenewalsContinueAfterFailures(t *testing.T) { // python_dynamodb_lock n
 			lab.Elapse(11 * time.Second)
 			wire.SetFault(nil)
 			lab.Elapse(6 * time.Second)
-			if err := lock.Err(); err != nil {
-				t.Fatalf("lost: %v", err)
-			}
+			lab.WantErr(t, "lock", lock.Err(), nil)
 		}
 		w.Release(lock)
 	})

@@ -23,9 +23,7 @@ func TestGetReturnsRecordOfHeldAndReleasedLock(t *testing.T) {
 			t.Errorf("released: %+v, %v", r, err)
 		}
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("bad")})
-		if _, err := c.Get(t.Context(), "bad"); !errors.As(err, new(*leasehold.RecordError)) {
-			t.Errorf("damaged: %v", err)
-		}
+		lab.WantAs[*leasehold.RecordError](t, "damaged record", lab.ErrorOf(c.Get(t.Context(), "bad")))
 	})
 }
 
@@ -47,25 +45,19 @@ func TestListReportsDamagedRecordAndContinues(t *testing.T) {
 				t.Errorf("%+v, %v", r, err)
 			}
 		}
-		if good != 2 || bad != 1 {
-			t.Errorf("%d records, %d damaged", good, bad)
-		}
+		lab.Want(t, "records", good, 2)
+		lab.Want(t, "damaged records", bad, 1)
 		n := 0
 		for r, err := range c.List(t.Context(), leasehold.ListOptions{Partition: "b/1"}) {
-			if err != nil || r.Key.Partition != "b/1" {
-				t.Errorf("%+v, %v", r, err)
-			}
+			lab.WantErr(t, "listed", err, nil)
+			lab.Want(t, "key", r.Key.Partition, "b/1")
 			n++
 		}
-		if n != 1 {
-			t.Errorf("%d records in the partition", n)
-		}
+		lab.Want(t, "records in the partition", n, 1)
 		w.Delete("a/bad")
 		keys := func(opts leasehold.ListOptions) (keys []leasehold.Key) {
 			for r, err := range c.List(t.Context(), opts) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				lab.OK(t, err)
 				keys = append(keys, r.Key)
 			}
 			return keys
@@ -94,9 +86,7 @@ func TestListSkipsSessionRows(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("listed %q", got)
 		}
-		if _, err := c.Get(t.Context(), w.Sessions()[0]); !errors.As(err, new(*leasehold.RecordError)) {
-			t.Errorf("a session read as a lock: %v", err)
-		}
+		lab.WantAs[*leasehold.RecordError](t, "session read as a lock", lab.ErrorOf(c.Get(t.Context(), w.Sessions()[0])))
 		_ = c.Close(t.Context())
 	})
 }

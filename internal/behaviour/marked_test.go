@@ -33,8 +33,7 @@ func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
-				c, wire := w.Client(cfg)
-				l := w.Acquire(c, "job", leasehold.Once("mon"))
+				c, wire, l := w.Holding(cfg, leasehold.Once("mon"))
 				before(w, c, wire, l)
 				for range 2 {
 					wire.Sent()
@@ -43,9 +42,7 @@ func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
 					}
 				}
 				wantSent(t, wire, 0)
-				if item := w.Item("job"); item["lastDone"] != nil {
-					t.Errorf("%v", item)
-				}
+				lab.Want(t, "mark", w.Item("job")["lastDone"], nil)
 			})
 		})
 	}
@@ -56,14 +53,12 @@ func TestMarkDoneOfEndedHandleReturnsError(t *testing.T) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		other := share(w, c, l)
 		w.Release(l)
-		if err := l.Release(t.Context(), leasehold.MarkDone()); err == nil {
-			t.Error("the work counts as done, and nothing says so")
-		}
+		lab.WantFailed(t, "release with a mark", l.Release(t.Context(), leasehold.MarkDone()))
 		w.Release(other)
 	})
 }
 
-// Close waits for a Do until its release has stored the mark.
+// Close waits until the release at the end of a Do has stored the mark.
 func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		for range 20 {
@@ -76,24 +71,20 @@ func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
 				wire.SetFault(lab.Slow(time.Second))
 				return nil
 			}, leasehold.Once("mon"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, err)
 			lab.WantErr(t, "Close", <-closed, nil)
 			other, _ := w.Client(lab.Config())
 			r := get(w, other, "job")
 			if !r.Released || r.Done == nil || r.Done.Once != "mon" {
 				t.Fatalf("%+v", r)
 			}
-			if err := other.ForgetDone(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, other.ForgetDone(t.Context(), r))
 		}
 	})
 }
 
-// Another client has since been granted the key, and has replaced or deleted what the record
-// says about work. It is unknown whether this client's mark was stored before that.
+// Another client has since been granted the key, and has replaced or deleted the mark in the
+// record. It is unknown whether this client's mark was stored before that.
 func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
 		"that marked": leasehold.Once("mon"), "that deleted": leasehold.DeleteOnRelease(true),
@@ -153,24 +144,20 @@ func TestReleaseOfLostLockStoresNoMark(t *testing.T) {
 			<-ctx.Done()
 			wire.SetFault(nil)
 		})
-		if !errors.Is(err, leasehold.ErrLost) {
-			t.Fatal(err)
-		}
+		lab.WantErr(t, "work under a lost lock", err, leasehold.ErrLost)
 		if item := w.Item("job"); lab.Text(item, "isReleased") != "1" || item["lastDone"] != nil {
 			t.Errorf("%v", item)
 		}
 	})
 }
 
-// A repeated release stores the mark, too.
+// A release that is repeated without MarkDone stores the mark, too.
 func TestRepeatedReleaseStoresMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.SetFault(lab.Out)
 		ended := w.Ended()
-		if err := l.Release(ended, leasehold.MarkDone()); err == nil {
-			t.Fatal("released without a table")
-		}
+		lab.WantFailed(t, "release without a table", l.Release(ended, leasehold.MarkDone()))
 		wire.SetFault(nil)
 		w.Release(l)
 		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
@@ -200,17 +187,13 @@ func TestReleaseFindsMarkStoredByUnansweredCommit(t *testing.T) {
 		for _, found := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, released before %t", name, found), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					c, wire := w.Work().Client(lab.Config())
-					lock := w.Acquire(c, "job", leasehold.Once("mon"))
+					c, wire, lock := w.Work().Holding(lab.Config(), leasehold.Once("mon"))
 					wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 						_, _ = r.Send()
 						wire.SetFault(lab.Cut)
 						return lab.Cut(r)
 					}))
-					ctx := within(t, time.Second)
-					if err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-						t.Fatal(err)
-					}
+					lab.WantErr(t, "commit and release", lock.CommitAndRelease(w.Within(time.Second), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
 					since(w)
 					wire.SetFault(nil)
 					if found { // during this time the client repeats the release itself, and finds that the lock has ended

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,58 +26,29 @@ func withMaxSkew(skew time.Duration) leasehold.Config {
 	return cfg
 }
 
-// boundedWays are the ways to hold a key for which the lease's end is stored, in the record
-// or in the session's row.
-var boundedWays = map[string]struct {
-	shared  bool
-	acquire func(ctx context.Context, c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
-}{
-	"a lock":         {false, acquireJob},
-	"a shared lease": {true, acquireJob},
-}
-
-func acquireJob(ctx context.Context, c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	return c.Acquire(ctx, "job", opts...)
-}
-
-// forEachBoundedWay makes a client with the configuration cfg hold "job" in each of
-// boundedWays. That client renews the lock at once, and dies. The function ask acquires the
-// key for another client in the same way.
-func forEachBoundedWay(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error))) {
-	for name, by := range boundedWays {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := cfg
-				cfg.SharedLease = by.shared
-				c, wire := w.Client(cfg)
-				lock, err := by.acquire(t.Context(), c)
-				if err != nil {
-					t.Fatal(err)
-				}
-				renew(w, lock)
-				wire.SetFault(lab.Cut)
-				test(t, w, lock, func(c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-					return by.acquire(t.Context(), c, opts...)
-				})
-			})
-		})
-	}
+// withDeadHolder makes a client with the configuration cfg hold "job". The client renews the
+// lock at once, and dies. The test runs twice: the end of the lease is stored in the lock's
+// record, and in the row of the client's session.
+func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock)) {
+	t.Helper()
+	lab.Each(t, map[string]bool{"a lock": false, "a shared lease": true}, func(t *testing.T, w *lab.World, shared bool) {
+		cfg := cfg
+		cfg.SharedLease = shared
+		_, wire, lock := w.Holding(cfg)
+		renew(w, lock)
+		wire.SetFault(lab.Cut)
+		test(t, w, lock)
+	})
 }
 
 func TestMaxSkewAllowsTakeoverOnceLeaseEndsByClock(t *testing.T) {
 	const lease, skew = 20 * time.Second, 500 * time.Millisecond
-	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(lease + skew - time.Millisecond)
 		early, _ := w.Client(withMaxSkew(skew))
-		if _, err := ask(early, leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatalf("a millisecond too early: %v", err)
-		}
+		lab.WantErr(t, "a millisecond too early", lab.ErrorOf(early.Acquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
 		lab.Elapse(time.Millisecond)
-		fresh, wire := w.Client(withMaxSkew(skew))
-		lock, err := ask(fresh, leasehold.NoWaitEvenIfDead())
-		if err != nil {
-			t.Fatalf("its lease has ended by every clock: %v", err)
-		}
+		_, wire, lock := w.Holding(withMaxSkew(skew), leasehold.NoWaitEvenIfDead())
 		if writes := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }); writes > 3 { // up to three writes: a rejected grant, a session's mark and a takeover
 			t.Errorf("%d writes", writes)
 		}
@@ -86,27 +57,21 @@ func TestMaxSkewAllowsTakeoverOnceLeaseEndsByClock(t *testing.T) {
 }
 
 func TestWaiterTakesOverOneMaxSkewAfterLeaseEnds(t *testing.T) {
-	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		began := time.Now()
 		lab.Elapse(15 * time.Second)
-		fresh, _ := w.Client(withMaxSkew(2 * time.Second))
-		lock, err := ask(fresh)
-		if took := time.Since(began); err != nil || took != 22*time.Second {
-			t.Errorf("granted %v after the grant of who died: %v", took, err)
-		}
+		_, _, lock := w.Holding(withMaxSkew(2 * time.Second))
+		lab.Want(t, "granted after the dead holder's grant", time.Since(began), 22*time.Second)
 		w.Release(lock)
 	})
 }
 
 func TestTryObservesDeadHolderUntilMaxSkewHasPassed(t *testing.T) {
-	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
-		fresh, _ := w.Client(withMaxSkew(3 * time.Second))
-		lock, err := ask(fresh, leasehold.NoWait())
-		if took := time.Since(began); err != nil || took != 2*time.Second {
-			t.Errorf("granted after %v: %v", took, err)
-		}
+		_, _, lock := w.Holding(withMaxSkew(3*time.Second), leasehold.NoWait())
+		lab.Want(t, "granted after", time.Since(began), 2*time.Second)
 		w.Release(lock)
 	})
 }
@@ -121,17 +86,13 @@ func TestClientWithoutMaxSkewObservesForFullLease(t *testing.T) {
 		"only the observer does": {lab.Config(), withMaxSkew(time.Second), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			forEachBoundedWay(t, cfg.holder, func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+			withDeadHolder(t, cfg.holder, func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 				lab.Elapse(time.Hour)
 				began := time.Now()
 				fresh, _ := w.Client(cfg.observer, cfg.on...)
-				if _, err := ask(fresh, leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
-					t.Fatalf("at the first look: %v", err)
-				}
-				lock, err := ask(fresh)
-				if took := time.Since(began); err != nil || took != 20*time.Second {
-					t.Errorf("granted after %v: %v", took, err)
-				}
+				lab.WantErr(t, "first try", lab.ErrorOf(fresh.Acquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
+				lock := w.Acquire(fresh, "job")
+				lab.Want(t, "granted after", time.Since(began), 20*time.Second)
 				w.Release(lock)
 			})
 		})
@@ -220,12 +181,10 @@ func TestLeaseEndIsNeverBeforeEndOfTrust(t *testing.T) {
 
 func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
-		forEachBoundedWay(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock, _ func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+		withDeadHolder(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock) {
 			began := time.Now()
 			<-died.Context().Done()
-			if took := time.Since(began); took != 18*time.Second-skew {
-				t.Errorf("with a MaxSkew of %v it was trusted for %v", skew, took)
-			}
+			lab.Want(t, fmt.Sprint("trusted with a MaxSkew of ", skew), time.Since(began), 18*time.Second-skew)
 			lab.Elapse(attempts.Limit) // wait until a renewal that has just been sent has ended
 		})
 	}
@@ -320,9 +279,7 @@ func TestMaxSkewIsRejectedWhereItHasNoEffect(t *testing.T) {
 			cfg := withMaxSkew(time.Second)
 			c.change(&cfg)
 			_, err := leasehold.New(lab.New(t).DB, cfg)
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%v", err)
-			}
+			lab.WantText(t, "new", err, c.says)
 			if unsupported := (*leasehold.UnsupportedError)(nil); (cfg.Layout != nil) != errors.As(err, &unsupported) {
 				t.Errorf("%T: %v", err, err)
 			}
@@ -330,8 +287,6 @@ func TestMaxSkewIsRejectedWhereItHasNoEffect(t *testing.T) {
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(withMaxSkew(time.Second))
-		if _, err := c.Acquire(t.Context(), "job", leasehold.WithLease(1600*time.Millisecond)); err == nil || !strings.Contains(err.Error(), "MaxSkew, 1s") {
-			t.Errorf("a lease that leaves no time to trust it: %v", err)
-		}
+		lab.WantText(t, "a lease that leaves no trust", lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.WithLease(1600*time.Millisecond))), "MaxSkew, 1s")
 	})
 }

@@ -72,8 +72,7 @@ func TestWaiterTakesUnderTwoKilobytesBesideItsGoroutine(t *testing.T) {
 	const most = 2000
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		n := lab.Crowd()
-		holder, _ := w.Client(lab.Config())
-		held := w.Acquire(holder, "job")
+		holder, _, held := w.Holding(lab.Config())
 		c, wire := w.Client(lab.Config())
 		granted := make(chan error)
 		each := heapOf(n, func() {
@@ -163,9 +162,7 @@ func TestReleasedLockIsGarbageCollected(t *testing.T) {
 		_ = releasedLock(w, c) // a second lock is released, because the last released lock may still be referenced
 		synctest.Wait()        // goroutines of the releases refer to their locks until they end
 		runtime.GC()
-		if gone.Value() != nil {
-			t.Error("the client keeps it")
-		}
+		lab.Want(t, "lock kept by the client", gone.Value(), nil)
 		closes(w, c)
 	})
 }

@@ -61,16 +61,14 @@ func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
 
 func TestFailedWorkWithOnceIsRepeatedByNextCall(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
-		if err := c.Do(t.Context(), "job", fails, leasehold.Once("mon")); !errors.Is(err, errFailed) {
-			t.Fatal(err)
-		}
+		lab.WantErr(t, "do", c.Do(t.Context(), "job", fails, leasehold.Once("mon")), errFailed)
 		func() {
 			defer func() { _ = recover() }()
 			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { panic("fn") }, leasehold.Once("mon"))
 		}()
 		synctest.Wait()
 		w.Release(w.Acquire(c, "job", leasehold.Once("mon")))
-		works(w, c, leasehold.Once("mon")) // after a failure, a panic and a plain release
+		works(w, c, leasehold.Once("mon")) // the work runs, as the failure, the panic and the release before stored no mark
 	})
 }
 
@@ -100,14 +98,10 @@ func TestOnceNeedsNoExtraRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		for _, label := range []string{"mon", "tue"} {
 			works(w, c, leasehold.Once(label))
-			if ops := strings.Join(lab.Ops(wire.Sent()), " "); ops != "UpdateItem UpdateItem" {
-				t.Errorf("%s: %s", label, ops)
-			}
+			lab.Want(t, label+": requests", strings.Join(lab.Ops(wire.Sent()), " "), "UpdateItem UpdateItem")
 		}
 		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("tue"))), "tue")
-		if ops := strings.Join(lab.Ops(wire.Sent()), " "); ops != "UpdateItem" {
-			t.Errorf("done already: %s", ops)
-		}
+		lab.Want(t, "requests for a label marked done", strings.Join(lab.Ops(wire.Sent()), " "), "UpdateItem")
 	})
 }
 
@@ -147,24 +141,18 @@ func TestEveryUsesPeriodInWhichCallBegan(t *testing.T) {
 		ended := begin(func() error { return b.Do(t.Context(), "job", n.do, leasehold.Every(24*time.Hour)) })
 		lab.Elapse(time.Minute)
 		w.Release(lock, leasehold.MarkDone())
-		if err := <-ended; !errors.Is(err, leasehold.ErrDone) || n != 0 {
-			t.Errorf("%v, ran %d times", err, n)
-		}
+		lab.WantErr(t, "do", <-ended, leasehold.ErrDone)
+		lab.Want(t, "times run", n, 0)
 		works(w, b, leasehold.Every(24*time.Hour)) // the work of the new day
 	})
 }
 
 func TestCommitAndReleaseMarksWorkInSameTransaction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Work().Client(lab.Config())
-		l := w.Acquire(c, "job", leasehold.Once("mon"))
+		c, wire, l := w.Work().Holding(lab.Config(), leasehold.Once("mon"))
 		wire.Sent()
-		if err := l.CommitAndRelease(t.Context(), lab.Writes(lab.Note("work", "mon"))); err != nil {
-			t.Fatal(err)
-		}
-		if ops := lab.Ops(wire.Sent()); len(ops) != 1 {
-			t.Errorf("sent %v", ops)
-		}
+		lab.OK(t, l.CommitAndRelease(t.Context(), lab.Writes(lab.Note("work", "mon"))))
+		lab.Want(t, "requests", len(wire.Sent()), 1)
 		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
 	})
 }
@@ -187,9 +175,7 @@ func TestFailedCommitStoresNoMark(t *testing.T) {
 		},
 	}, func(t *testing.T, w *lab.World, commit func(w *lab.World, c *leasehold.Client, l *leasehold.Lock) error) {
 		c, _ := w.Work().Client(lab.Config())
-		if err := commit(w, c, w.Acquire(c, "job", leasehold.Once("mon"))); err == nil {
-			t.Error("committed")
-		}
+		lab.WantFailed(t, "commit", commit(w, c, w.Acquire(c, "job", leasehold.Once("mon"))))
 		synctest.Wait()
 		if r := get(w, c, "job"); r.Done != nil || !r.Released || w.WorkItem("work") != nil {
 			t.Errorf("%+v, %v", r, w.WorkItem("work"))
@@ -217,9 +203,7 @@ func TestMarkIsNeverDeletedByTTL(t *testing.T) {
 					defer cancel()
 					return lab.LoseReply(r)
 				}))
-				if _, err := c.Acquire(ctx, "job"); err == nil {
-					t.Error("granted")
-				}
+				lab.WantFailed(t, "acquire", lab.ErrorOf(c.Acquire(ctx, "job")))
 				lab.Elapse(time.Minute)
 			},
 		} {
@@ -247,21 +231,16 @@ func TestForgottenMarkAllowsWorkAgain(t *testing.T) {
 		marked := get(w, c, "job")
 		wire.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "UpdateItem" }, lab.LoseReply))
 		for range 2 { // the first reply is lost
-			if err := c.ForgetDone(t.Context(), marked); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, c.ForgetDone(t.Context(), marked))
 		}
 		works(w, c, leasehold.Once("mon"))
 		lab.WantErr(t, "an earlier mark", c.ForgetDone(t.Context(), marked), leasehold.ErrChanged)
 		isDone(t, lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("mon"))), "mon")
 		unmarked := marked
 		unmarked.Done = nil
-		if err := c.ForgetDone(t.Context(), unmarked); err == nil {
-			t.Error("a record without a mark")
-		}
+		lab.WantFailed(t, "a record without a mark", c.ForgetDone(t.Context(), unmarked))
 		wire.SetFault(lab.Drop)
-		ctx := within(t, time.Minute)
-		lab.WantErr(t, "without an answer", c.ForgetDone(ctx, marked), leasehold.ErrUnknownOutcome)
+		lab.WantErr(t, "without an answer", c.ForgetDone(w.Within(time.Minute), marked), leasehold.ErrUnknownOutcome)
 	})
 }
 
@@ -271,9 +250,7 @@ func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
 		outer := func(ctx context.Context, l *leasehold.Lock) error {
 			lab.WantErr(t, "without a label", c.Do(ctx, "job", n.do, leasehold.Reentrant()), nil)
 			lab.WantErr(t, "with the same label", c.Do(ctx, "job", n.do, leasehold.Reentrant(), leasehold.Once("mon")), nil)
-			if err := c.Do(ctx, "job", n.do, leasehold.Reentrant(), leasehold.Once("tue")); err == nil {
-				t.Error("shared for another label")
-			}
+			lab.WantFailed(t, "do with another label", c.Do(ctx, "job", n.do, leasehold.Reentrant(), leasehold.Once("tue")))
 			g, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"), leasehold.Reentrant())
 			if err != nil {
 				t.Error(err)
@@ -282,27 +259,16 @@ func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
 			} else if r, err := c.Get(ctx, "other"); err != nil || !r.Released {
 				t.Errorf("%+v, %v", r, err)
 			}
-			one, err := c.Acquire(ctx, "job", leasehold.Reentrant(), leasehold.Once("mon"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := one.Release(ctx, leasehold.MarkDone()); err == nil {
-				t.Error("one of several handles says that the work is done, and nothing stores it")
-			}
-			last, err := c.Acquire(ctx, "job", leasehold.Reentrant())
-			if err != nil {
-				t.Fatal(err)
-			}
+			one := lab.Must(c.Acquire(ctx, "job", leasehold.Reentrant(), leasehold.Once("mon")))(t)
+			lab.WantFailed(t, "release of one handle of several", one.Release(ctx, leasehold.MarkDone()))
+			last := lab.Must(c.Acquire(ctx, "job", leasehold.Reentrant()))(t)
 			_ = l.Release(ctx)
 			lab.WantErr(t, "the last handle", last.Do(t.Context(), n.do), nil)
 			return errFailed
 		}
-		if err := c.Do(t.Context(), "job", outer, leasehold.Once("mon")); !errors.Is(err, errFailed) || n != 3 {
-			t.Errorf("%v, ran %d times", err, n)
-		}
-		if item := w.Item("job"); item["lastDone"] != nil {
-			t.Errorf("%v", item)
-		}
+		lab.WantErr(t, "do", c.Do(t.Context(), "job", outer, leasehold.Once("mon")), errFailed)
+		lab.Want(t, "times run", n, 3)
+		lab.Want(t, "mark", w.Item("job")["lastDone"], nil)
 	})
 }
 
@@ -323,25 +289,18 @@ func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
 			"several":  lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))),
 			"all":      lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))),
 		} {
-			if err == nil {
-				t.Errorf("%s: no error", name)
-			}
+			lab.WantFailed(t, name, err)
 		}
-		if calls := wire.Sent(); len(calls) > 0 {
-			t.Errorf("sent %v", lab.Ops(calls))
-		}
+		lab.Want(t, "requests", len(wire.Sent()), 0)
 		l := w.Acquire(c, "job")
-		if err := l.Release(t.Context(), leasehold.MarkDone()); err == nil || l.Err() != nil {
-			t.Errorf("a mark without Once: %v, %v", err, l.Err())
-		}
+		lab.WantFailed(t, "a mark without Once", l.Release(t.Context(), leasehold.MarkDone()))
+		lab.WantErr(t, "lock", l.Err(), nil)
 		w.Release(l)
 		l = w.Acquire(c, "job", leasehold.Once("mon"))
-		if err := l.Release(t.Context(), leasehold.DeleteOnRelease(true)); err == nil || l.Err() != nil {
-			t.Errorf("what is done is deleted: %v", err)
-		}
-		if err := l.Release(t.Context(), leasehold.MarkDone(), leasehold.DeleteOnRelease(true)); err == nil || l.Err() != nil {
-			t.Errorf("a mark on a deleted record: %v, %v", err, l.Err())
-		}
+		lab.WantFailed(t, "release that deletes the mark", l.Release(t.Context(), leasehold.DeleteOnRelease(true)))
+		lab.WantErr(t, "lock", l.Err(), nil)
+		lab.WantFailed(t, "a mark on a deleted record", l.Release(t.Context(), leasehold.MarkDone(), leasehold.DeleteOnRelease(true)))
+		lab.WantErr(t, "lock", l.Err(), nil)
 	})
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, wire := w.Client(cfg)
@@ -378,7 +337,7 @@ func TestUnreadableMarkIsIgnored(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		w.Update("job", map[string]types.AttributeValue{"lastDone": lab.Str("mon")}) // no map
+		w.Update("job", map[string]types.AttributeValue{"lastDone": lab.Str("mon")}) // a valid mark is a map
 		if err := c.Do(t.Context(), "job", fails, leasehold.Once("mon")); errors.Is(err, leasehold.ErrDone) {
 			t.Error(err)
 		}
@@ -461,7 +420,7 @@ func TestWaiterWithOnceJoinsQueue(t *testing.T) {
 		lab.Elapse(time.Minute)
 		c, _ := w.Client(lab.Config())
 		began := time.Now()
-		wait := within(t, 10*time.Minute)
+		wait := w.Within(10 * time.Minute)
 		var n runs
 		err := c.Do(wait, "job", n.do, leasehold.Once("mon"))
 		if waited := time.Since(began); err != nil || waited > 20*time.Second || n != 1 {
@@ -476,15 +435,14 @@ func TestWaiterWithOnceJoinsQueue(t *testing.T) {
 // The write that hands the key to the head of the queue does not read the mark.
 func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 	lab.Each(t, map[string]bool{"it is handed the key": true, "it still stands in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
-		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
+		_, _, lock := w.Holding(lab.Config())
 		head, _ := w.Client(lab.Config())
 		ended := begin(func() error { return head.Do(t.Context(), "job", fails, leasehold.Once("mon")) })
 		lab.Elapse(time.Second)
 		behind, _ := w.Client(lab.Config())
 		got := w.Queue(behind, "job")
 		lab.Elapse(10 * time.Second)
-		mark := map[string]types.AttributeValue{"once": lab.Str("mon"), "by": lab.Str(lock.Record().Owner)} // a client of an older version might write it
+		mark := map[string]types.AttributeValue{"once": lab.Str("mon"), "by": lab.Str(lock.Record().Owner)} // the mark as a client of an older version may write it
 		w.Update("job", map[string]types.AttributeValue{"lastDone": &types.AttributeValueMemberM{Value: mark}})
 		renew(w, lock) // the reply to the renewal shows the queue to the holder
 		if handed {
@@ -496,9 +454,7 @@ func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 			w.Release(lock)
 		}
 		w.Release(<-got)
-		if waited := time.Since(began); waited > 2500*time.Millisecond {
-			t.Errorf("the next was granted the key after %v", waited)
-		}
+		lab.WantTook(t, "next holder waited", began, 0, 2500*time.Millisecond)
 		(&lined{World: w}).wantWaiting(0)
 	})
 }
@@ -519,7 +475,7 @@ func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
 		w.Release(lock)
 		isDone(t, <-ended, "mon")
 		lab.Elapse(time.Second)
-		wantReleased(w, "job")
+		w.WantReleased("job")
 	})
 }
 
@@ -533,9 +489,7 @@ func TestDoWithEarlierHandleReportsThatMarkIsNotStored(t *testing.T) {
 			}
 			return nil
 		}, leasehold.Once("mon"))
-		if err == nil {
-			t.Error("Do says that it is done")
-		}
+		lab.WantFailed(t, "do", err)
 		w.Release(other)
 		works(w, c, leasehold.Once("mon"))
 	})

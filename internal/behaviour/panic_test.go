@@ -23,7 +23,7 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 		acquire func(context.Context, *leasehold.Client) error
 	}
 	acquire := func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "job")) }
-	lab.Each(t, map[string]row{ // no wait of several keys: there OnEvent is called on another goroutine, where a panic would end the process
+	lab.Each(t, map[string]row{ // a wait for several keys is left out: it calls OnEvent on another goroutine, where a panic would end the process
 		"Acquire":            {leasehold.EventGranted, acquire},
 		"Acquire that waits": {leasehold.EventWaiting, acquire},
 		"AcquireAll": {leasehold.EventGranted, func(ctx context.Context, c *leasehold.Client) error {
@@ -46,17 +46,13 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 			held = w.Acquire(c, "job")
 		}
 		panics.Store(true)
-		if p := panicOf(func() { _ = tc.acquire(t.Context(), c) }); p != "on event" {
-			t.Errorf("panic %v", p)
-		}
+		lab.Want(t, "panic", panicOf(func() { _ = tc.acquire(t.Context(), c) }), "on event")
 		panics.Store(false)
 		if held != nil {
 			w.Release(held)
 		}
 		lab.Elapse(time.Second)
-		if n := len(c.Held()); n != 0 {
-			t.Errorf("%d locks held that nobody has", n)
-		}
+		lab.Want(t, "locks held", len(c.Held()), 0)
 		w.Release(w.Acquire(c, "job", leasehold.NoWait()))
 		closes(w, c)
 	})
@@ -96,8 +92,7 @@ func TestPanicInDoReleasesLock(t *testing.T) {
 		p := panicOf(func() {
 			_ = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { panic("work") })
 		})
-		if p != "work" || !w.IsReleased("job") {
-			t.Errorf("panic %v, record %v", p, w.Item("job"))
-		}
+		lab.Want(t, "panic", p, "work")
+		w.WantReleased("job")
 	})
 }

@@ -2,6 +2,7 @@ package behaviour_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -25,8 +26,8 @@ const handOverLease = 10 * time.Second
 // joins reports whether a request joins the queue.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// The limit for a section is the length of its work plus two round trips: one of a grant
-// and one of a release.
+// A section is the work of one client under the lock. The limit for a section is the length
+// of its work plus two round trips: one of a grant and one of a release.
 //
 // If one request in a hundred is slow, each section may cost a little more, but a slow
 // request must not make a waiter sleep through its turn.
@@ -110,17 +111,13 @@ func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts
 	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
 }
 
+// inOrderBehind does what inOrder does, with the configuration holds for the holder.
 func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return behind(t, w, holds, nil, waiters, cfg, opts...)
 }
 
-// inOrderOf does the same as inOrder, with a lock that was acquired with the given options.
-func inOrderOf(t *testing.T, w *lab.World, waiters int, held ...leasehold.AcquireOption) *lined {
-	t.Helper()
-	return behind(t, w, lab.Config(), held, waiters, lab.Config())
-}
-
+// behind does what inOrderBehind does. The holder acquires the key with the options held.
 func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold.AcquireOption, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	holder, wire := w.Client(holds)
@@ -159,7 +156,7 @@ func (l *lined) releaseAll() {
 	all.Wait()
 }
 
-// wantWaiting fails the test unless n clients stand in the queue.
+// wantWaiting fails the test unless n clients are in the queue.
 func (l *lined) wantWaiting(n int) {
 	l.T.Helper()
 	if got := l.waiting(); got != n {
@@ -177,20 +174,15 @@ func (l *lined) waiting() int {
 func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
-		if n := l.waiting(); n != 3 {
-			t.Fatalf("%d stand in the queue", n)
-		}
+		lab.Want(t, "length of the queue", l.waiting(), 3)
 		last := l.lock
 		for i, got := range l.got {
 			l.wires[i].Sent()
 			w.Release(last)
 			next := <-got
-			if next.Token() != last.Token()+1 || next.Err() != nil {
-				t.Errorf("number %d: token %d after %d: %v", i, next.Token(), last.Token(), next.Err())
-			}
-			if n := lab.Count(l.wires[i].Sent(), lab.Call.Grants); n > 0 {
-				t.Errorf("number %d sent %d grants", i, n)
-			}
+			lab.Want(t, "token of the next grant", next.Token(), last.Token()+1)
+			lab.WantErr(t, "next holder", next.Err(), nil)
+			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
 			// A late copy of the waiter's join may lead to a hand-over with the same grant again.
 			// So a hand-over needs a version that differs from its grant.
 			if r := next.Record(); r.Version == r.Grant {
@@ -199,9 +191,8 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 			last = next
 		}
 		w.Release(last)
-		if !w.IsReleased("job") || l.waiting() != 0 {
-			t.Errorf("in the end %v", w.Item("job"))
-		}
+		w.WantReleased("job")
+		lab.Want(t, "length of the queue", l.waiting(), 0)
 	})
 }
 
@@ -214,7 +205,7 @@ func TestWaiterBehindFiveDeadHeadsWaitsForOneShortLease(t *testing.T) {
 		w.Release(l.lock)
 		began := time.Now()
 		next := <-l.got[5]
-		wantTook(t, "behind five that are dead it waited for", began, 0, handOverLease+2*time.Second)
+		lab.WantTook(t, "behind five that are dead it waited for", began, 0, handOverLease+2*time.Second)
 		l.wantWaiting(0)
 		w.Release(next)
 		for _, leave := range l.leave {
@@ -250,7 +241,7 @@ func TestManyWaitersThatGiveUpTogetherLeaveQueue(t *testing.T) {
 		lab.Elapse(time.Second)
 		l.wantWaiting(0)
 		w.Release(l.lock)
-		wantReleased(w, "job")
+		w.WantReleased("job")
 	})
 }
 
@@ -298,7 +289,7 @@ func TestCloseWaitsOnlyBrieflyIfLeavingQueueIsThrottled(t *testing.T) {
 		wire.SetFault(lab.Throttled)
 		began := time.Now()
 		closes(w, c)
-		wantTook(t, "it took", began, 0, handOverLease+2*time.Second)
+		lab.WantTook(t, "it took", began, 0, handOverLease+2*time.Second)
 		lab.WantErr(t, "Acquire", <-ended, leasehold.ErrClosed)
 		w.Release(lock)
 	})
@@ -313,7 +304,7 @@ func TestQueueHeadThatHasGivenUpFreesKey(t *testing.T) {
 		l.leave[0]() // the waiter leaves before it has read the hand-over
 		<-l.got[0]
 		lab.Elapse(time.Second)
-		wantReleased(w, "job")
+		w.WantReleased("job")
 	})
 }
 
@@ -328,7 +319,7 @@ func TestWaiterThatFailedToLeaveQueueAcceptsHandOver(t *testing.T) {
 		l.wires[0].SetFault(nil)
 		began := time.Now()
 		lock := w.Acquire(l.heads[0], "job")
-		wantTook(t, "it waited for the grant that it was handed", began, 0, time.Second)
+		lab.WantTook(t, "it waited for the grant that it was handed", began, 0, time.Second)
 		w.Release(lock)
 	})
 }
@@ -356,10 +347,8 @@ func TestWaitersJoinAgainAfterBreakOrTakeoverErasesQueue(t *testing.T) {
 		},
 		"release with a mark": func(l *lined) { l.Release(l.lock, leasehold.MarkDone()) },
 	}, func(t *testing.T, w *lab.World, end func(l *lined)) {
-		l := inOrderOf(t, w, 3, leasehold.Once("mon"))
-		if n := l.joins(); n != 3 {
-			t.Fatalf("%d joins", n)
-		}
+		l := behind(t, w, lab.Config(), []leasehold.AcquireOption{leasehold.Once("mon")}, 3, lab.Config())
+		lab.Want(t, "joins", l.joins(), 3)
 		end(l)
 		lab.Elapse(2 * time.Second)
 		if n, stand := l.joins(), l.waiting(); n != 2 || stand != 2 {
@@ -393,38 +382,30 @@ func TestUnreadableQueueIsIgnored(t *testing.T) {
 // A hand-over does not write the head's data or the head's lease. So the head writes its
 // data or its lease by a grant of its own.
 func TestQueueHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
-	shared := lab.Config()
-	shared.SharedLease = true
 	mine := []byte("mine")
-	for name, tc := range map[string]struct {
+	type row struct {
 		cfg  leasehold.Config
 		opts []leasehold.AcquireOption
-	}{
-		"data":           {lab.Config(), []leasehold.AcquireOption{leasehold.WithData(mine)}},
-		"initial data":   {lab.Config(), []leasehold.AcquireOption{leasehold.WithInitialData(mine)}},
-		"by hand":        {lab.Config(), []leasehold.AcquireOption{leasehold.WithoutRenewal()}},
-		"a shared lease": {cfg: shared},
-	} {
-		t.Run(name, func(t *testing.T) {
-			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrder(t, w, 1, tc.cfg, tc.opts...)
-				next := l.handOver(0)
-				if left := time.Until(next.TrustedUntil()); left < 17*time.Second || next.Token() != l.lock.Token()+2 {
-					t.Errorf("trusted for %v, token %d after %d", left, next.Token(), l.lock.Token())
-				}
-				if wants := strings.Contains(name, "data"); wants != (string(next.Record().Data) == "mine") {
-					t.Errorf("data %q", next.Record().Data)
-				}
-				if shared := next.Record().Session != ""; shared != tc.cfg.SharedLease {
-					t.Errorf("under a shared lease: %v", shared)
-				}
-				w.Release(next)
-				for _, c := range l.heads {
-					_ = c.Close(t.Context())
-				}
-			})
-		})
+		data string // data in the record of the head's grant
 	}
+	lab.Each(t, map[string]row{
+		"data":           {lab.Config(), []leasehold.AcquireOption{leasehold.WithData(mine)}, "mine"},
+		"initial data":   {lab.Config(), []leasehold.AcquireOption{leasehold.WithInitialData(mine)}, "mine"},
+		"by hand":        {lab.Config(), []leasehold.AcquireOption{leasehold.WithoutRenewal()}, ""},
+		"a shared lease": {lab.SharedConfig(), nil, ""},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		l := inOrder(t, w, 1, tc.cfg, tc.opts...)
+		next := l.handOver(0)
+		if left := time.Until(next.TrustedUntil()); left < 17*time.Second || next.Token() != l.lock.Token()+2 {
+			t.Errorf("trusted for %v, token %d after %d", left, next.Token(), l.lock.Token())
+		}
+		lab.Want(t, "data", string(next.Record().Data), tc.data)
+		lab.Want(t, "has a shared lease", next.Record().Session != "", tc.cfg.SharedLease)
+		w.Release(next)
+		for _, c := range l.heads {
+			_ = c.Close(t.Context())
+		}
+	})
 }
 
 // Each waiter must be able to join: if DynamoDB refused a join, the wait would end.
@@ -481,7 +462,7 @@ func TestUnansweredHandOverIsNotMistakenForOwnGrant(t *testing.T) {
 		cfg.ReleaseGrace = 100 * time.Millisecond
 		l := inOrderBehind(t, w, cfg, 1, lab.Config())
 		l.wire.SetFault(lab.LoseReply)
-		limit := within(t, 200*time.Millisecond)
+		limit := w.Within(200 * time.Millisecond)
 		lab.WantErr(t, "Release", l.lock.Release(limit), leasehold.ErrUnknownOutcome)
 		next := <-l.got[0]
 		l.wires[0].SetFault(lab.Cut) // the head cannot renew, so the record still shows the hand-over itself
@@ -510,9 +491,7 @@ func TestWaiterFindsItsUnansweredQueueJoinInRecord(t *testing.T) {
 		renew(w, lock)
 		w.Release(lock)
 		next := <-got
-		if next.Token() != lock.Token()+1 {
-			t.Errorf("token %d after %d", next.Token(), lock.Token())
-		}
+		lab.Want(t, "token of the next grant", next.Token(), lock.Token()+1)
 		w.Release(next)
 	})
 }
@@ -547,8 +526,7 @@ func TestWaiterReadsSoonAfterUnansweredQueueJoin(t *testing.T) {
 func TestOnlyNativeRecordsHaveQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{})
-		holder, _ := w.Client(cfg)
-		lock := w.Acquire(holder, "job")
+		_, _, lock := w.Holding(cfg)
 		c, wire := w.Client(cfg)
 		got := w.Queue(c, "job")
 		lab.Elapse(20 * time.Second)
@@ -568,9 +546,7 @@ func TestWaiterJoinsAgainEachTimeQueueIsErased(t *testing.T) {
 		for range 100 {
 			w.Update("job", map[string]types.AttributeValue{"waiters": nil})
 			lab.Elapse(5 * time.Second)
-			if n := l.waiting(); n != 1 {
-				t.Fatalf("%d stand there", n)
-			}
+			lab.Want(t, "length of the queue", l.waiting(), 1)
 		}
 		w.Release(l.handOver(0))
 	})

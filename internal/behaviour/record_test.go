@@ -96,8 +96,7 @@ func TestReturnedRecordIsCopyThatCallersMayChange(t *testing.T) {
 		is("the record, spoiled by who did not get it,", lock.Record())
 
 		// The lock is not renewed, and another client takes it over.
-		heir, _ := w.Client(cfg)
-		next := w.Acquire(heir, "job")
+		_, _, next := w.Holding(cfg)
 		for range 2 {
 			dead, ok := next.TookOver()
 			if !ok {
@@ -121,20 +120,16 @@ func TestRecordShowsTimeOfLastWrite(t *testing.T) {
 				t.Errorf("%s: %s, %v", what, b, err)
 			}
 		}
-		get := func() leasehold.Record {
-			r := get(w, c, "job")
-			return r
-		}
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
-		is("granted", get(), false, false)
+		is("granted", get(w, c, "job"), false, false)
 		lab.Elapse(3 * time.Second)
 		renew(w, lock)
-		is("renewed", get(), true, false)
+		is("renewed", get(w, c, "job"), true, false)
 		lab.Elapse(3 * time.Second)
 		w.Release(lock)
-		is("released", get(), false, true)
+		is("released", get(w, c, "job"), false, true)
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("3f9c1d2e-0b1a-4c5d-8e9f-001122334455")})
-		if at := get().WrittenAt; !at.IsZero() {
+		if at := get(w, c, "job").WrittenAt; !at.IsZero() {
 			t.Errorf("of a peer: %v", at)
 		}
 	})
@@ -149,18 +144,14 @@ func TestRecordJSONShowsHowLongLockIsHeld(t *testing.T) {
 				t.Errorf("%s: %s, %v; want heldMs %v", what, b, err, want)
 			}
 		}
-		get := func() leasehold.Record {
-			r := get(w, c, "job")
-			return r
-		}
 		lock := w.Acquire(c, "job")
 		lab.Elapse(time.Minute) // renewals do not change the held time
-		r := get()
+		r := get(w, c, "job")
 		held("a minute later", r, 60_000.0)
 		r.GrantedAt = time.Now().Add(time.Hour)
 		held("by a clock that is ahead", r, nil)
 		w.Release(lock)
-		held("released", get(), nil)
+		held("released", get(w, c, "job"), nil)
 	})
 }
 
@@ -212,7 +203,7 @@ func TestRecordJSONContainsOnlyWhatIsKnown(t *testing.T) {
 	}{"next", at})
 	for name, tc := range map[string]struct {
 		record leasehold.Record
-		want   string // what follows the key
+		want   string // the JSON after the key
 	}{
 		"a peer's grant": {leasehold.Record{}, `"state":"held","owner":"","version":"","leaseMs":0}`},
 		"a free key":     {leasehold.Record{Released: true}, `"state":"released","owner":"","version":"","leaseMs":0}`},

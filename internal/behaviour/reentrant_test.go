@@ -2,7 +2,6 @@ package behaviour_test
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,8 +42,7 @@ func TestReentrantAcquireAppliesOrRejectsEachOption(t *testing.T) {
 		"the lease of its client": {leasehold.WithLease(20 * time.Second), "its lease is 30s, not 20s"},
 		"deletion":                {leasehold.DeleteOnRelease(true), "its release policy is settled"},
 	}, func(t *testing.T, w *lab.World, tc row) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job", leasehold.WithLease(30*time.Second), leasehold.WithData([]byte("data")), attributes("color", "red"))
+		c, wire, lock := w.Holding(lab.Config(), leasehold.WithLease(30*time.Second), leasehold.WithData([]byte("data")), attributes("color", "red"))
 		ctx := lock.Context()
 		wire.Sent()
 		opts := []leasehold.AcquireOption{leasehold.Reentrant(), tc.opt}
@@ -57,9 +55,8 @@ func TestReentrantAcquireAppliesOrRejectsEachOption(t *testing.T) {
 				t.Errorf("%s: error %v, want %q", call, err, tc.want)
 			}
 		}
-		if n := len(wire.Sent()); n > 0 || lock.Err() != nil {
-			t.Errorf("%d requests, the lock: %v", n, lock.Err())
-		}
+		lab.Want(t, "requests", len(wire.Sent()), 0)
+		lab.WantErr(t, "lock", lock.Err(), nil)
 		_ = c.Close(t.Context())
 	})
 }
@@ -77,17 +74,10 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 		}
 		outer := w.Acquire(c, "job", warning("outer"))
 		share := func(name string) *leasehold.Lock {
-			inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant(), warning(name))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return inner
+			return lab.Must(c.Acquire(outer.Context(), "job", leasehold.Reentrant(), warning(name)))(t)
 		}
 		inner, closed := share("inner"), share("closed")
-		g, err := c.AcquireAll(outer.Context(), leasehold.Keys("job"), leasehold.Reentrant(), warning("group"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		g := lab.Must(c.AcquireAll(outer.Context(), leasehold.Keys("job"), leasehold.Reentrant(), warning("group")))(t)
 		w.Release(closed)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(16 * time.Second)
@@ -96,22 +86,16 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 		mu.Lock()
 		want := map[string][]*leasehold.Lock{"outer": {outer}, "inner": {inner}, "group": {g.Locks()[0]}, "late": {late}}
 		for name, locks := range want {
-			if !slices.Equal(warned[name], locks) {
-				t.Errorf("%s: warned %v, want %v", name, warned[name], locks)
-			}
+			lab.Want(t, name+": locks warned of", warned[name], locks)
 		}
-		if n := len(warned["closed"]); n > 0 {
-			t.Errorf("a handle that was released has had %d warnings", n)
-		}
+		lab.Want(t, "warnings of the released handle", len(warned["closed"]), 0)
 		mu.Unlock()
 		lab.Elapse(5 * time.Second)
 		lab.WantErr(t, "cut off", inner.Err(), leasehold.ErrLost)
 		mu.Lock()
 		defer mu.Unlock()
 		for name, locks := range warned {
-			if len(locks) != 1 {
-				t.Errorf("%s: warned %d times", name, len(locks))
-			}
+			lab.Want(t, name+": warnings", len(locks), 1)
 		}
 		_ = outer.Release(t.Context())
 	})
@@ -141,8 +125,7 @@ func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
 			t.Run(name+", "+how, func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					w.Work()
-					c, _ := w.Client(lab.Config())
-					outer := w.Acquire(c, "job", leasehold.WithData([]byte("data")), leasehold.WithAttributes(map[string]types.AttributeValue{"color": lab.Str("red")}))
+					c, _, outer := w.Holding(lab.Config(), leasehold.WithData([]byte("data")), leasehold.WithAttributes(map[string]types.AttributeValue{"color": lab.Str("red")}))
 					inner := share(w, c, outer)
 					switch err := release(t.Context(), inner); {
 					case tc.stored && err != nil:
@@ -156,7 +139,7 @@ func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
 					}
 					lab.WantErr(t, "again", inner.Release(t.Context(), tc.opt), nil)
 					w.Release(outer)
-					wantReleased(w, "job")
+					w.WantReleased("job")
 				})
 			})
 		}
@@ -170,9 +153,8 @@ func TestReentrantAcquireSharesGrantOfContext(t *testing.T) {
 		bound, cancel := lock.Bind(t.Context())
 		defer cancel()
 		inner, err := c.Acquire(bound, "job", leasehold.Reentrant())
-		if err != nil || inner.Token() != lock.Token() {
-			t.Fatalf("%v", err)
-		}
+		lab.WantErr(t, "reentrant acquire", err, nil)
+		lab.Want(t, "token", inner.Token(), lock.Token())
 		if err := inner.Release(t.Context()); err != nil || inner.Err() == nil || lock.Err() != nil {
 			t.Errorf("after the inner release: %v, inner %v, outer %v", err, inner.Err(), lock.Err())
 		}

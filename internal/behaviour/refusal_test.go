@@ -26,8 +26,8 @@ var refusals = map[string]refusal{
 	},
 }
 
-// blocked lists calls that wait for a key. Each is stored with the way in which another
-// client blocks the key.
+// blocked lists calls that wait for a key. The function block makes another client hold the
+// key.
 var blocked = map[string]struct {
 	block func(w *lab.World, c *leasehold.Client) (unblock func())
 	wait  func(ctx context.Context, c *leasehold.Client) error
@@ -87,8 +87,7 @@ func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
 
 func TestWaitUnderSharedLeaseContinuesAfterRefusal(t *testing.T) {
 	lab.Each(t, refusals, func(t *testing.T, w *lab.World, refused refusal) {
-		holder, _ := w.Client(lab.SharedConfig())
-		lock := w.Acquire(holder, "job")
+		holder, _, lock := w.Holding(lab.SharedConfig())
 		c, wire := w.Client(lab.SharedConfig())
 		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
 		lab.Elapse(2 * time.Second)
@@ -111,14 +110,12 @@ func TestErrorOfTimedOutWaitIncludesLastRefusal(t *testing.T) {
 				defer b.block(w, holder)()
 				c, wire, events := logged(w, lab.Config())
 				time.AfterFunc(2*time.Second, func() { wire.SetFault(lab.Refused(refused.code)) })
-				err := b.wait(within(t, 5*time.Minute), c)
+				err := b.wait(w.Within(5*time.Minute), c)
 				lab.WantErr(t, "the wait", err, context.DeadlineExceeded)
 				if name != "lead" && (!errors.Is(err, leasehold.ErrHeld) || !strings.Contains(err.Error(), refused.advice)) { // lead returns only the cause
 					t.Errorf("ended with %v", err)
 				}
-				if n := len(events.of(leasehold.EventWaitError)); n < 4 || n > 6 {
-					t.Errorf("told %d times in five minutes", n)
-				}
+				lab.WantRange(t, "wait errors reported in five minutes", len(events.of(leasehold.EventWaitError)), 4, 6)
 				wire.SetFault(nil)
 				_ = c.Close(t.Context())
 			})
@@ -130,7 +127,7 @@ func TestWaitErrorAfterTemporaryRefusalNamesOnlyHolder(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		defer blockJob(w, holder)()
 		c, wire := w.Client(lab.Config())
-		ctx := within(t, 20*time.Second)
+		ctx := w.Within(20 * time.Second)
 		time.AfterFunc(2*time.Second, func() { wire.SetFault(lab.Refused("ExpiredTokenException")) })
 		time.AfterFunc(4*time.Second, func() { wire.SetFault(nil) })
 		_, err := c.Acquire(ctx, "job")
@@ -156,9 +153,7 @@ func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
 					t.Errorf("%s: after %v: %v", name, time.Since(began), err)
 				}
 				for _, err := range c.Watch(t.Context(), "job") {
-					if err == nil || !strings.Contains(err.Error(), refused.advice) {
-						t.Errorf("watch: %v", err)
-					}
+					lab.WantText(t, "watch", err, refused.advice)
 				}
 				_ = c.Close(t.Context())
 			}
@@ -172,7 +167,7 @@ func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
 
 func TestAcquireInLocalQueueContinuesAfterDenial(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
-		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) }) // this call requests the key itself
+		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) }) // a call with Once is not handed the key: it sends a grant itself
 		lab.Elapse(time.Second)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Releases() {
@@ -201,9 +196,7 @@ func TestWatchContinuesAfterTemporaryRefusal(t *testing.T) {
 			t.Errorf("told %v", told)
 		}
 		lab.Elapse(2 * time.Minute)
-		if n := len(events.of(leasehold.EventWaitError)); n != 3 {
-			t.Errorf("told %d times in two minutes", n)
-		}
+		lab.Want(t, "wait errors reported in two minutes", len(events.of(leasehold.EventWaitError)), 3)
 		w.Release(lock)
 		wire.SetFault(nil)
 		lab.Elapse(5 * time.Second)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,11 +21,11 @@ func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
 		ctx := w.Ended()
 		began := time.Now()
 		lab.WantErr(t, "Release", lock.Release(ctx), leasehold.ErrUnknownOutcome)
-		wantTook(t, "took", began, 2*time.Second, 2*time.Second)
+		lab.WantTook(t, "took", began, 2*time.Second, 2*time.Second)
 		wire.SetFault(nil)
 		lab.Elapse(5 * time.Second)
 		lab.WantErr(t, "repeated", lock.Release(t.Context()), nil)
-		wantReleased(w, "job")
+		w.WantReleased("job")
 	})
 }
 
@@ -37,9 +36,8 @@ func TestReleaseFreesExpiredLock(t *testing.T) {
 		wire.SetFault(nil)
 		wire.Sent()
 		lab.WantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
-		if n := len(wire.Sent()); n != 1 || !w.IsReleased("job") {
-			t.Errorf("%d requests, record %v", n, w.Item("job"))
-		}
+		lab.Want(t, "requests", len(wire.Sent()), 1)
+		w.WantReleased("job")
 	})
 }
 
@@ -62,7 +60,7 @@ func TestReleaseIsNotRepeatedAfterLease(t *testing.T) {
 		wire.SetFault(lab.Cut)
 		began := time.Now()
 		lab.WantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
-		wantTook(t, "took", began, 18*time.Second, 25*time.Second)
+		lab.WantTook(t, "took", began, 18*time.Second, 25*time.Second)
 		wire.SetFault(nil)
 		if next, err := c.TryAcquire(t.Context(), "job"); err != nil {
 			t.Errorf("a grant of its own that nobody believes in: %v", err)
@@ -99,7 +97,7 @@ func TestReleaseThatFindsAnotherGrantReportsLoss(t *testing.T) {
 		for _, waits := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, somebody waits %v", name, waits), func(t *testing.T) {
 				oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
-					ctx := within(t, time.Second)
+					ctx := w.Within(time.Second)
 					err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
 						if waits {
 							go func() {
@@ -146,12 +144,8 @@ func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 		}
 		w.Release(lock)
 		wg.Wait()
-		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
-			t.Errorf("order %v", order)
-		}
-		if want := lock.Token() + 5; tokens[4] != want {
-			t.Errorf("tokens %v, want the last %d", tokens, want)
-		}
+		lab.Want(t, "order", order, []int{0, 1, 2, 3, 4})
+		lab.Want(t, "last token", tokens[4], lock.Token()+5)
 		sent := wire.Sent()
 		if len(sent) != 6 { // five hand-overs and a release
 			t.Errorf("%d requests", len(sent))

@@ -36,7 +36,7 @@ func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire, events := logged(w, lab.Config())
 				wire.SetFault(lab.Drop)
-				ctx := within(t, 10*time.Minute+time.Second)
+				ctx := w.Within(10*time.Minute + time.Second)
 				over := begin(func() error { return wait(ctx, c) })
 				lab.Elapse(5 * time.Second)
 				if told := events.of(leasehold.EventWaitError); len(told) != 1 || !errors.Is(told[0].Err, lab.ErrReset) || told[0].Key.Partition != "job" {
@@ -45,13 +45,9 @@ func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
 					t.Errorf("told without what was asked of which table: %v", told[0].Err)
 				}
 				err := <-over
-				if n := len(events.of(leasehold.EventWaitError)); n < 9 || n > 11 {
-					t.Errorf("told %d times in ten minutes", n)
-				}
+				lab.WantRange(t, "wait errors reported in ten minutes", len(events.of(leasehold.EventWaitError)), 9, 11)
 				lines := events.lines()
-				if len(lines) < 9 || len(lines) > 11 {
-					t.Errorf("%d lines in ten minutes", len(lines))
-				}
+				lab.WantRange(t, "lines in ten minutes", len(lines), 9, 11)
 				for _, part := range []string{"level=WARN", "table=locks", "key=job", lab.ErrReset.Error()} {
 					if !strings.Contains(lines[0], part) {
 						t.Errorf("%q is missing in: %s", part, lines[0])
@@ -71,14 +67,9 @@ func TestEventGaveUpIsReportedForWaitButNotForTry(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "job")
 		c, _, events := logged(w, lab.Config())
-		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatal(err)
-		}
-		if gone := events.of(leasehold.EventGaveUp); len(gone) != 0 {
-			t.Errorf("a try: %+v", gone)
-		}
-		ctx := within(t, 10*time.Second)
-		_, err := c.Acquire(ctx, "job")
+		lab.WantErr(t, "try of a held key", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
+		lab.Want(t, "events of a try", len(events.of(leasehold.EventGaveUp)), 0)
+		_, err := c.Acquire(w.Within(10*time.Second), "job")
 		if gone := events.of(leasehold.EventGaveUp); len(gone) != 1 || gone[0].Took != 10*time.Second || !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("a wait: %+v, %v", gone, err)
 		}
@@ -92,15 +83,13 @@ func TestClientLogsFailingWaitsInOneLinePerMinute(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, events := logged(w, lab.Config())
 		wire.SetFault(lab.Cut)
-		ctx := within(t, 90*time.Second)
+		ctx := w.Within(90 * time.Second)
 		var waiting sync.WaitGroup
 		for i := range 100 {
 			waiting.Go(func() { _, _ = c.Acquire(ctx, string(rune('a'+i%26))+string(rune('a'+i/26))) })
 		}
 		waiting.Wait()
-		if n := len(events.lines()); n != 2 {
-			t.Errorf("%d lines, want 2", n)
-		}
+		lab.Want(t, "lines", len(events.lines()), 2)
 		if last := events.lines()[1]; !strings.Contains(last, "waiting=100") {
 			t.Errorf("line %s", last)
 		}
@@ -127,9 +116,7 @@ func TestObserveReportsRequestsThatFail(t *testing.T) {
 		synctest.Wait()
 		wire.SetFault(lab.Cut)
 		lab.Elapse(2 * time.Minute)
-		if n := len(events.of(leasehold.EventWaitError)); n < 2 || n > 3 {
-			t.Errorf("told %d times in two minutes", n)
-		}
+		lab.WantRange(t, "wait errors reported in two minutes", len(events.of(leasehold.EventWaitError)), 2, 3)
 		if lines := events.lines(); !strings.Contains(lines[0], "level=WARN") || !strings.Contains(lines[0], "key=scheduler") {
 			t.Errorf("log %v", lines)
 		}
@@ -172,12 +159,8 @@ func TestLogsShowLocksAndRecordsWithoutData(t *testing.T) {
 			leasehold.WithAttributes(map[string]types.AttributeValue{"mine": lab.Str("secret")}))
 		record := lock.Record()
 		token := fmt.Sprint(lock.Token())
-		if got, want := fmt.Sprint(lock), "job in table locks (token "+token+")"; got != want {
-			t.Errorf("a lock reads %q, want %q", got, want)
-		}
-		if got := fmt.Sprint((*leasehold.Lock)(nil), &leasehold.Lock{}); got != "no lock no lock" {
-			t.Errorf("locks that are none read %q", got)
-		}
+		lab.Want(t, "text of a lock", fmt.Sprint(lock), "job in table locks (token "+token+")")
+		lab.Want(t, "text of locks without a grant", fmt.Sprint((*leasehold.Lock)(nil), &leasehold.Lock{}), "no lock no lock")
 		for name, handler := range map[string]func(io.Writer) slog.Handler{
 			"text": func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) },
 			"JSON": func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, nil) },

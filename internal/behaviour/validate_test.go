@@ -69,13 +69,9 @@ func TestInvalidInputIsRejectedBeforeAnyRequest(t *testing.T) {
 				t.Errorf("%s: message %q", name, err)
 			}
 			synctest.Wait()
-			if n := len(wire.Sent()); n != 0 {
-				t.Errorf("%s: %d requests", name, n)
-			}
+			lab.Want(t, name+": requests", len(wire.Sent()), 0)
 		}
-		if lock.Err() != nil {
-			t.Errorf("bad input ended the lock: %v", lock.Err())
-		}
+		lab.WantErr(t, "lock after invalid input", lock.Err(), nil)
 	})
 }
 
@@ -90,9 +86,7 @@ func TestItemSizeLimitIncludesKey(t *testing.T) {
 		if n <= 400<<10 {
 			t.Errorf("%d bytes are too many, with %d of data", n, 400<<10)
 		}
-		if more := bytes("k/23", "s/345", "a/3", 400<<10+5) - n; more != 3+4+2+5 {
-			t.Errorf("fourteen bytes more are counted as %d", more)
-		}
+		lab.Want(t, "further bytes", bytes("k/23", "s/345", "a/3", 400<<10+5)-n, 3+4+2+5)
 	})
 }
 
@@ -135,29 +129,22 @@ func TestNilOptionIsRejectedBeforeAnyRequest(t *testing.T) {
 			return lab.ErrorOf(electionOf(c, "e").Campaign(ctx, "v", nil))
 		},
 	}, func(t *testing.T, w *lab.World, call call) {
-		c, wire := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
+		c, wire, lock := w.Holding(lab.Config())
 		wire.Sent()
-		if err := call(c, lock); err == nil || !strings.Contains(err.Error(), "nil: leave it out") {
-			t.Errorf("error %v", err)
-		}
-		if sent := wire.Sent(); len(sent) != 0 || lock.Err() != nil {
-			t.Errorf("sent %v, the lock: %v", lab.Ops(sent), lock.Err())
-		}
+		lab.WantText(t, "call with a nil option", call(c, lock), "nil: leave it out")
+		lab.Want(t, "requests", len(wire.Sent()), 0)
+		lab.WantErr(t, "lock", lock.Err(), nil)
 		w.Release(lock)
 	})
 }
 
 func TestNilReleaseOptionIsRejected(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Work().Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		if err := lock.Release(t.Context(), nil); err == nil || lock.Err() != nil {
-			t.Errorf("release: %v, the lock: %v", err, lock.Err())
-		}
-		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), nil); err == nil || !w.IsReleased("job") {
-			t.Errorf("commit and release: %v, released: %t", err, w.IsReleased("job"))
-		}
+		_, _, lock := w.Work().Holding(lab.Config())
+		lab.WantFailed(t, "release", lock.Release(t.Context(), nil))
+		lab.WantErr(t, "lock", lock.Err(), nil)
+		lab.WantFailed(t, "commit and release", lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), nil))
+		w.WantReleased("job")
 		w.WantLog()
 	})
 }
@@ -182,8 +169,7 @@ func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, tc row) {
 		cfg := lab.Config()
 		cfg.DeleteOnRelease = tc.deletes
-		c, wire := w.Work().Client(cfg)
-		lock := w.Acquire(c, "job", tc.acquire...)
+		_, wire, lock := w.Work().Holding(cfg, tc.acquire...)
 		wire.Sent()
 		err := lock.Release(t.Context(), tc.release...)
 		if refused := err != nil; refused != tc.refused || refused && (len(wire.Sent()) > 0 || lock.Err() != nil) {
@@ -259,20 +245,14 @@ func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 			for name, err := range map[string]error{
 				"acquire": acquired, "renew": lock.Renew(t.Context(), opt), "release": lock.Release(t.Context(), opt),
 			} {
-				if err == nil || !strings.Contains(err.Error(), where) || !strings.Contains(err.Error(), "nil value") {
-					t.Errorf("%s, %s: %v", name, where, err)
-				}
+				lab.WantText(t, name+", "+where, err, where, "nil value")
 			}
-			if n := len(wire.Sent()); n != 0 {
-				t.Errorf("%s: %d requests", where, n)
-			}
+			lab.Want(t, where+": requests", len(wire.Sent()), 0)
 			lab.WantErr(t, where, lock.Err(), nil)
 			remove := leasehold.WithAttributes(map[string]types.AttributeValue{"note": nil})
 			lab.WantErr(t, "a nil value removes one", lock.Renew(t.Context(), remove), nil)
 			// CommitAndRelease releases the lock even if the writes fail.
-			if err := lock.CommitAndRelease(t.Context(), nil, opt); err == nil || !strings.Contains(err.Error(), where) {
-				t.Errorf("commit, %s: %v", where, err)
-			}
+			lab.WantText(t, "commit, "+where, lock.CommitAndRelease(t.Context(), nil, opt), where)
 		})
 	}
 }
@@ -301,9 +281,7 @@ func TestItemSizeLimitCountsEveryTypeOfValue(t *testing.T) { // Developer Guide,
 			"a map":               {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"name": lab.Str("abc")}}, 3 + 1 + 4 + 3},
 			"a list inside a map": {&types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"name": list}}, 3 + 1 + 4 + 11},
 		} {
-			if got := bytes(tc.v) - without; got != tc.want {
-				t.Errorf("%s: %d bytes, want %d", name, got, tc.want)
-			}
+			lab.Want(t, name+": bytes", bytes(tc.v)-without, tc.want)
 		}
 	})
 }

@@ -5,22 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // If records do not store when a lease ends, neither trust nor takeovers depend on the wall
-// clock. Its times are then for people and for TTL.
+// clock. The times in the records then serve only people and TTL.
 func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
 	const day = 24 * time.Hour
-	plain := func(c *leasehold.Client, ctx context.Context) (*leasehold.Lock, error) { return c.Acquire(ctx, "job") }
-	for name, by := range map[string]struct {
-		cfg     leasehold.Config
-		acquire func(*leasehold.Client, context.Context) (*leasehold.Lock, error)
-	}{
-		"a lock":         {lab.Config(), plain},
-		"a shared lease": {lab.SharedConfig(), plain},
-	} {
+	for name, cfg := range lab.Leases() {
 		// course cuts a holder off from the network after a minute, while a client waits.
 		// Every 700 ms it sets the wall clocks of both. It returns the time when trust
 		// ended, and the time when the key was taken over.
@@ -28,12 +20,9 @@ func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}
 				half := lab.Chance(func() float64 { return 0.5 })
-				a, wire := w.Client(by.cfg, atHolder.Edit, half)
-				b, _ := w.Client(by.cfg, atWaiter.Edit, half)
-				lock, err := by.acquire(a, t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				a, wire := w.Client(cfg, atHolder.Edit, half)
+				b, _ := w.Client(cfg, atWaiter.Edit, half)
+				lock := w.Acquire(a, "job")
 				began := time.Now()
 				stop := make(chan struct{})
 				go func() {
@@ -50,10 +39,7 @@ func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
 				}()
 				time.AfterFunc(time.Minute, func() { wire.SetFault(lab.Cut) })
 				context.AfterFunc(lock.Context(), func() { ended = time.Since(began) })
-				next, err := by.acquire(b, t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				next := w.Acquire(b, "job")
 				taken = time.Since(began)
 				close(stop)
 				w.Release(next)

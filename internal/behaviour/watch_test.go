@@ -86,9 +86,7 @@ func TestWatchReportsEachChangeOfLockOnce(t *testing.T) {
 			}
 		}
 		for _, c := range wire.Sent() {
-			if c.Op != "GetItem" {
-				t.Errorf("a watch sent %s", c.Op)
-			}
+			lab.Want(t, "operation of a watch", c.Op, "GetItem")
 		}
 	})
 }
@@ -96,11 +94,8 @@ func TestWatchReportsEachChangeOfLockOnce(t *testing.T) {
 func TestWatchObservesOnlyRequestedSortKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
-		if err := table.Create(t.Context(), w.DB, spec); err != nil {
-			t.Fatal(err)
-		}
-		c, _ := w.Client(lab.ConfigOf(spec.Name, spec.Layout))
-		lock := w.Acquire(c, "job", leasehold.WithSortKey("1"))
+		lab.OK(t, table.Create(t.Context(), w.DB, spec))
+		c, _, lock := w.Holding(lab.ConfigOf(spec.Name, spec.Layout), leasehold.WithSortKey("1"))
 		defer w.Release(lock)
 		for sort, held := range map[string]bool{"1": true, "2": false} {
 			seen, err := startWatch(w, c, "job", leasehold.WithSortKey(sort)).end()
@@ -108,9 +103,7 @@ func TestWatchObservesOnlyRequestedSortKey(t *testing.T) {
 				t.Errorf("sort key %s: %+v, %v", sort, seen, err)
 			}
 		}
-		if _, err := startWatch(w, c, "job").end(); err == nil {
-			t.Error("a key without its sort key was watched")
-		}
+		lab.WantFailed(t, "watch without a sort key", lab.ErrorOf(startWatch(w, c, "job").end()))
 	})
 }
 
@@ -143,9 +136,8 @@ func TestWatchReportsEachThrottledRead(t *testing.T) {
 			}
 		}
 		told := events.of(leasehold.EventThrottled)
-		if len(told) != tc.throttled || len(failing) != tc.failing {
-			t.Errorf("told %d times of throttling, want %d, and %d times of failing, want %d", len(told), tc.throttled, len(failing), tc.failing)
-		}
+		lab.Want(t, "throttled events", len(told), tc.throttled)
+		lab.Want(t, "failing events", len(failing), tc.failing)
 		for _, e := range told {
 			if e.Key.Partition != "job" || e.Requests != 1 || e.Err == nil {
 				t.Errorf("told %+v", e)

@@ -66,14 +66,9 @@ func TestRequestsOfOperationsMatchRecordedTranscript(t *testing.T) {
 	record(" under a shared lease", lab.SharedConfig(), sharedOperations)
 	const file = "testdata/wire.txt"
 	if *rewrite {
-		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, os.WriteFile(file, []byte(got.String()), 0o644))
 	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := lab.Must(os.ReadFile(file))(t)
 	want, now := strings.Split(string(b), "\n\n"), strings.Split(got.String(), "\n\n")
 	for i, section := range now {
 		if i >= len(want) || want[i] != section {

@@ -92,36 +92,3 @@ func TestUsageErrorIsExplainedBeforeAnyRequest(t *testing.T) {
 		}
 	}
 }
-
-func TestEndpointWithPasswordIsRejectedAndNotPrinted(t *testing.T) {
-	dir := t.TempDir()
-	config := filepath.Join(dir, "config")
-	const url = "http://user:hunter2@127.0.0.1:9"
-	lab.OK(t, os.WriteFile(config, []byte("[profile with]\nregion = eu-west-1\nendpoint_url = "+url+"\n"), 0o600))
-	for name, v := range map[string]string{
-		"HOME": dir, "AWS_CONFIG_FILE": config, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y",
-		"AWS_REGION": "eu-west-1", "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_DYNAMODB": "",
-	} {
-		t.Setenv(name, v)
-	}
-	for by, flags := range map[string][]string{
-		"LEASEHOLD_ENDPOINT_URL": nil, "AWS_ENDPOINT_URL": nil, "AWS_ENDPOINT_URL_DYNAMODB": nil,
-		"the profile's endpoint_url": {"--profile", "with"},
-	} {
-		t.Run(by, func(t *testing.T) {
-			vars := map[string]string{"HOME": dir, "LEASEHOLD_TABLE": "locks"}
-			if flags == nil {
-				vars[by] = url
-				t.Setenv(by, url)
-			}
-			events := filepath.Join(t.TempDir(), "events")
-			for _, args := range [][]string{{"ls", "-v"}, {"run", "--json", "-w", "1s", "--events", events, "k", "--", "true"}, {"doctor"}} {
-				out, errs, code := typed(t, vars, append(flags, args...)...)
-				wrote, _ := os.ReadFile(events)
-				if text := out + errs + string(wrote); strings.Contains(text, "hunter2") || !strings.Contains(errs, by+" has an @: ") || code != 2 && code != 125 {
-					t.Errorf("%v: exit code %d: %s", args, code, text)
-				}
-			}
-		})
-	}
-}

@@ -39,7 +39,7 @@ func TestLocaldynamoAnswersLikeDynoxide(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(1, 25).Draw(t, "requests") {
-			compare(request().Draw(t, "request"))
+			compare(request.Draw(t, "request"))
 		}
 		compare(conformance.Scan{})
 	})

@@ -19,115 +19,93 @@ var (
 	attributes = []string{"p", "q", "n", "l", "m", "ss", "ns"}
 )
 
-func request() *rapid.Generator[conformance.Request] {
-	return rapid.OneOf(
-		as(put()), as(update()), as(update()), as(update()), as(deletion()), as(get()),
-		as(query()), as(scan()), as(transaction()), as(batchWrite()), as(batchGet()), as(transactGet()),
-	)
-}
+var request = rapid.OneOf(
+	as(put), as(update), as(update), as(update), as(deletion), as(get),
+	as(query), as(scan), as(transaction), as(batchWrite), as(batchGet), as(transactGet),
+)
 
 func as[R conformance.Request](g *rapid.Generator[R]) *rapid.Generator[conformance.Request] {
 	return rapid.Map(g, func(r R) conformance.Request { return r })
 }
 
-func key() *rapid.Generator[conformance.Item] {
-	return rapid.Custom(func(t *rapid.T) conformance.Item {
-		return conformance.Item{
-			"pk": &types.AttributeValueMemberS{Value: rapid.SampledFrom(pks).Draw(t, "pk")},
-			"sk": &types.AttributeValueMemberS{Value: rapid.SampledFrom(sks).Draw(t, "sk")},
-		}
-	})
-}
+var key = rapid.Custom(func(t *rapid.T) conformance.Item {
+	return conformance.Item{
+		"pk": &types.AttributeValueMemberS{Value: rapid.SampledFrom(pks).Draw(t, "pk")},
+		"sk": &types.AttributeValueMemberS{Value: rapid.SampledFrom(sks).Draw(t, "sk")},
+	}
+})
 
 // item draws an item. Its attributes mostly have the types that updates expect, and
 // sometimes others.
-func item() *rapid.Generator[conformance.Item] {
-	return rapid.Custom(func(t *rapid.T) conformance.Item {
-		item := key().Draw(t, "key")
-		usual := []*rapid.Generator[types.AttributeValue]{value(), value(), number(), list(), dict(), stringSet(), numberSet()}
-		for i, name := range attributes {
-			switch rapid.IntRange(0, 5).Draw(t, "kind of "+name) {
-			case 0, 1, 2:
-				item[name] = usual[i].Draw(t, name)
-			case 3:
-				item[name] = valueOf(name).Draw(t, name)
-			}
+var item = rapid.Custom(func(t *rapid.T) conformance.Item {
+	item := key.Draw(t, "key")
+	usual := []*rapid.Generator[types.AttributeValue]{value, value, number, list, dict, stringSet, numberSet}
+	for i, name := range attributes {
+		switch rapid.IntRange(0, 5).Draw(t, "kind of "+name) {
+		case 0, 1, 2:
+			item[name] = usual[i].Draw(t, name)
+		case 3:
+			item[name] = valueOf(name).Draw(t, name)
 		}
-		return item
-	})
-}
+	}
+	return item
+})
 
-func value() *rapid.Generator[types.AttributeValue] {
-	return rapid.OneOf(scalar(), scalar(), list(), dict(), stringSet(), numberSet())
-}
+var value = rapid.OneOf(scalar, scalar, list, dict, stringSet, numberSet)
 
 // valueOf draws a value for the attribute name. It never draws null for l and m, which have
 // nested updates: dynoxide treats null as an empty map or list.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
-		return rapid.OneOf(ordered(), list(), dict(), stringSet(), numberSet())
+		return rapid.OneOf(ordered, list, dict, stringSet, numberSet)
 	}
-	return value()
+	return value
 }
 
-func scalar() *rapid.Generator[types.AttributeValue] {
-	return rapid.OneOf(
-		ordered(),
-		rapid.Custom(func(t *rapid.T) types.AttributeValue {
-			return &types.AttributeValueMemberBOOL{Value: rapid.Bool().Draw(t, "bool")}
-		}),
-		rapid.Just[types.AttributeValue](&types.AttributeValueMemberNULL{Value: true}),
-	)
-}
+var scalar = rapid.OneOf(
+	ordered,
+	rapid.Custom(func(t *rapid.T) types.AttributeValue {
+		return &types.AttributeValueMemberBOOL{Value: rapid.Bool().Draw(t, "bool")}
+	}),
+	rapid.Just[types.AttributeValue](&types.AttributeValueMemberNULL{Value: true}),
+)
 
 // ordered draws values of the types that have an order.
-func ordered() *rapid.Generator[types.AttributeValue] {
-	return rapid.OneOf(
-		number(),
-		rapid.Custom(func(t *rapid.T) types.AttributeValue {
-			return &types.AttributeValueMemberS{Value: rapid.SampledFrom([]string{"", "a", "ab", "b", "ä"}).Draw(t, "string")}
-		}),
-		rapid.Custom(func(t *rapid.T) types.AttributeValue {
-			return &types.AttributeValueMemberB{Value: []byte(rapid.SampledFrom([]string{"", "a", "ab", "\x00\xff"}).Draw(t, "bytes"))}
-		}),
-	)
-}
+var ordered = rapid.OneOf(
+	number,
+	rapid.Custom(func(t *rapid.T) types.AttributeValue {
+		return &types.AttributeValueMemberS{Value: rapid.SampledFrom([]string{"", "a", "ab", "b", "ä"}).Draw(t, "string")}
+	}),
+	rapid.Custom(func(t *rapid.T) types.AttributeValue {
+		return &types.AttributeValueMemberB{Value: []byte(rapid.SampledFrom([]string{"", "a", "ab", "\x00\xff"}).Draw(t, "bytes"))}
+	}),
+)
 
-func number() *rapid.Generator[types.AttributeValue] {
-	return rapid.Custom(func(t *rapid.T) types.AttributeValue {
-		return &types.AttributeValueMemberN{Value: rapid.SampledFrom([]string{
-			"0", "-0", "1", "1.0", "-1", "2", "10", "0.1", "1e2", "-1E-7", "9007199254740993", "12345678901234567890123456789012345678",
-		}).Draw(t, "number")}
-	})
-}
+var number = rapid.Custom(func(t *rapid.T) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: rapid.SampledFrom([]string{
+		"0", "-0", "1", "1.0", "-1", "2", "10", "0.1", "1e2", "-1E-7", "9007199254740993", "12345678901234567890123456789012345678",
+	}).Draw(t, "number")}
+})
 
 // list draws a list with at least one element. In an empty list, SET l[0] is the only safe
 // update: any other index leaves a gap, and dynoxide fills gaps with nulls.
-func list() *rapid.Generator[types.AttributeValue] {
-	return rapid.Map(rapid.SliceOfN(scalar(), 1, 3), func(v []types.AttributeValue) types.AttributeValue {
-		return &types.AttributeValueMemberL{Value: v}
-	})
-}
+var list = rapid.Map(rapid.SliceOfN(scalar, 1, 3), func(v []types.AttributeValue) types.AttributeValue {
+	return &types.AttributeValueMemberL{Value: v}
+})
 
-func dict() *rapid.Generator[types.AttributeValue] {
-	return rapid.Map(rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), scalar(), 0, 2), func(m conformance.Item) types.AttributeValue {
-		return &types.AttributeValueMemberM{Value: m}
-	})
-}
+var dict = rapid.Map(rapid.MapOfN(rapid.SampledFrom([]string{"x", "y"}), scalar, 0, 2), func(m conformance.Item) types.AttributeValue {
+	return &types.AttributeValueMemberM{Value: m}
+})
 
-func stringSet() *rapid.Generator[types.AttributeValue] {
-	return rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID), func(v []string) types.AttributeValue {
-		return &types.AttributeValueMemberSS{Value: v}
-	})
-}
+var stringSet = rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID), func(v []string) types.AttributeValue {
+	return &types.AttributeValueMemberSS{Value: v}
+})
 
 // numberSet draws a set that has only one form of each number, because dynoxide compares
 // numbers as text.
-func numberSet() *rapid.Generator[types.AttributeValue] {
-	return rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2.5", "-3"}), 1, 3, rapid.ID), func(v []string) types.AttributeValue {
-		return &types.AttributeValueMemberNS{Value: v}
-	})
-}
+var numberSet = rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2.5", "-3"}), 1, 3, rapid.ID), func(v []string) types.AttributeValue {
+	return &types.AttributeValueMemberNS{Value: v}
+})
 
 // values collects the values of an expression, each under its placeholder.
 type values struct{ all conformance.Item }
@@ -160,18 +138,18 @@ func conditionOf(t *rapid.T, v *values, depth int) string {
 		return "attribute_not_exists(" + path + ")"
 	case 2:
 		operator := rapid.SampledFrom([]string{"=", "<>"}).Draw(t, "operator")
-		return path + " " + operator + " " + v.add(value().Draw(t, "operand"))
+		return path + " " + operator + " " + v.add(value.Draw(t, "operand"))
 	case 3:
 		// Booleans and nulls are left out: an ordered comparison with them is an error, but
 		// dynoxide evaluates it to false.
 		operator := rapid.SampledFrom([]string{"<", "<=", ">", ">="}).Draw(t, "operator")
-		return path + " " + operator + " " + v.add(ordered().Draw(t, "operand"))
+		return path + " " + operator + " " + v.add(ordered.Draw(t, "operand"))
 	case 4:
-		return path + " IN (" + v.add(value().Draw(t, "operand")) + ", " + v.add(scalar().Draw(t, "operand")) + ")"
+		return path + " IN (" + v.add(value.Draw(t, "operand")) + ", " + v.add(scalar.Draw(t, "operand")) + ")"
 	case 5:
-		return "contains(" + path + ", " + v.add(scalar().Draw(t, "operand")) + ")"
+		return "contains(" + path + ", " + v.add(scalar.Draw(t, "operand")) + ")"
 	case 6:
-		return "size(" + path + ") > " + v.add(number().Draw(t, "operand"))
+		return "size(" + path + ") > " + v.add(number.Draw(t, "operand"))
 	case 7:
 		kind := rapid.SampledFrom([]string{"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}).Draw(t, "type")
 		return "attribute_type(" + path + ", " + v.add(&types.AttributeValueMemberS{Value: kind}) + ")"
@@ -194,43 +172,37 @@ func maybe(t *rapid.T, v *values) string {
 	return ""
 }
 
-func put() *rapid.Generator[conformance.Put] {
-	return rapid.Custom(func(t *rapid.T) conformance.Put {
-		var v values
-		r := conformance.Put{Item: item().Draw(t, "item"), If: maybe(t, &v)}
-		r.Return = rapid.SampledFrom([]types.ReturnValue{"", types.ReturnValueAllOld}).Draw(t, "return")
-		r.OldIfFail = rapid.Bool().Draw(t, "old")
-		r.Values = v.all
-		return r
-	})
-}
+var put = rapid.Custom(func(t *rapid.T) conformance.Put {
+	var v values
+	r := conformance.Put{Item: item.Draw(t, "item"), If: maybe(t, &v)}
+	r.Return = rapid.SampledFrom([]types.ReturnValue{"", types.ReturnValueAllOld}).Draw(t, "return")
+	r.OldIfFail = rapid.Bool().Draw(t, "old")
+	r.Values = v.all
+	return r
+})
 
-func deletion() *rapid.Generator[conformance.Delete] {
-	return rapid.Custom(func(t *rapid.T) conformance.Delete {
-		var v values
-		r := conformance.Delete{Key: key().Draw(t, "key"), If: maybe(t, &v)}
-		r.Return = rapid.SampledFrom([]types.ReturnValue{"", types.ReturnValueAllOld}).Draw(t, "return")
-		r.OldIfFail = rapid.Bool().Draw(t, "old")
-		r.Values = v.all
-		return r
-	})
-}
+var deletion = rapid.Custom(func(t *rapid.T) conformance.Delete {
+	var v values
+	r := conformance.Delete{Key: key.Draw(t, "key"), If: maybe(t, &v)}
+	r.Return = rapid.SampledFrom([]types.ReturnValue{"", types.ReturnValueAllOld}).Draw(t, "return")
+	r.OldIfFail = rapid.Bool().Draw(t, "old")
+	r.Values = v.all
+	return r
+})
 
-func update() *rapid.Generator[conformance.Update] {
-	return rapid.Custom(func(t *rapid.T) conformance.Update {
-		var v values
-		r := conformance.Update{Key: key().Draw(t, "key"), Do: actions(t, &v), If: maybe(t, &v)}
-		// ALL_OLD is left out: if the item did not exist, dynoxide returns its key.
-		returns := []types.ReturnValue{"", types.ReturnValueAllNew}
-		if !strings.Contains(r.Do, "l[0]") { // UPDATED_OLD and UPDATED_NEW are left out for l[0], because dynoxide would return the whole list
-			returns = append(returns, types.ReturnValueUpdatedOld, types.ReturnValueUpdatedNew)
-		}
-		r.Return = rapid.SampledFrom(returns).Draw(t, "return")
-		r.OldIfFail = rapid.Bool().Draw(t, "old")
-		r.Values = v.all
-		return r
-	})
-}
+var update = rapid.Custom(func(t *rapid.T) conformance.Update {
+	var v values
+	r := conformance.Update{Key: key.Draw(t, "key"), Do: actions(t, &v), If: maybe(t, &v)}
+	// ALL_OLD is left out: if the item did not exist, dynoxide returns its key.
+	returns := []types.ReturnValue{"", types.ReturnValueAllNew}
+	if !strings.Contains(r.Do, "l[0]") { // UPDATED_OLD and UPDATED_NEW are left out for l[0], because dynoxide would return the whole list
+		returns = append(returns, types.ReturnValueUpdatedOld, types.ReturnValueUpdatedNew)
+	}
+	r.Return = rapid.SampledFrom(returns).Draw(t, "return")
+	r.OldIfFail = rapid.Bool().Draw(t, "old")
+	r.Values = v.all
+	return r
+})
 
 // actions draws an update expression in which every attribute is written once.
 //
@@ -247,23 +219,23 @@ func actions(t *rapid.T, v *values) string {
 		case kind == 1:
 			set = append(set, name+" = "+v.add(valueOf(name).Draw(t, "value")))
 		case name == "n" && kind == 2:
-			add = append(add, "n "+v.add(number().Draw(t, "value")))
+			add = append(add, "n "+v.add(number.Draw(t, "value")))
 		case name == "n":
-			set = append(set, "n = if_not_exists(n, "+v.add(number().Draw(t, "value"))+") - "+v.add(number().Draw(t, "value")))
+			set = append(set, "n = if_not_exists(n, "+v.add(number.Draw(t, "value"))+") - "+v.add(number.Draw(t, "value")))
 		case name == "l" && kind == 2:
-			set = append(set, "l = list_append(if_not_exists(l, "+v.add(list().Draw(t, "value"))+"), "+v.add(list().Draw(t, "value"))+")")
+			set = append(set, "l = list_append(if_not_exists(l, "+v.add(list.Draw(t, "value"))+"), "+v.add(list.Draw(t, "value"))+")")
 		case name == "l":
-			set = append(set, "l[0] = "+v.add(scalar().Draw(t, "value")))
+			set = append(set, "l[0] = "+v.add(scalar.Draw(t, "value")))
 		case name == "m":
-			set = append(set, "m.x = "+v.add(scalar().Draw(t, "value")))
+			set = append(set, "m.x = "+v.add(scalar.Draw(t, "value")))
 		case name == "ss" && kind == 2:
-			add = append(add, "ss "+v.add(stringSet().Draw(t, "value")))
+			add = append(add, "ss "+v.add(stringSet.Draw(t, "value")))
 		case name == "ss":
-			del = append(del, "ss "+v.add(stringSet().Draw(t, "value")))
+			del = append(del, "ss "+v.add(stringSet.Draw(t, "value")))
 		case name == "ns" && kind == 2:
-			add = append(add, "ns "+v.add(numberSet().Draw(t, "value")))
+			add = append(add, "ns "+v.add(numberSet.Draw(t, "value")))
 		case name == "ns":
-			del = append(del, "ns "+v.add(numberSet().Draw(t, "value")))
+			del = append(del, "ns "+v.add(numberSet.Draw(t, "value")))
 		default:
 			set = append(set, name+" = "+rapid.SampledFrom([]string{"n", "l", "m", "nothing"}).Draw(t, "from"))
 		}
@@ -278,11 +250,9 @@ func actions(t *rapid.T, v *values) string {
 	return strings.Join(all, " ")
 }
 
-func get() *rapid.Generator[conformance.Get] {
-	return rapid.Custom(func(t *rapid.T) conformance.Get {
-		return conformance.Get{Key: key().Draw(t, "key"), Project: projection(t)}
-	})
-}
+var get = rapid.Custom(func(t *rapid.T) conformance.Get {
+	return conformance.Get{Key: key.Draw(t, "key"), Project: projection(t)}
+})
 
 // projection draws paths that do not overlap, or no path.
 func projection(t *rapid.T) string {
@@ -291,102 +261,90 @@ func projection(t *rapid.T) string {
 	).Draw(t, "projection"), ", ")
 }
 
-func query() *rapid.Generator[conformance.Query] {
-	return rapid.Custom(func(t *rapid.T) conformance.Query {
-		var v values
-		r := conformance.Query{Where: "pk = " + v.add(&types.AttributeValueMemberS{Value: rapid.SampledFrom(pks).Draw(t, "pk")})}
-		bound := func() string {
-			return v.add(&types.AttributeValueMemberS{Value: rapid.SampledFrom(sks).Draw(t, "sk")})
-		}
-		switch rapid.IntRange(0, 3).Draw(t, "range") {
-		case 1:
-			r.Where += " AND sk " + rapid.SampledFrom([]string{"=", "<", "<=", ">", ">="}).Draw(t, "operator") + " " + bound()
-		case 2:
-			r.Where += " AND begins_with(sk, " + bound() + ")"
-		}
-		r.Filter = maybe(t, &v)
-		r.Project = projection(t)
-		r.Backward = rapid.Bool().Draw(t, "backward")
-		r.Limit = rapid.Int32Range(0, 3).Draw(t, "limit")
-		r.Values = v.all
-		return r
-	})
-}
+var query = rapid.Custom(func(t *rapid.T) conformance.Query {
+	var v values
+	r := conformance.Query{Where: "pk = " + v.add(&types.AttributeValueMemberS{Value: rapid.SampledFrom(pks).Draw(t, "pk")})}
+	bound := func() string {
+		return v.add(&types.AttributeValueMemberS{Value: rapid.SampledFrom(sks).Draw(t, "sk")})
+	}
+	switch rapid.IntRange(0, 3).Draw(t, "range") {
+	case 1:
+		r.Where += " AND sk " + rapid.SampledFrom([]string{"=", "<", "<=", ">", ">="}).Draw(t, "operator") + " " + bound()
+	case 2:
+		r.Where += " AND begins_with(sk, " + bound() + ")"
+	}
+	r.Filter = maybe(t, &v)
+	r.Project = projection(t)
+	r.Backward = rapid.Bool().Draw(t, "backward")
+	r.Limit = rapid.Int32Range(0, 3).Draw(t, "limit")
+	r.Values = v.all
+	return r
+})
 
 // scan draws a scan without a limit, because each engine returns hash keys in its own
 // order.
-func scan() *rapid.Generator[conformance.Scan] {
-	return rapid.Custom(func(t *rapid.T) conformance.Scan {
-		var v values
-		return conformance.Scan{Filter: maybe(t, &v), Project: projection(t), Values: v.all}
-	})
-}
+var scan = rapid.Custom(func(t *rapid.T) conformance.Scan {
+	var v values
+	return conformance.Scan{Filter: maybe(t, &v), Project: projection(t), Values: v.all}
+})
 
 // transaction draws writes to different keys.
-func transaction() *rapid.Generator[conformance.TransactWrite] {
-	return rapid.Custom(func(t *rapid.T) conformance.TransactWrite {
-		var writes []conformance.Request
-		for _, k := range rapid.SliceOfNDistinct(key(), 1, 3, keyText).Draw(t, "keys") {
-			switch rapid.IntRange(0, 3).Draw(t, "write") {
-			case 0:
-				w := put().Draw(t, "put")
-				maps.Copy(w.Item, k)
-				writes = append(writes, w)
-			case 1:
-				w := update().Draw(t, "update")
-				w.Key = k
-				writes = append(writes, w)
-			case 2:
-				w := deletion().Draw(t, "delete")
-				w.Key = k
-				writes = append(writes, w)
-			default:
-				var v values
-				w := conformance.Check{Key: k, If: condition(t, &v), OldIfFail: rapid.Bool().Draw(t, "old")}
-				w.Values = v.all
-				writes = append(writes, w)
-			}
+var transaction = rapid.Custom(func(t *rapid.T) conformance.TransactWrite {
+	var writes []conformance.Request
+	for _, k := range rapid.SliceOfNDistinct(key, 1, 3, keyText).Draw(t, "keys") {
+		switch rapid.IntRange(0, 3).Draw(t, "write") {
+		case 0:
+			w := put.Draw(t, "put")
+			maps.Copy(w.Item, k)
+			writes = append(writes, w)
+		case 1:
+			w := update.Draw(t, "update")
+			w.Key = k
+			writes = append(writes, w)
+		case 2:
+			w := deletion.Draw(t, "delete")
+			w.Key = k
+			writes = append(writes, w)
+		default:
+			var v values
+			w := conformance.Check{Key: k, If: condition(t, &v), OldIfFail: rapid.Bool().Draw(t, "old")}
+			w.Values = v.all
+			writes = append(writes, w)
 		}
-		return conformance.TransactWrite{Writes: writes}
-	})
-}
+	}
+	return conformance.TransactWrite{Writes: writes}
+})
 
 // transactGet draws a transaction without projections: with a projection, dynoxide also
 // returns the key.
-func transactGet() *rapid.Generator[conformance.TransactGet] {
-	return rapid.Map(rapid.SliceOfNDistinct(key(), 1, 3, keyText), func(keys []conformance.Item) conformance.TransactGet {
-		var all conformance.TransactGet
-		for _, k := range keys {
-			all = append(all, conformance.Get{Key: k})
-		}
-		return all
-	})
-}
+var transactGet = rapid.Map(rapid.SliceOfNDistinct(key, 1, 3, keyText), func(keys []conformance.Item) conformance.TransactGet {
+	var all conformance.TransactGet
+	for _, k := range keys {
+		all = append(all, conformance.Get{Key: k})
+	}
+	return all
+})
 
-func batchWrite() *rapid.Generator[conformance.BatchWrite] {
-	return rapid.Custom(func(t *rapid.T) conformance.BatchWrite {
-		var r conformance.BatchWrite
-		for _, k := range rapid.SliceOfNDistinct(key(), 1, 3, keyText).Draw(t, "keys") {
-			if rapid.Bool().Draw(t, "put") {
-				i := item().Draw(t, "item")
-				maps.Copy(i, k)
-				r.Put = append(r.Put, i)
-			} else {
-				r.Delete = append(r.Delete, k)
-			}
+var batchWrite = rapid.Custom(func(t *rapid.T) conformance.BatchWrite {
+	var r conformance.BatchWrite
+	for _, k := range rapid.SliceOfNDistinct(key, 1, 3, keyText).Draw(t, "keys") {
+		if rapid.Bool().Draw(t, "put") {
+			i := item.Draw(t, "item")
+			maps.Copy(i, k)
+			r.Put = append(r.Put, i)
+		} else {
+			r.Delete = append(r.Delete, k)
 		}
-		return r
-	})
-}
+	}
+	return r
+})
 
-func batchGet() *rapid.Generator[conformance.BatchGet] {
-	return rapid.Custom(func(t *rapid.T) conformance.BatchGet {
-		return conformance.BatchGet{
-			Keys:    rapid.SliceOfNDistinct(key(), 1, 3, keyText).Draw(t, "keys"),
-			Project: projection(t),
-		}
-	})
-}
+var batchGet = rapid.Custom(func(t *rapid.T) conformance.BatchGet {
+	return conformance.BatchGet{
+		Keys:    rapid.SliceOfNDistinct(key, 1, 3, keyText).Draw(t, "keys"),
+		Project: projection(t),
+	}
+})
 
 func keyText(k conformance.Item) string {
 	return k["pk"].(*types.AttributeValueMemberS).Value + "/" + k["sk"].(*types.AttributeValueMemberS).Value

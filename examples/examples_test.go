@@ -62,19 +62,10 @@ func start(t *testing.T, env []string, name string, args ...string) *process {
 	ctx, cancel := context.WithTimeout(context.Background(), tooLong)
 	p := &process{cmd: exec.CommandContext(ctx, filepath.Join(built, name), args...)}
 	p.cmd.Env, p.cmd.Stderr, p.cmd.WaitDelay = env, &p.stderr, unread
-	out, err := p.cmd.StdoutPipe()
-	if err == nil {
-		err = p.cmd.Start()
-	}
-	if err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		_ = p.cmd.Wait()
-	})
-	p.lines = bufio.NewScanner(out)
+	t.Cleanup(func() { _ = p.cmd.Wait() })
+	t.Cleanup(cancel) // runs before Wait
+	p.lines = bufio.NewScanner(lab.Must(p.cmd.StdoutPipe())(t))
+	lab.OK(t, p.cmd.Start())
 	return p
 }
 

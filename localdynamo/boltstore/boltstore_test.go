@@ -96,11 +96,7 @@ func open(t testing.TB, path string) *dynamodb.Client {
 	t.Helper()
 	store := lab.Must(boltstore.Open(path))(t)
 	engine := localdynamo.New(localdynamo.WithStore(store))
-	t.Cleanup(func() {
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { lab.OK(t, engine.Close()) })
 	return engine.Client()
 }
 

@@ -55,107 +55,94 @@ func (c *crew) pause(i int) (goOn func()) {
 	}
 }
 
-// A worker's network is down while another worker takes over its key. A worker that checks
-// the lock does nothing wrong. The fence protects even against a worker that does not check
-// the lock.
-func TestCrewDetectsWritesOfWorkerThatIgnoresLoss(t *testing.T) {
+// wantBroken plays a scene for each flaw, and compares the rules that the journal of its crew
+// breaks.
+func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, flaw Flaw) *crew) {
 	t.Parallel()
-	for _, tc := range []struct {
-		flaw   Flaw
-		breaks []Rule
-		next   Kind // outcome of the first worker's later writes
-	}{
-		{Sound, nil, Landed}, // this worker's later writes are under a new grant
-		{DeafToLoss, []Rule{TwoBelieve}, Refused},
-		{NoComparison, []Rule{StaleLanded, TwoBelieve}, Landed},
-	} {
-		t.Run(tc.flaw.String(), func(t *testing.T) {
+	for flaw, want := range breaks {
+		t.Run(flaw.String(), func(t *testing.T) {
 			t.Parallel()
-			const lease = time.Second
-			server := engines.Run(t, engines.Dynoxide)
-			n := connect(t, "first", server.Endpoint)
-			at := place{Endpoint: server.Endpoint}
-			c := newCrew(t, "flaw", at)
-			c.worker(task{Place: n.place(), Keys: keysOf(1), Lease: lease, Flaw: tc.flaw, Hold: 6 * bound})
-			c.must(c.first(), granted, "granted")
-			c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
-			n.down()
-			took := c.must(c.second(), func(e Event) bool { return e.Kind == Granted && e.Dead != "" }, "a takeover")
-			c.must(c.second(), func(e Event) bool { return e.Kind == Landed && e.Plain }, "a write of the second")
-			n.up()
-			up := now()
-			c.must(c.first(), func(e Event) bool {
-				return e.Kind == tc.next && e.Plain && e.At > up && (e.Token > took.Token) == (tc.flaw == Sound)
-			}, "an answer to a write of the first")
-			if got := broken(c.end()); !slices.Equal(got, tc.breaks) {
-				t.Errorf("broken: %q, want %q", got, tc.breaks)
+			c := scene(t, flaw)
+			if got := broken(c.end()); !slices.Equal(got, want) {
+				t.Errorf("broken: %q, want %q", got, want)
 			}
 		})
 	}
 }
 
+// A worker's network is down while another worker takes over its key. A worker that checks
+// the lock does nothing wrong. The fence protects even against a worker that does not check
+// the lock.
+func TestCrewDetectsWritesOfWorkerThatIgnoresLoss(t *testing.T) {
+	// next is the outcome of the first worker's later writes. Those of a sound worker are
+	// under a new grant.
+	next := map[Flaw]Kind{Sound: Landed, DeafToLoss: Refused, NoComparison: Landed}
+	breaks := map[Flaw][]Rule{Sound: nil, DeafToLoss: {TwoBelieve}, NoComparison: {StaleLanded, TwoBelieve}}
+	wantBroken(t, breaks, func(t *testing.T, flaw Flaw) *crew {
+		const lease = time.Second
+		server := engines.Run(t, engines.Dynoxide)
+		n := connect(t, "first", server.Endpoint)
+		at := place{Endpoint: server.Endpoint}
+		c := newCrew(t, "flaw", at)
+		c.worker(task{Place: n.place(), Keys: keysOf(1), Lease: lease, Flaw: flaw, Hold: 6 * bound})
+		c.must(c.first(), granted, "granted")
+		c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
+		n.down()
+		took := c.must(c.second(), func(e Event) bool { return e.Kind == Granted && e.Dead != "" }, "a takeover")
+		c.must(c.second(), func(e Event) bool { return e.Kind == Landed && e.Plain }, "a write of the second")
+		n.up()
+		up := now()
+		c.must(c.first(), func(e Event) bool {
+			return e.Kind == next[flaw] && e.Plain && e.At > up && (e.Token > took.Token) == (flaw == Sound)
+		}, "an answer to a write of the first")
+		return c
+	})
+}
+
 func TestCrewDetectsWorkerThatIgnoresLossAfterPause(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		flaw   Flaw
-		breaks []Rule
-	}{{Sound, nil}, {DeafToLoss, []Rule{Outlived}}} {
-		t.Run(tc.flaw.String(), func(t *testing.T) {
-			t.Parallel()
-			const lease = time.Second
-			at := place{File: t.TempDir() + "/locks.db"}
-			c := newCrew(t, "deaf", at)
-			c.worker(task{Place: at, Keys: keysOf(1), Lease: lease, Flaw: tc.flaw, Hold: 6 * bound})
-			c.must(c.first(), granted, "granted")
-			goOn := c.pause(0)
-			wait(lease + lease/2)
-			went := now()
-			goOn()
-			want := Lost
-			if tc.flaw != Sound {
-				want = Believes
-			}
-			c.must(c.first(), func(e Event) bool { return e.Kind == want && e.At > went }, string(want))
-			if got := broken(c.end()); !slices.Equal(got, tc.breaks) {
-				t.Errorf("broken: %q, want %q", got, tc.breaks)
-			}
-		})
-	}
+	wantBroken(t, map[Flaw][]Rule{Sound: nil, DeafToLoss: {Outlived}}, func(t *testing.T, flaw Flaw) *crew {
+		const lease = time.Second
+		at := place{File: t.TempDir() + "/locks.db"}
+		c := newCrew(t, "deaf", at)
+		c.worker(task{Place: at, Keys: keysOf(1), Lease: lease, Flaw: flaw, Hold: 6 * bound})
+		c.must(c.first(), granted, "granted")
+		goOn := c.pause(0)
+		wait(lease + lease/2)
+		went := now()
+		goOn()
+		want := Lost
+		if flaw != Sound {
+			want = Believes
+		}
+		c.must(c.first(), func(e Event) bool { return e.Kind == want && e.At > went }, string(want))
+		return c
+	})
 }
 
 // Replies arrive late. A worker that counts its lease from the reply trusts its lock for
 // longer than the record shows.
 func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		flaw   Flaw
-		breaks []Rule
-	}{{Sound, nil}, {TrustsFromReply, []Rule{TwoBelieve}}} {
-		t.Run(tc.flaw.String(), func(t *testing.T) {
-			t.Parallel()
-			const lease, late = 4 * time.Second, 2 * time.Second
-			server := engines.Run(t, engines.Dynoxide)
-			n := connect(t, "first", server.Endpoint)
-			at := place{Endpoint: server.Endpoint}
-			c := newCrew(t, "late", at)
-			n.add(toxic{"latency", "downstream", map[string]int{"latency": int(late.Milliseconds())}})
-			c.worker(task{Place: n.place(), Keys: keysOf(1), Lease: lease, Flaw: tc.flaw, Hold: 6 * bound, Frozen: true, Idle: true})
-			for again := time.NewTicker(5 * time.Millisecond); ; <-again.C {
-				out := lab.Must(c.tables.db.GetItem(t.Context(), &dynamodb.GetItemInput{
-					TableName: aws.String(lockTable), Key: itemKey(keysOf(1)[0]), ConsistentRead: aws.Bool(true),
-				}))(t)
-				if out.Item != nil {
-					break // the key has been granted, but no worker knows it yet
-				}
+	wantBroken(t, map[Flaw][]Rule{Sound: nil, TrustsFromReply: {TwoBelieve}}, func(t *testing.T, flaw Flaw) *crew {
+		const lease, late = 4 * time.Second, 2 * time.Second
+		server := engines.Run(t, engines.Dynoxide)
+		n := connect(t, "first", server.Endpoint)
+		at := place{Endpoint: server.Endpoint}
+		c := newCrew(t, "late", at)
+		n.add(toxic{"latency", "downstream", map[string]int{"latency": int(late.Milliseconds())}})
+		c.worker(task{Place: n.place(), Keys: keysOf(1), Lease: lease, Flaw: flaw, Hold: 6 * bound, Frozen: true, Idle: true})
+		for again := time.NewTicker(5 * time.Millisecond); ; <-again.C {
+			out := lab.Must(c.tables.db.GetItem(t.Context(), &dynamodb.GetItemInput{
+				TableName: aws.String(lockTable), Key: itemKey(keysOf(1)[0]), ConsistentRead: aws.Bool(true),
+			}))(t)
+			if out.Item != nil {
+				break // the key has been granted, but no worker knows it yet
 			}
-			c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
-			c.must(c.second(), granted, "granted")
-			c.must(c.second(), func(e Event) bool { return e.Kind == Over }, "its end")
-			if got := broken(c.end()); !slices.Equal(got, tc.breaks) {
-				t.Errorf("broken: %q, want %q", got, tc.breaks)
-			}
-		})
-	}
+		}
+		c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
+		c.must(c.second(), granted, "granted")
+		c.must(c.second(), func(e Event) bool { return e.Kind == Over }, "its end")
+		return c
+	})
 }
 
 // A worker is paused between its read and its write.

@@ -34,7 +34,7 @@ type File struct {
 
 // Open prepares to write a grant to path. It refuses a file with content other than a
 // grant. It is called before any request is sent.
-func Open(path string, stdout io.Writer) (*File, error) {
+func Open(path string, stdout *say.Output) (*File, error) {
 	g := &File{path: path}
 	if path == Standard {
 		return g, g.CheckWritable(stdout)
@@ -116,9 +116,9 @@ func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here P
 
 // CheckWritable checks that standard output is open, or that a file can be created in the
 // directory.
-func (g *File) CheckWritable(stdout io.Writer) error {
+func (g *File) CheckWritable(stdout *say.Output) error {
 	switch {
-	case g.path == Standard && say.IsClosed(stdout):
+	case g.path == Standard && say.IsClosed(stdout.To):
 		return failure.Misusef("standard output is closed, so the grant would be lost: name a file with --grant")
 	case g.path == Standard:
 		return nil

@@ -98,7 +98,7 @@ func (c *Commands) Renew() *cobra.Command {
 					return err
 				}
 			}
-			if err := file.CheckWritable(c.Env.Stdout); err != nil {
+			if err := file.CheckWritable(c.Stdout); err != nil {
 				return err
 			}
 			return failure.Answer(c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
@@ -183,7 +183,7 @@ func (c *Commands) Acquire() *cobra.Command {
 			if err := c.complete(cmd, &f); err != nil {
 				return err
 			}
-			to, err := grants.Open(path, c.Env.Stdout)
+			to, err := grants.Open(path, c.Stdout)
 			if err != nil {
 				return err
 			}

@@ -249,8 +249,9 @@ type connections struct {
 	said sync.Once
 }
 
-// locksPerConnection is the number of locks for which one idle connection is enough. After
-// a pause of the process, all locks are renewed at once.
+// locksPerConnection is the number of locks for which one idle connection is enough. The
+// pool must be large enough for a pause of the process, after which all locks are renewed
+// at once.
 const locksPerConnection = 10
 
 // idleConnections returns the size of db's pool.

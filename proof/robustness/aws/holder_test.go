@@ -120,7 +120,7 @@ func TestWaiterSurvivesTemporaryFault(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					s := newScene(t, w, config())
 					ended := make(chan error, 1)
-					go func() { ended <- acquired(s.c.Acquire(t.Context(), "theirs")) }()
+					go func() { ended <- lab.ErrorOf(s.c.Acquire(t.Context(), "theirs")) }()
 					lab.Elapse(10 * time.Second)
 					s.begin(x)
 					lab.Elapse(10 * time.Second)

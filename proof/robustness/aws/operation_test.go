@@ -107,36 +107,34 @@ type operation struct {
 	again     func(ctx context.Context, s *scene) error // call to make after a failure; nil to repeat do
 }
 
-func acquired[T any](_ T, err error) error { return err }
-
 var errNothing = errors.New("nothing was seen")
 
 // operations lists the operations in the order of the page.
 var operations = []operation{
 	{name: "Acquire", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
-		return acquired(s.c.Acquire(ctx, "free"))
+		return lab.ErrorOf(s.c.Acquire(ctx, "free"))
 	}},
 	{name: "TryAcquire", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
-		return acquired(s.c.TryAcquire(ctx, "free"))
+		return lab.ErrorOf(s.c.TryAcquire(ctx, "free"))
 	}},
 	{name: "Do", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
 		return s.c.Do(ctx, "free", func(context.Context, *leasehold.Lock) error { return nil })
 	}},
 	{name: "AcquireAll", op: "acquire", key: "free", grace: 2 * time.Second, grants: []string{"free", "more"}, do: func(ctx context.Context, s *scene) error {
-		return acquired(s.c.AcquireAll(ctx, leasehold.Keys("free", "more")))
+		return lab.ErrorOf(s.c.AcquireAll(ctx, leasehold.Keys("free", "more")))
 	}},
 	{name: "AcquireAny", op: "acquire", key: "free", grants: []string{"free", "more"}, do: func(ctx context.Context, s *scene) error {
-		return acquired(s.c.AcquireAny(ctx, leasehold.Keys("free", "more")))
+		return lab.ErrorOf(s.c.AcquireAny(ctx, leasehold.Keys("free", "more")))
 	}},
 	{name: "Election.Campaign", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
 		e, err := election.New(s.c, "free")
 		if err != nil {
 			return err
 		}
-		return acquired(e.Campaign(ctx, "me"))
+		return lab.ErrorOf(e.Campaign(ctx, "me"))
 	}},
 	{name: "Client.Resume", op: "resume", key: "passed", writes: true, grants: []string{"passed"}, do: func(ctx context.Context, s *scene) error {
-		return acquired(s.c.Resume(ctx, s.grant))
+		return lab.ErrorOf(s.c.Resume(ctx, s.grant))
 	}},
 	{name: "Lock.Renew", op: "renew", key: "job", writes: true, do: func(ctx context.Context, s *scene) error { return s.lock.Renew(ctx) }},
 	{name: "Lock.Commit", op: "commit", key: "job", writes: true, commits: true, do: func(ctx context.Context, s *scene) error {
@@ -149,17 +147,17 @@ var operations = []operation{
 		return s.group.Commit(ctx, lab.Writes(lab.Note("a", "1")))
 	}},
 	{name: "Lock.Read", op: "read", key: "job", reads: true, transacts: true, do: func(ctx context.Context, s *scene) error {
-		return acquired(s.lock.Read(ctx, nil))
+		return lab.ErrorOf(s.lock.Read(ctx, nil))
 	}},
 	{name: "Lock.Release", op: "release", key: "job", writes: true, ends: "job", do: func(ctx context.Context, s *scene) error { return s.lock.Release(ctx) }},
 	{name: "Group.Release", op: "release", key: "left", writes: true, joins: true, ends: "left", do: func(ctx context.Context, s *scene) error { return s.group.Release(ctx) }},
 	{name: "Client.Close", op: "release", writes: true, ends: "job, left", do: func(ctx context.Context, s *scene) error { return s.c.Close(ctx) },
-		again: func(ctx context.Context, s *scene) error { return acquired(s.other.Acquire(ctx, "job")) }},
+		again: func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.other.Acquire(ctx, "job")) }},
 	{name: "Client.Break", op: "break", key: "theirs", writes: true, do: func(ctx context.Context, s *scene) error {
 		return s.c.Break(ctx, s.theirs.Record(), leasehold.BreakOptions{})
 	}},
 	{name: "Client.Get", op: "get", key: "theirs", reads: true, do: func(ctx context.Context, s *scene) error {
-		return acquired(s.c.Get(ctx, "theirs"))
+		return lab.ErrorOf(s.c.Get(ctx, "theirs"))
 	}},
 	{name: "Client.List", op: "list", reads: true, do: func(ctx context.Context, s *scene) error {
 		for _, err := range s.c.List(ctx, leasehold.ListOptions{}) {

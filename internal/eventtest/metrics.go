@@ -149,7 +149,9 @@ func gaugesCoverWatchedClients(t *testing.T, m Metrics) {
 	})
 
 	stop()
-	<-waits
+	if err := <-waits; !errors.Is(err, context.Canceled) {
+		t.Errorf("the wait ended with %v", err)
+	}
 	wire.Mend()
 	for _, c := range []*leasehold.Client{a, b, idle, notWatched} {
 		lab.OK(t, c.Close(t.Context()))

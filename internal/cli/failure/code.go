@@ -50,17 +50,17 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // Exit returns an *ExitError.
 func Exit(code int, err error) error { return &ExitError{code, err} }
 
-// Misuse is the error of a mistake in the command line or the environment: the user must
+// MisuseError is the error of a mistake in the command line or the environment: the user must
 // change something that was typed, set or named. Its text says how to correct the mistake. It
 // is printed unchanged.
-type Misuse struct{ message string }
+type MisuseError struct{ message string }
 
-func (e *Misuse) Error() string { return e.message }
+func (e *MisuseError) Error() string { return e.message }
 
-// Misusef returns a *Misuse.
-func Misusef(format string, args ...any) error { return &Misuse{fmt.Sprintf(format, args...)} }
+// Misusef returns a *MisuseError.
+func Misusef(format string, args ...any) error { return &MisuseError{fmt.Sprintf(format, args...)} }
 
-// MisuseOf returns a *Misuse in the use of cmd. It refers to the help of cmd.
+// MisuseOf returns a *MisuseError in the use of cmd. It refers to the help of cmd.
 func MisuseOf(cmd *cobra.Command, format string, args ...any) error {
 	return Misusef("%s: see %s --help", fmt.Sprintf(format, args...), cmd.CommandPath())
 }
@@ -128,7 +128,7 @@ var kinds = []struct {
 	fits   func(error) bool
 	answer bool // true if the error is the answer "no" rather than a failure
 }{
-	{"usage", is[*Misuse], false},
+	{"usage", is[*MisuseError], false},
 	{"held", NotGranted, true},
 	{"lost", matches(leasehold.ErrLost), true},
 	{"not_found", didNothing(leasehold.ErrNotFound), true},

@@ -10,7 +10,7 @@
 // anything is printed. Its callers pass functions for these (Opening).
 //
 // Wherever it can, it fails before any request. It refuses a setting that is empty,
-// contradictory or leads nowhere (failure.Misuse), since a guess could lead to another
+// contradictory or leads nowhere (failure.MisuseError), since a guess could lead to another
 // store than the user expects. So a named file must exist, unless the command creates it.
 // No default is chosen if a setting points to AWS. The machine's store, if it exists, is
 // the only default. Open refuses a table of another layout, unless the caller repairs

@@ -88,7 +88,7 @@ func TestFlagForStoreTakesPrecedenceOverEnvironment(t *testing.T) {
 			p, err := where.Place(c.granted)
 			switch {
 			case c.err != "":
-				if err == nil || !strings.Contains(err.Error(), c.err) || !errors.As(err, new(*failure.Misuse)) {
+				if err == nil || !strings.Contains(err.Error(), c.err) || !errors.As(err, new(*failure.MisuseError)) {
 					t.Errorf("error %v", err)
 				}
 			case err != nil:

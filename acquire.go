@@ -25,7 +25,8 @@ import (
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure.
 // Refused credentials are retried if DynamoDB has accepted this client before, and denied
-// requests if it has answered this wait before. Any other refusal is an *OpError.
+// requests if DynamoDB has answered a request of this call before. Any other refusal is an
+// *OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	want, err := c.newRequest(key, opts)
 	if err != nil {
@@ -61,7 +62,8 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// searched runs search and emits the events of its outcome. Close waits until it returns.
+// searched runs search and emits the events of its outcome. Close waits until searched
+// returns.
 func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]*Lock, error) {
 	if !c.env.Enter() {
 		return nil, c.env.AfterClose("acquire", first)
@@ -77,7 +79,8 @@ func (c *Client) searched(ctx context.Context, first Key, search func() (acquire
 	return c.granted(ctx, found, began)
 }
 
-// firstOf returns the first of the locks that a search has acquired, or the search's error.
+// firstOf returns the first of the locks that a search has acquired. If the search failed,
+// it returns the search's error.
 func firstOf(locks []*Lock, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -85,7 +88,8 @@ func firstOf(locks []*Lock, err error) (*Lock, error) {
 	return locks[0], nil
 }
 
-// wanted returns the request as package acquire's Want. Its Hold makes a Lock of a grant.
+// wanted returns the request as an acquire.Want. The Want's Hold function makes a Lock of a
+// grant.
 func (r *request) wanted(c *Client) *acquire.Want {
 	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 		l, warnings := newLock(c, r)
@@ -95,8 +99,8 @@ func (r *request) wanted(c *Client) *acquire.Want {
 }
 
 // granted emits an event for each lock that a search has acquired, and returns the locks. If
-// the client is closing, or OnEvent panics, granted releases them instead, because the
-// caller never receives them and Close may have missed them.
+// the client is closing, or OnEvent panics, granted releases the locks: the caller never
+// receives them, and Close may have missed them.
 func (c *Client) granted(ctx context.Context, found acquire.Result, began decide.Instant) ([]*Lock, error) {
 	received := false
 	defer func() {
@@ -115,16 +119,16 @@ func (c *Client) granted(ctx context.Context, found acquire.Result, began decide
 	for _, l := range locks {
 		c.emit(ctx, Event{Kind: EventGranted, Key: l.Key(), Token: l.Token(), Took: took,
 			Requests: requests, TookOver: l.h.Lock().Dead() != nil, Local: found.Local})
-		requests = 0 // only the first event has the number of requests of the call
+		requests = 0 // only the event of the first lock has the number of requests that the call sent
 	}
 	received = true
 	return locks, nil
 }
 
-// gaveUp emits the event of a search that ended without a grant, and returns its error. It
-// emits no event if the call used NoWait and found the key held.
+// gaveUp emits the event of a search that ended without a grant, and returns the search's
+// error. It emits no event if the call used NoWait and found the key held.
 func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.Instant, err error) error {
-	if err == ErrClosed { //nolint:errorlint // an error that wraps ErrClosed names the key already
+	if err == ErrClosed { //nolint:errorlint // an error that only wraps ErrClosed names the key already
 		err = c.env.AfterClose("acquire", found.At)
 	}
 	held := (*HeldError)(nil)
@@ -139,11 +143,11 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 	return err
 }
 
-// AcquireAny acquires the first of keys that is free, in the order given. While none is
-// free it reads them all, up to 100 by one request. Options apply to every key. With NoWait
-// it takes over the first key whose holder turns out to be dead, or returns a *HeldError of
-// the first held key. A key that ctx already holds is left out or, with Reentrant, its
-// grant is shared. It returns ErrDeadlock if no key is left, or any wait could deadlock.
+// AcquireAny acquires the first of keys that is free, in the order given. While none is free
+// it reads them all, up to 100 by one request. Options apply to every key. With NoWait it
+// takes over the first key whose holder turns out to be dead, or returns a *HeldError of the
+// first held key. A key that ctx already holds is left out or, with Reentrant, its grant is
+// shared. It returns ErrDeadlock if no key is left, or every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {
@@ -193,7 +197,7 @@ func (c *Client) within(ctx context.Context, want *request) (*hold.Lock, error) 
 
 // refuses returns the reason why a request made under the grant's own context may not share
 // the grant, or nil if it may. Sharing sends nothing to DynamoDB, so the grant must already
-// have everything that the options ask for.
+// have everything that the request's options ask for.
 func (r *request) refuses(c *Client, h *hold.Lock) error {
 	var differs string
 	switch lease := h.Lease().Duration(); {
@@ -213,7 +217,7 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 	return c.env.Errorf("acquire", r.Key, "Reentrant shares the grant as it is, and %s", differs)
 }
 
-// share returns another handle of the same grant, with its own expiry warnings.
+// share returns another Lock for the same grant, with its own expiry warnings.
 func (c *Client) share(ctx context.Context, h *hold.Lock, want *request) (*Lock, error) {
 	l, warnings := newLock(c, want)
 	if err := h.Share(ctx, &l.h, warnings); err != nil {

@@ -28,15 +28,15 @@ type Client struct {
 	acquirer    *acquire.Acquirer
 	leases      *lease.Leases
 	holds       *hold.Holds
-	waitLine    lineAMinute  // limits the log lines about failed requests of waits
-	unlogged    atomic.Int64 // number of such failures since the last line
+	waitLine    lineAMinute  // limits log lines about failed requests of waiting calls
+	unlogged    atomic.Int64 // failed requests of waiting calls that were not logged since the last line
 	moved       lineAMinute  // limits the log lines about moves between Regions; while all Regions are down, requests keep moving
 	connections connections
 	waiting     atomic.Int64
 }
 
-// maxRemembered is the largest number of keys that a client remembers the versions of
-// although no call waits for them.
+// maxRemembered is the largest number of record versions that a client remembers of keys
+// that no call waits for.
 const maxRemembered = 10_000
 
 // New returns a Client. It sends nothing and starts no goroutine. The error lists every
@@ -47,7 +47,7 @@ func New(db DB, cfg Config) (*Client, error) {
 		cfg.Layout = layout.Native{}
 	}
 	proto, layoutErr := records.WithMaxSkew(cfg.Layout, cfg.MaxSkew)
-	if proto == nil { // also nil if the interface holds a nil layout
+	if proto == nil { // proto is also nil if cfg.Layout is an interface that holds a nil pointer
 		cfg.Layout = layout.Native{}
 	}
 	if errors.Is(layoutErr, errors.ErrUnsupported) {
@@ -90,7 +90,7 @@ type Stats struct {
 	Waiting      int           // calls that wait for a key
 	Renewing     int           // renewals in flight
 	MinRemaining time.Duration // shortest time for which a held lock is still trusted; 0 if none is held
-	Region       string        // where requests go; empty unless the DB is from package regions
+	Region       string        // Region that requests go to; empty unless the DB is from package regions
 }
 
 // Stats returns a snapshot, for gauges. It sends nothing.
@@ -122,9 +122,8 @@ func (c *Client) emit(ctx context.Context, e Event) {
 	}
 }
 
-// Close ends the client. Calls that wait for a key, and later calls, return ErrClosed;
-// every lock's context ends with that cause. Each lock is released once no function in Do
-// runs under it. Errors are joined. Once ctx has ended and Config.ReleaseGrace has passed,
-// the remaining locks are left to their leases. A second Close waits for the first, and
-// returns the same.
+// Close ends the client. Waiting and later calls return ErrClosed; every lock's context ends
+// with that cause. Each lock is released once no function in Do runs under it. Errors are
+// joined. Once ctx has ended and Config.ReleaseGrace has passed, the remaining locks are
+// left to their leases. A second Close waits for the first, and returns its error.
 func (c *Client) Close(ctx context.Context) error { return c.holds.Close(ctx) }

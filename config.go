@@ -34,7 +34,7 @@ type DB interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Forever as Config.Retention keeps released records until they are deleted.
+// Forever is the Config.Retention of released records that TTL never deletes.
 const Forever time.Duration = -1
 
 // Config configures a Client. Zero means the default in every field but Table.
@@ -64,28 +64,28 @@ type Config struct {
 	// Lease/10 (2 s).
 	Margin time.Duration
 
-	// MaxSkew is the most by which this machine's wall clock may ever be wrong; leasehold
-	// doctor measures it. If holder and waiter set it, the waiter takes over without
-	// observing a lease first, once its clock is MaxSkew past the lease's end; the holder
-	// trusts its lock for MaxSkew less. If a clock is wrong by more, two clients may hold
-	// one lock: fence what must not happen twice. Native layout only; layouts with an
-	// expiry time have a MaxSkew of their own. Default 0: wall clocks do not count.
+	// MaxSkew is the most by which this machine's wall clock may ever be wrong; the command
+	// "leasehold doctor" measures it. If holder and waiter set it, the waiter takes over
+	// without observing a lease first, once its clock is MaxSkew past the lease's end; the
+	// holder trusts its lock for MaxSkew less. If a clock is wrong by more, two clients may
+	// hold one lock: fence what must not happen twice. Native layout only; layouts with an
+	// expiry time have a MaxSkew of their own. Default 0: waiters ignore wall clocks.
 	MaxSkew time.Duration
 
-	// PollMax is the longest mean pause between two reads of a waiter, in a layout without
-	// a queue or while the queue is suspended. Young grants are polled every 25 ms at
-	// first. Each pause is random, by up to half of the mean. Default 500 ms.
+	// PollMax is the longest mean pause between two reads of a waiter, in a layout without a
+	// queue or while the queue is suspended. A young grant's record is read every 25 ms at
+	// first. Each pause differs at random from the mean by up to half. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default it is kept and marked
 	// released, if the layout can: data stays, and tokens continue to grow. A lock of Once
-	// or Every always keeps its record, with the mark; another lock of the same key deletes
-	// both.
+	// or Every always keeps its record, with the done mark; a lock of the same key without
+	// Once or Every deletes record and mark.
 	DeleteOnRelease bool
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
 	// Default 7 days, and Forever for a record with data or attributes. A record that may
-	// have the mark of Once or Every is always kept. An error with DeleteOnRelease.
+	// have the mark of Once or Every is always kept. New refuses it with DeleteOnRelease.
 	Retention time.Duration
 
 	// ReleaseGrace is how long a release, Do and Close may continue after their context has
@@ -93,8 +93,8 @@ type Config struct {
 	ReleaseGrace time.Duration
 
 	// SharedLease renews one record, the session, for all locks of this client, instead of
-	// one record per lock: for thousands of locks. Set it on every client of a table or on
-	// none. Native layout only. Not with WithLease, WithoutRenewal and Detach.
+	// one record per lock: meant for thousands of locks. Set it on every client of a table
+	// or on none. Native layout only. It excludes WithLease, WithoutRenewal and Detach.
 	//
 	// Each lock's own record has a lease of an hour, for libraries that do not know
 	// sessions, and is renewed every twenty minutes. Close frees all locks by one write to
@@ -108,8 +108,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	// OnEvent is called for every event, with the caller's context, on the goroutine where
-	// it happens: from many at once. It must not block, nor release the event's lock: that
-	// would deadlock.
+	// the event happens: many may call it at once. It must not block, nor release the
+	// event's lock: a release would deadlock.
 	OnEvent func(context.Context, Event)
 }
 
@@ -124,8 +124,8 @@ const (
 	mostRenewals = 128
 )
 
-// complete fills in defaults and reports every problem in one error. proto is nil
-// if there is a problem with the layout itself.
+// complete fills in defaults and reports every problem of cfg in one error. proto is nil if
+// the layout itself is invalid.
 func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	var problems []error
 	bad := func(format string, args ...any) {
@@ -152,7 +152,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		switch {
 		case d.value > 0 && d.value < time.Millisecond:
 			bad("%s is %v: a number without its unit is nanoseconds: %s?", d.field, d.value, withUnit(d.value))
-		case d.value < 0 && d.field != "Lease" && d.field != "Retention": // these two are checked below
+		case d.value < 0 && d.field != "Lease" && d.field != "Retention": // Lease and Retention are checked below
 			bad("%s is %v: negative", d.field, d.value)
 		}
 	}
@@ -169,7 +169,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	trust := lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Skew: skew}.Trust()
 	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
 	switch {
-	case !long: // skips the checks below, as they depend on a valid lease
+	case !long: // the checks below need a valid lease
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
 	case skew > 0 && trust < lease.ShortestTrust:
@@ -212,15 +212,15 @@ func (cfg *Config) maxSkewProblem() error {
 	return cfg.unsupported("Config.MaxSkew: leave it out, and watch a dead holder for one lease, or use layout native")
 }
 
-// throughOutage reports whether the layout holds locks past their lease while DynamoDB is
-// unavailable.
+// throughOutage reports whether the layout lets holders trust their locks past the lease
+// while DynamoDB is unavailable.
 func throughOutage(l layout.Layout) bool {
 	java, ok := l.(layout.AWSLabs)
 	return ok && java.HoldThroughOutage
 }
 
-// withUnit returns Go code for the duration that a plain number of nanoseconds was probably
-// meant to be.
+// withUnit returns d as Go code with the unit that was probably meant: 20 * time.Second for
+// a plain 20, which Go reads as nanoseconds.
 func withUnit(d time.Duration) string {
 	unit := "time.Second"
 	if d >= 1000 {
@@ -245,16 +245,17 @@ func checkDB(db DB, l layout.Layout) error {
 // does not fit into the pool, it is closed after its request. Renewals then wait for new
 // connections.
 type connections struct {
-	idle int // size of the pool; math.MaxInt if unknown
+	idle int // number of idle connections that the pool keeps; math.MaxInt if unknown
 	said sync.Once
 }
 
 // locksPerConnection is the number of locks for which one idle connection is enough. The
-// pool must be large enough for a pause of the process, after which all locks are renewed
-// at once.
+// pool must suffice for the end of a pause of the process, when all locks are renewed at
+// once.
 const locksPerConnection = 10
 
-// idleConnections returns the size of db's pool.
+// idleConnections returns the number of idle connections that the HTTP client of db keeps.
+// It returns math.MaxInt if the number is unknown.
 func idleConnections(db DB) int {
 	if sdk, ok := db.(interface{ Options() dynamodb.Options }); ok {
 		if pool, ok := sdk.Options().HTTPClient.(interface{ GetTransport() *http.Transport }); ok {
@@ -264,8 +265,8 @@ func idleConnections(db DB) int {
 	return math.MaxInt
 }
 
-// check logs one warning, the first time that there are too few idle connections for the
-// number of locks held.
+// check logs a warning if there are too few idle connections for the number of locks held.
+// It warns only once.
 func (c *connections) check(locks int, log *slog.Logger) {
 	if c.idle >= mostRenewals || locks/locksPerConnection <= c.idle {
 		return

@@ -22,10 +22,10 @@ type Grant struct {
 	Key          Key
 	Owner        string
 	Token        int64
-	ID           string   // grant id
-	Versions     []string // versions that the record may show: the last confirmed one, and unanswered ones
+	ID           string   // id of the grant
+	Versions     []string // versions that the record may have: the last confirmed one, and those of writes without a reply
 	Lease        time.Duration
-	TrustedUntil time.Time // wall-clock time of the host that detached it; for people
+	TrustedUntil time.Time // by the wall clock of the host that detached the lock; for people to read
 }
 
 type grantJSON struct {
@@ -40,7 +40,7 @@ type grantJSON struct {
 	TrustedUntil string   `json:"trustedUntil"`
 }
 
-// MarshalJSON writes the grant for another process.
+// MarshalJSON returns the grant as JSON, for another process.
 func (g Grant) MarshalJSON() ([]byte, error) {
 	return json.Marshal(grantJSON{
 		Table: g.Table, Key: g.Key.Partition, SortKey: g.Key.Sort, Owner: g.Owner, Token: g.Token, Grant: g.ID,
@@ -48,7 +48,7 @@ func (g Grant) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON reads the JSON that MarshalJSON returned.
 func (g *Grant) UnmarshalJSON(b []byte) error {
 	var in grantJSON
 	if err := json.Unmarshal(b, &in); err != nil {
@@ -74,10 +74,10 @@ const longestLeaseMs = math.MaxInt64 / int64(time.Millisecond)
 
 // Detach ends this handle without releasing the key: renewals stop, and the context ends
 // with ErrReleased. Client.Resume resumes the grant, in any process, before its lease
-// expires. A grant that was handed over and not renewed since is renewed first; otherwise
-// nothing is sent. A resumed lock cannot be released with MarkDone.
+// expires. Detach sends nothing, except that it first renews a grant that was handed over
+// and not renewed since. A resumed lock cannot be released with MarkDone.
 func (l *Lock) Detach() (Grant, error) {
-	if l.Err() == nil && l.h.Lock().UnderSession() { // a handle that has ended returns its error
+	if l.Err() == nil && l.h.Lock().UnderSession() { // if the handle has ended, the code below returns the reason
 		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")
 	}
 	d, err := l.h.Detach()
@@ -86,7 +86,7 @@ func (l *Lock) Detach() (Grant, error) {
 
 // Resume resumes the grant that Lock.Detach returned, by one renewal. The error is ErrLost
 // if the key was taken over, or the grant resumed elsewhere. After ErrUnknownOutcome call
-// it again, on the same client.
+// Resume again, on the same client.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
 	ch := lease.Changes{Lease: g.Lease}
 	if err := apply(c, "resume", g.Key, opts, RenewOption.toRenew, &ch); err != nil {

@@ -20,20 +20,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// The errors to match with errors.Is.
+// Errors that callers match with errors.Is.
 var (
 	ErrHeld           = errors.New("leasehold: held by another")            // a *HeldError matches it
 	ErrDone           = errors.New("leasehold: done already")               // a *DoneError matches it
 	ErrLost           = core.ErrLost                                        // a *LostError matches it
 	ErrReleased       = core.ErrReleased                                    // the cause of a lock's context after Release or Detach
-	ErrClosed         = core.ErrClosed                                      // Close was called
+	ErrClosed         = core.ErrClosed                                      // the client was closed
 	ErrNotRun         = errors.New("leasehold: function not run")           // Do failed before it called fn
-	ErrNotFound       = errors.New("leasehold: no such record")             // from Get, Break and IfExists
+	ErrNotFound       = errors.New("leasehold: no such record")             // returned by Get, Break, and calls with IfExists
 	ErrChanged        = errors.New("leasehold: record has changed")         // a *ChangedError matches it
-	ErrUnknownOutcome = attempts.ErrUnknownOutcome                          // a write may have been applied, or may still be
-	ErrDeadlock       = errors.New("leasehold: this context holds the key") // waiting could never end; see Reentrant
+	ErrUnknownOutcome = attempts.ErrUnknownOutcome                          // a write has no reply: it may have been applied, or may be applied later
+	ErrDeadlock       = errors.New("leasehold: this context holds the key") // the wait could never end: ctx belongs to the holder; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")              // wraps DynamoDB's ResourceNotFoundException
-	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break, under a shared lease: the grant is broken
+	ErrHolderUntold   = breaking.ErrHolderUntold                            // returned by Break: the grant is broken, but its holder's shared lease could not be notified
 )
 
 // HeldError is returned if another client holds the key. It matches ErrHeld.
@@ -41,7 +41,7 @@ type HeldError struct {
 	Table  string
 	Key    Key
 	Holder Record // the record as last read
-	Err    error  // why the wait ended, and the last failed request (both match); nil without a wait
+	Err    error  // why the wait ended, joined with the last failed request; nil if the call did not wait
 }
 
 func (e *HeldError) Error() string {
@@ -62,8 +62,8 @@ func (e *HeldError) Error() string {
 	return text
 }
 
-// inTable returns the part of an error's text that names the table, or "" if the table is
-// not known.
+// inTable returns the words of an error that name the table, or "" if the table is not
+// known.
 func inTable(table string) string {
 	if table == "" {
 		return ""
@@ -71,7 +71,7 @@ func inTable(table string) string {
 	return " in table " + table
 }
 
-// oneLine returns an error's text on one line. It limits the length, and makes every
+// oneLine returns an error's text on one line. It shortens a long text, and makes every
 // character visible.
 func oneLine(err error) string { return visible.Message(err.Error()) }
 
@@ -100,14 +100,14 @@ func (e *DoneError) Error() string {
 
 func (e *DoneError) Unwrap() error { return ErrDone }
 
-// LostReason is how a lock was lost. Treat an unknown one as LostExpired.
+// LostReason is how a lock was lost. Treat unknown reasons as LostExpired.
 type LostReason string
 
-// Reasons.
+// Reasons of a LostError.
 const (
-	LostExpired  LostReason = "expired"  // no renewal got through in time
+	LostExpired  LostReason = "expired"  // no renewal succeeded in time
 	LostPaused   LostReason = "paused"   // the process or its machine was suspended for too long to renew
-	LostReplaced LostReason = "replaced" // the record shows a later grant, or another process has resumed this one
+	LostReplaced LostReason = "replaced" // the record shows a later grant, or another process has resumed this grant
 	LostBroken   LostReason = "broken"   // an operator broke the lock, or deleted its record
 )
 
@@ -118,8 +118,8 @@ type LostError struct {
 	Token  int64
 	Reason LostReason
 	At     time.Time // when trust ended, by the wall clock
-	By     *Record   // the record; nil if it was not read. By.Broken may describe the break
-	Err    error     // error of the last renewal, or of the transaction; nil if none failed
+	By     *Record   // the record that shows the loss; nil if none was read; By.Broken may describe the break
+	Err    error     // error of the last renewal, or of the transaction; nil if neither failed
 }
 
 func (e *LostError) Error() string {
@@ -131,7 +131,7 @@ func (e *LostError) Error() string {
 	return text
 }
 
-// how returns how the lock was lost, for people.
+// how returns a text for people that says how the lock was lost.
 func (e *LostError) how() string {
 	by := cmp.Or(e.By, &Record{})
 	broken := by.Broken.isOf(e.Token)
@@ -166,7 +166,7 @@ func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Err} }
 type CommitError struct {
 	Table   string // table of the lock
 	Key     Key
-	Reasons []types.CancellationReason // one per write, in the order of the writes
+	Reasons []types.CancellationReason // one for each of the caller's writes, in their order
 	Err     error                      // *types.TransactionCanceledException
 }
 
@@ -211,10 +211,10 @@ type RecordError struct {
 	Table     string
 	Key       Key
 	Attribute string                          // the attribute that cannot be read
-	Problem   string                          // why, for people
+	Problem   string                          // why the attribute cannot be read, for people
 	Item      map[string]types.AttributeValue // the item as stored
 
-	otherKind string // description and advice for an undamaged item of another kind; empty otherwise
+	otherKind string // text with advice about an undamaged item that is not a usable lock; empty for damaged items
 	advice    string // what to do; "" for the advice about a damaged record
 }
 
@@ -230,12 +230,12 @@ func (e *RecordError) Error() string {
 		e.Key, inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), cmp.Or(e.advice, damagedAdvice))
 }
 
-// damagedAdvice is advice about a damaged record. The command that prints it inserts the
-// key.
+// damagedAdvice is the advice in the error about a damaged record. The leasehold command
+// appends the record's key when it prints the advice.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
-// UnsupportedError is returned if the layout as configured or, if Layout is empty, the
-// table lacks a feature. It matches errors.ErrUnsupported.
+// UnsupportedError is returned if the configured layout lacks a feature or, if Layout is
+// empty, the table does. It matches errors.ErrUnsupported.
 type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {
@@ -269,7 +269,8 @@ func (e *OpError) Error() string {
 
 func (e *OpError) Unwrap() error { return e.Err }
 
-// advised returns the text of a request's error, preceded by advice if there is any.
+// advised returns the text of a request's error. If there is advice about the error, the
+// text begins with the advice.
 func advised(err error) string {
 	if advice := advise(err); advice != "" {
 		return advice + ": " + oneLine(err)
@@ -277,7 +278,7 @@ func advised(err error) string {
 	return oneLine(err)
 }
 
-// advise returns advice about an error of DynamoDB, or "".
+// advise returns advice about an error of DynamoDB, or "" if there is none.
 func advise(err error) string {
 	var without *attempts.UnsignedError
 	var foreign *attempts.ForeignError
@@ -305,13 +306,13 @@ func advise(err error) string {
 	return ""
 }
 
-// markedError has the text of err. It matches err and mark.
+// markedError is an error with the text of err. errors.Is matches it to err and to mark.
 type markedError struct{ err, mark error }
 
 func (e *markedError) Error() string        { return e.err.Error() }
 func (e *markedError) Is(target error) bool { return target == e.mark }
 func (e *markedError) Unwrap() error        { return e.err }
 
-// lastToken describes a record whose token is protocol.MaxToken, and gives advice.
+// lastToken is the text, with advice, about a record whose token is protocol.MaxToken.
 const lastToken = "at the last fencing token, 2^53-2: choose another key or, once nobody holds this one, " +
 	"delete its record: tokens begin anew then, below the tokens that targets have seen"

@@ -26,20 +26,20 @@ func newGroup(ctx context.Context, locks []*Lock) *Group {
 	return &Group{g: hold.NewGroup(ctx, handles), locks: locks}
 }
 
-// group returns a group of only this lock. Methods that Lock and Group share are written
+// group returns a Group of this lock alone. Methods that Lock and Group share are written
 // for a Group.
 func (l *Lock) group() *Group { return &Group{g: l.h.Group(), locks: []*Lock{l}} }
 
 // Locks returns the locks in the order in which their keys were first given.
 func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
 
-// Context is Lock.Context of the first lock that ends.
+// Context ends as soon as the context of one lock ends, with the same cause.
 func (g *Group) Context() context.Context { return g.g.Context() }
 
 // Err returns the first error of the locks, or nil while all are trusted.
 func (g *Group) Err() error { return g.g.Err() }
 
-// Bind is Lock.Bind for all locks: it ends with the first of them that ends.
+// Bind is Lock.Bind for all locks: the copy ends as soon as one lock ends.
 func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	return g.g.Bind(ctx)
 }
@@ -53,7 +53,7 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	returned := false
 	defer func() {
 		within := ctx
-		if !returned { // after a panic, Do waits for the release only for the release grace, and not until ctx ends
+		if !returned { // after a panic, Do waits for the release for Config.ReleaseGrace at most, rather than until ctx ends
 			within = hold.EndedContext()
 		}
 		if lost := g.endWork(within, returned && err == nil); lost != nil && !errors.Is(err, ErrLost) {
@@ -76,7 +76,7 @@ func (g *Group) beginWork(ctx context.Context) error {
 				begun.h.EndWork()
 			}
 			if others := slices.Concat(g.locks[:i], g.locks[i+1:]); len(others) > 0 {
-				_ = newGroup(ctx, others).Release(ctx) // the errors are reported as events
+				_ = newGroup(ctx, others).Release(ctx) // errors of these releases are reported as events
 			}
 			return err
 		}
@@ -84,9 +84,10 @@ func (g *Group) beginWork(ctx context.Context) error {
 	return nil
 }
 
-// endWork undoes beginWork and releases the locks, with the mark if done is set. It returns
-// how locks were lost, or why the mark may not have been stored. A release that fails for
-// another reason is only logged and reported as an event.
+// endWork undoes beginWork and releases the locks. If done is true, the releases store the
+// mark of Once or Every. endWork returns how locks were lost, or why the mark may not have
+// been stored. A release that fails for another reason is only logged and reported as an
+// event.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {
@@ -95,7 +96,7 @@ func (g *Group) endWork(ctx context.Context, done bool) error {
 		}
 	}
 	if done && len(lost) == 0 && g.isOnce() {
-		defer g.locks[0].h.EndWork() // deferred, as otherwise Close could release the lock without the mark
+		defer g.locks[0].h.EndWork() // deferred, as Close could otherwise release the lock before the mark is stored
 		if err := g.Release(ctx, MarkDone()); !errors.Is(err, hold.ErrShared) {
 			return err
 		}
@@ -125,8 +126,8 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // Config.ReleaseGrace.
 //
 // The error is ErrDeadlock if ctx belongs to a lock of one of the keys (unless Reentrant is
-// given) or to a Group with a key that sorts above one of them (unless NoWait is): acquire
-// them all in one call.
+// given) or to a Group with a key that sorts above one of them (unless NoWait is given):
+// acquire them all in one call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {
@@ -176,7 +177,7 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 	case gone == nil:
 		return newGroup(ctx, locks), nil
 	case len(locks) > 0:
-		_ = newGroup(ctx, locks).Release(ctx) // the errors are reported as events
+		_ = newGroup(ctx, locks).Release(ctx) // errors of these releases are reported as events
 	}
 	return nil, gone
 }

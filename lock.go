@@ -29,12 +29,13 @@ func (l *Lock) Key() Key { return l.h.Lock().Key() }
 func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 
 // Context returns a context that ends when the lock is lost, released or detached, or its
-// client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Its Err and Done
-// read the clock, so they are right immediately after a pause of the process, as are those
-// of Bind. A context derived from it by package context ends only when a timer has fired.
+// client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Its Err and Done,
+// and those of a context from Bind, read the clock: they are right immediately after a pause
+// of the process. A context derived from it by package context ends only when a timer has
+// fired.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
-// Err returns nil while the lock is trusted, and then why its context ended.
+// Err returns nil while the lock is trusted, then why its context ended.
 func (l *Lock) Err() error { return l.h.Err() }
 
 // String returns key, table and token as readable text.
@@ -45,7 +46,7 @@ func (l *Lock) String() string {
 	return fmt.Sprintf("%v%s (token %d)", l.Key(), inTable(l.c.cfg.Table), l.Token())
 }
 
-// LogValue returns String's parts as a group, for package slog.
+// LogValue returns key, table and token as a group, for package slog.
 func (l *Lock) LogValue() slog.Value {
 	if l == nil || l.c == nil {
 		return slog.StringValue(l.String())
@@ -62,8 +63,8 @@ func (l *Lock) Bind(ctx context.Context) (_ context.Context, cancel context.Canc
 // Record returns a copy of the record as this grant wrote it last.
 func (l *Lock) Record() Record { return recordOf(l.h.Lock().Record()) }
 
-// TookOver returns the last record of the dead holder, if this grant took the key over: its
-// work may be half done.
+// TookOver returns the dead holder's last record if this grant took the key over: that
+// holder's work may be half done.
 func (l *Lock) TookOver() (Record, bool) {
 	if dead := l.h.Lock().Dead(); dead != nil {
 		return recordOf(*dead), true
@@ -87,8 +88,8 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) 
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
 
-// newLock returns a Lock for a request, still without a grant. It also returns the request's
-// expiry warnings, which pass the Lock to their functions.
+// newLock returns a Lock for a request that has no grant yet. It also returns the request's
+// expiry warnings, which will pass the Lock to the caller's functions.
 func newLock(c *Client, r *request) (*Lock, []*lease.Warning) {
 	l := &Lock{c: c}
 	l.h.Of, l.h.Once = l, !r.Once.None()
@@ -99,7 +100,7 @@ func newLock(c *Client, r *request) (*Lock, []*lease.Warning) {
 	return l, warnings
 }
 
-// lockOf returns the Lock of a handle.
+// lockOf returns the Lock that a handle belongs to.
 func lockOf(h *hold.Handle) *Lock { return h.Of.(*Lock) }
 
 // Renew renews now, and changes data, attributes or lease if opts say so. It is needed only
@@ -137,8 +138,8 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 // it for good. Call Release again to wait for that. A ctx that has ended shortens Release
 // to Config.ReleaseGrace.
 //
-// If other handles share the grant (Reentrant), it ends this handle alone, and sends
-// nothing: other data or attributes are an error then.
+// If other handles share the grant (Reentrant), Release ends this handle alone and sends
+// nothing. Options that change the record are then an error.
 func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
 	return l.group().Release(ctx, opts...)
 }
@@ -166,7 +167,7 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 }
 
 // Commit runs at most 99 writes (98 under Config.SharedLease) in one transaction that lands
-// only while this grant is current. Without writes it checks that.
+// only while this grant is current. Without writes it only checks the grant.
 //
 // It returns nil if the writes have landed, once; ErrLost if the grant had ended: then the
 // lock's context ends as well; and a *CommitError if one write failed, for example by its
@@ -219,7 +220,7 @@ func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 // so locks of one client under a shared lease need one Group.
 //
 // Pass the transaction's error to GuardError. Tables that are strongly consistent across
-// Regions refuse it.
+// Regions refuse transactions.
 func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 
 // GuardError is Group.GuardError of this lock alone.

@@ -36,7 +36,7 @@ func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record
 }
 
 // retryRead repeats a read that was throttled or had no answer, for as long as TryAcquire
-// would.
+// repeats its requests.
 func (c *Client) retryRead(ctx context.Context, op string, key Key, read func() error) error {
 	began := c.env.Now()
 	err := c.env.Requests.Repeat(ctx, read, func(f *attempts.Failure) error {
@@ -55,8 +55,8 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func() 
 }
 
 // List yields the records of the table, held and released. The reads are eventually
-// consistent: a record may be seconds old. A *RecordError is about one item; any other ends
-// the listing. Failed requests are retried as in Get.
+// consistent: a record may be seconds old. A *RecordError is about one item; other errors
+// end the listing. Failed requests are retried as in Get.
 func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if opts.Partition != "" && opts.Prefix != "" {
@@ -70,7 +70,7 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, e
 				yield(Record{}, err)
 				return
 			}
-			at.Start, _ = c.env.Proto.Key(key) // no error, as the key is checked
+			at.Start, _ = c.env.Proto.Key(key) // cannot fail, as the key was checked above
 		}
 		for {
 			var items []protocol.Item
@@ -170,10 +170,10 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // Break frees the grant in r, as Get or List returned it, whatever client holds it. If the
 // record now shows another grant, nothing is freed and the error is a *ChangedError.
 //
-// The holder learns of it at its next renewal, or its shared lease's. Until then its
-// unfenced work may overlap with the next holder's; its Commits fail at once. Its LostError
-// and Record.Broken say which client broke the grant, when and why, except in layouts whose
-// free keys have no record: a Reason is an *UnsupportedError there.
+// The holder learns of the break at the next renewal of its lock or shared lease. Until then
+// its unfenced work may overlap with the next holder's; its Commits fail at once. Its
+// LostError and Record.Broken say which client broke the grant, when and why, except in
+// layouts whose free keys have no record: a Reason is an *UnsupportedError there.
 //
 // After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
 // notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome Break
@@ -192,7 +192,7 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 		return c.env.Errorf("break", key, "%s", problem)
 	}
 	request := breaking.Request{
-		Grant: protocol.Record{ // the fields that the write and its condition use
+		Grant: protocol.Record{ // only the fields that the write of the break and its condition use
 			Key: key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version, Session: r.Session,
 			Data: r.Data, Attributes: r.Attributes, Done: (*protocol.Done)(r.Done),
 		},
@@ -203,7 +203,7 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 }
 
 // untilClosing calls call, unless ctx has ended or the client is closed. Close cancels the
-// context of call, and waits until call returns.
+// context that call receives, and waits until call returns.
 func (c *Client) untilClosing(ctx context.Context, op string, key Key, call func(context.Context) error) error {
 	if ctx.Err() != nil {
 		return c.env.Errorf(op, key, "%w", attempts.Cause(ctx))
@@ -218,8 +218,8 @@ func (c *Client) untilClosing(ctx context.Context, op string, key Key, call func
 }
 
 // ForgetDone removes the mark of r, as Get or List returned it, so that the next call does
-// the work again. A holder keeps the key. If its record has another mark, the error matches
-// ErrChanged. It may be called again.
+// the work again. A holder of the key keeps it. If the record has another mark, the error
+// matches ErrChanged. ForgetDone may be repeated.
 func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	if c.env.Native == nil {
 		return c.cfg.unsupported("Once or Every")
@@ -237,8 +237,8 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	})
 }
 
-// forget removes one mark. It needs no version: it has succeeded as soon as the record lacks
-// the mark, whichever attempt removed the mark.
+// forget removes one mark. It does not compare versions: it has succeeded as soon as the
+// record lacks the mark, whichever attempt removed the mark.
 func (c *Client) forget(ctx context.Context, key Key, mark protocol.Done, tried *attempts.Sequence[attempts.Version]) error {
 	r := tried.Run(context.WithoutCancel(ctx), ctx, c.env.Requests, attempts.Operation[attempts.Version]{
 		Key: key,

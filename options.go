@@ -38,15 +38,15 @@ type RecordOption interface {
 	ReleaseOption
 }
 
-// request is a call of Acquire with its options.
+// request is one call that acquires, with its options.
 type request struct {
 	acquire.Want
 	reentrant bool
-	lease     time.Duration // from WithLease; zero if not given
+	lease     time.Duration // set by WithLease; zero if not given
 	warnings  []warning
-	deletes   *bool          // from DeleteOnRelease; nil if not given
-	label     *string        // from Once; nil if not given
-	period    *time.Duration // from Every; nil if not given
+	deletes   *bool          // set by DeleteOnRelease; nil if not given
+	label     *string        // set by Once; nil if not given
+	period    *time.Duration // set by Every; nil if not given
 }
 
 // warning is a function, set by WithExpiryWarning, to call before the lock expires.
@@ -130,7 +130,7 @@ func (f recordOption) toRenew(ch *lease.Changes) { f(&ch.Record) }
 func (f recordOption) toRelease(t *hold.Terms)   { f(&t.Changes) }
 
 // WithAttributes sets top-level attributes of the record. A nil value removes an attribute.
-// Others stay, whatever client wrote them. Names that the layout uses are refused.
+// Other attributes stay, whatever client wrote them. Names that the layout uses are refused.
 func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	return recordOption(func(c *protocol.Changes) {
 		if c.Attributes == nil {
@@ -140,8 +140,9 @@ func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	})
 }
 
-// WithData replaces the record's data; nil removes it. Without it the data stays, whatever
-// client wrote it. A release that deletes the record refuses WithData and WithAttributes.
+// WithData replaces the record's data; nil removes it. Without this option the data stays,
+// whatever client wrote it. A release that deletes the record refuses WithData and
+// WithAttributes.
 func WithData(b []byte) RecordOption {
 	return recordOption(func(c *protocol.Changes) { c.SetData, c.Data = true, bytes.Clone(b) })
 }
@@ -179,14 +180,14 @@ type BreakOptions struct {
 //
 // Once sends no extra request. It needs layout Native and a call for one key; otherwise the
 // error is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant),
-// the last release of a handle with Once stores the mark. All other handles must be
-// released before, or its Do returns an error.
+// the last release of a handle with Once stores the mark. Its Do returns an error unless all
+// other handles were released before.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
 // Every is Once with the period of the call, by this machine's clock, as the label: it
-// refuses if the work of this period, or a later one, is done. Periods of at least 1 s are
-// counted from 1970 in UTC. A wrong clock moves the edges of the periods; a slow clock
-// repeats no work.
+// returns a *DoneError if the work of this period, or of a later one, is done. Periods of at
+// least 1 s are counted from 1970 in UTC. A wrong clock moves the edges of the periods; a
+// slow clock repeats no work.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }
@@ -195,8 +196,8 @@ type markDone struct{}
 
 func (markDone) toRelease(t *hold.Terms) { t.Done = true }
 
-// MarkDone marks the work of Once or Every as done; Do and CommitAndRelease do so by
-// themselves. Release returns nil only if the mark is stored. It retries, regardless of
+// MarkDone marks the work of Once or Every as done; Do and CommitAndRelease mark it without
+// this option. Release returns nil only if the mark is stored. It retries, regardless of
 // ctx, until the lease has ended or Close has given up. It returns an error if the key was
 // already freed without the mark.
 func MarkDone() ReleaseOption { return markDone{} }

@@ -31,7 +31,7 @@ var (
 	ErrNotFound       = errors.New("leasehold: no such record")             // returned by Get, Break, and calls with IfExists
 	ErrChanged        = errors.New("leasehold: record has changed")         // a *ChangedError matches it
 	ErrUnknownOutcome = attempts.ErrUnknownOutcome                          // a write has no reply: it may have been applied, or may be applied later
-	ErrDeadlock       = errors.New("leasehold: this context holds the key") // the wait could never end: ctx belongs to the holder; see Reentrant
+	ErrDeadlock       = errors.New("leasehold: this context holds the key") // the wait might never end, because ctx belongs to a lock; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")              // wraps DynamoDB's ResourceNotFoundException
 	ErrHolderUntold   = breaking.ErrHolderUntold                            // returned by Break: the grant is broken, but its holder's shared lease could not be notified
 )

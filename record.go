@@ -16,7 +16,7 @@ import (
 )
 
 // Key is struct{ Partition, Sort string }: a lock's partition key and, in a table that has
-// one, its sort key. Its String is for people.
+// one, its sort key. Its String method returns text for people.
 type Key = protocol.Key
 
 // Keys returns keys without a sort key.
@@ -28,36 +28,37 @@ func Keys(partitions ...string) []Key {
 	return keys
 }
 
-// Record is a stored lock. Its JSON is the output of the command's get and ls.
+// Record is a stored lock. The commands get and ls print its JSON.
 type Record struct {
 	Key        Key
-	Owner      string                          // owner of the last grant; empty in layouts that store none
+	Owner      string                          // owner of the last grant; empty in layouts without owners
 	Token      int64                           // fencing token of the last grant; 0 if another library granted it
 	Grant      string                          // id of the last grant; empty if another library granted it
-	Version    string                          // changes with every write by leasehold
-	Lease      time.Duration                   // 0 in layouts that store when the lease expires
-	GrantedAt  time.Time                       // by the holder's clock, for people; zero if unknown
-	Released   bool                            // the key is free, and the record kept
-	WrittenAt  time.Time                       // time of the grant, last renewal or release, by the writer's clock; rarely new under a shared lease; zero if unknown
-	ExpiresAt  time.Time                       // end of the lease or, once released, of the record, by the writer's clock; zero if not stored
-	Data       []byte                          // from WithData or WithInitialData; nil if there is none
-	Attributes map[string]types.AttributeValue // from WithAttributes, and others that the layout does not use; nil if there are none
+	Version    string                          // id of the last write; every write by leasehold changes it
+	Lease      time.Duration                   // lease of the last grant or renewal; 0 in layouts that store when the lease expires
+	GrantedAt  time.Time                       // time of the last grant, by the holder's clock, for people; zero if unknown
+	Released   bool                            // the key is free, and its record was kept
+	WrittenAt  time.Time                       // time of the last grant, renewal or release, by the writer's clock; seldom updated under a shared lease; zero if unknown
+	ExpiresAt  time.Time                       // end of the lease or, after a release, of the record, by the writer's clock; zero if not stored
+	Data       []byte                          // set by WithData or WithInitialData; nil if there is none
+	Attributes map[string]types.AttributeValue // set by WithAttributes, and other attributes that the layout does not use; nil if there are none
 
-	Session string // id of the shared lease that is renewed instead of the record; empty if none. If set, Lease is for clients without shared leases
+	Session string // id of the shared lease, which is renewed instead of the record; empty if none. If it is set, Lease applies only for clients that do not know shared leases
 
-	Former *End  // the last grant of a free key, or the grant before the current one; nil if the record does not contain it
-	Broken *End  // the last broken grant of this key, even if others were made since; nil if unknown
-	Done   *Done // the last work done with Once or Every; nil if unknown
+	Former *End  // last grant of a free key, or grant before the current one; nil if the record does not contain it
+	Broken *End  // last grant of this key that a client broke, even if other grants were made since; nil if unknown
+	Done   *Done // last work done with Once or Every; nil if unknown
 
 	// Waiting is the queue, its head first. A waiter may have died since.
 	Waiting []struct {
 		Owner string
-		Since time.Time // by the waiter's clock
+		Since time.Time // when the waiter joined the queue, by its own clock
 	}
-	NoQueueUntil time.Time // no client joins the queue before then, because a waiter died that was handed the key; zero if unset
+	NoQueueUntil time.Time // no client joins the queue before this time, because a waiter that was handed the key died; zero if unset
 }
 
-// recordOf returns in as a Record, with copies of data and attributes that users may change.
+// recordOf returns in as a Record. Data and attributes are copied, because users may change
+// them.
 func recordOf(in protocol.Record) Record {
 	r := Record{
 		Key: in.Key, Owner: in.Owner, Token: in.Token, Grant: in.Grant, Version: in.Version, Session: in.Session,
@@ -77,7 +78,7 @@ func recordOf(in protocol.Record) Record {
 	return r
 }
 
-// recordIn returns recordOf(*in), or nil if in is nil.
+// recordIn returns a pointer to recordOf(*in), or nil if in is nil.
 func recordIn(in *protocol.Record) *Record {
 	if in == nil {
 		return nil
@@ -86,7 +87,7 @@ func recordIn(in *protocol.Record) *Record {
 	return &r
 }
 
-// LogValue returns the record for package slog, without data and attributes.
+// LogValue returns the record, without data and attributes, for package slog.
 func (r Record) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("key", r.Key.String()), slog.String("owner", r.Owner), slog.Int64("token", r.Token),
@@ -97,17 +98,18 @@ func (r Record) LogValue() slog.Value {
 // End describes how a grant ended.
 type End struct {
 	How    string    // "released"; "taken over", as its holder had died; or "broken"
-	Owner  string    // the holder; empty if unknown
-	Token  int64     // the grant's token; 0 if it had none
-	At     time.Time // by the clock of the client that ended it; zero if unknown
-	By     string    // if it was broken: the owner of the client that broke it
-	Reason string    // if it was broken: from BreakOptions
+	Owner  string    // owner of the grant; empty if unknown
+	Token  int64     // fencing token of the grant; 0 if it had none
+	At     time.Time // when the grant ended, by the clock of the client that ended it; zero if unknown
+	By     string    // owner of the client that broke the grant; empty if it was not broken
+	Reason string    // BreakOptions.Reason of the client that broke the grant
 }
 
-// isOf reports whether b is the break of the grant with this token.
+// isOf reports whether b is the break of the grant with the given token.
 func (b *End) isOf(token int64) bool { return b != nil && b.Token == token && token != 0 }
 
-// brokenText returns a line of text about how the grant was broken.
+// brokenText returns one line of text for people: which client broke the grant, when and
+// why.
 func (b *End) brokenText() string {
 	s := "broken by " + visible.Word(cmp.Or(protocol.ShortOwner(b.By), "somebody")) + " at " + clockText(b.At)
 	if b.Reason != "" {
@@ -116,7 +118,8 @@ func (b *End) brokenText() string {
 	return s
 }
 
-// clockText returns a time for people, with the date if it is more than 12 hours ago.
+// clockText returns the time of day as text for people. If t is more than 12 hours ago, the
+// text contains the date.
 func clockText(t time.Time) string {
 	if time.Since(t) > 12*time.Hour {
 		return t.Local().Format(time.DateTime)
@@ -133,7 +136,7 @@ func copied[T any](p *T) *T {
 	return &c
 }
 
-// brokenJSON is Record.Broken in a record's JSON.
+// brokenJSON is the form of Record.Broken in a record's JSON.
 type brokenJSON struct {
 	By     string `json:"by"`
 	At     string `json:"at"`
@@ -141,7 +144,7 @@ type brokenJSON struct {
 	Token  int64  `json:"token,omitempty"`
 }
 
-// formerJSON is Record.Former in a record's JSON.
+// formerJSON is the form of Record.Former in a record's JSON.
 type formerJSON struct {
 	Owner string `json:"owner,omitempty"`
 	Token int64  `json:"token,omitempty"`
@@ -149,13 +152,13 @@ type formerJSON struct {
 	Ended string `json:"ended"`
 }
 
-// waiterJSON is a waiter in a record's JSON.
+// waiterJSON is the form of a waiter in a record's JSON.
 type waiterJSON struct {
 	Owner string `json:"owner"`
 	Since string `json:"since"`
 }
 
-// jsonTime is the form of every time: RFC 3339 in UTC with milliseconds.
+// jsonTime is the form of every time in a record's JSON: RFC 3339 in UTC with milliseconds.
 const jsonTime = "2006-01-02T15:04:05.000Z07:00"
 
 func formatTime(t time.Time) string {
@@ -165,7 +168,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(jsonTime)
 }
 
-// parseTime parses the output of formatTime.
+// parseTime parses a time that formatTime has written.
 func parseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if year := t.UTC().Year(); err == nil && (t.IsZero() || year < 0 || year > 9999) {
@@ -174,7 +177,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// MarshalJSON returns the output of the command; attributes are DynamoDB JSON.
+// MarshalJSON returns the command's output; attributes are DynamoDB JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Key        string         `json:"key"`
@@ -233,12 +236,12 @@ func (r Record) MarshalJSON() ([]byte, error) {
 type Done struct {
 	Once   string    // the label; empty with Every
 	Period time.Time // the start of the period; zero with Once
-	Owner  string    // the holder that did it
-	At     time.Time // when it was done, by that client's clock
-	Token  int64     // token of the grant
+	Owner  string    // the holder that did the work
+	At     time.Time // when the work was done, by the holder's clock
+	Token  int64     // fencing token of the holder's grant
 }
 
-// MarshalJSON returns the output of the command.
+// MarshalJSON returns the JSON that the leasehold command prints.
 func (d Done) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Once   string `json:"once,omitempty"`
@@ -265,8 +268,9 @@ func (d *Done) String() string {
 }
 
 // formerOf returns the last grant of a free key or, while the key is held, the grant before
-// the current one. It returns nil if the record does not show that grant, for example after
-// a release and a new grant. last is the key's latest grant that was taken over.
+// the current one. It returns nil if the record does not contain that grant, for example
+// after a release and a new grant. last describes the last take-over of the key from a dead
+// holder.
 func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	switch {
 	case r.Released && r.Owner == "":
@@ -285,7 +289,8 @@ func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	return nil
 }
 
-// tookOver reports whether the record's grant took the key over from the grant before it.
+// tookOver reports whether the record's grant is the one that took the key over as last
+// describes.
 func (r *Record) tookOver(last *protocol.TakenOver) bool {
 	if last == nil || last.Token == 0 {
 		return last != nil && last.At.Equal(r.GrantedAt)

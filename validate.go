@@ -11,11 +11,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// maxItemBytes is DynamoDB's limit on the size of an item (Service quotas, "Item size").
+// maxItemBytes is DynamoDB's limit on the size of an item (DynamoDB service quotas, "Item
+// size").
 const maxItemBytes = 400 << 10
 
-// newRequest returns a checked call of Acquire with its options and the defaults, or the
-// error of an invalid one.
+// newRequest returns one call of Acquire with its options and defaults. If an option is
+// invalid, it returns an error.
 func (c *Client) newRequest(partition string, opts []AcquireOption) (*request, error) {
 	r := &request{Want: acquire.Want{Key: Key{Partition: partition}, Timing: c.timing}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {
@@ -42,7 +43,7 @@ func (c *Client) newRequest(partition string, opts []AcquireOption) (*request, e
 		return nil, err
 	}
 	switch {
-	case !r.Once.None(): // the record must remain, because it contains the mark of the done work
+	case !r.Once.None(): // with Once or Every the record must remain, because it contains the done mark
 	case r.deletes == nil:
 		r.Delete = c.env.DeletesByDefault
 	default:
@@ -59,8 +60,8 @@ func (c *Client) newRequest(partition string, opts []AcquireOption) (*request, e
 	return r, c.checkChanges("acquire", key, r.Changes)
 }
 
-// newTerms applies the options of a release to the terms of the grant, and checks them. If
-// an option is invalid, it returns the error and the terms that apply without options.
+// newTerms returns the terms of a release: those of the grant, changed by opts. If an option
+// is invalid, it returns an error and the terms that apply without options.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
 	key, plain := h.Key(), hold.Terms{Delete: h.Want().Delete}
 	t := plain
@@ -90,8 +91,8 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	return t, nil
 }
 
-// apply calls to for each option of a call, in their order. If an option is nil, it calls to
-// for none and returns an error.
+// apply passes each option of a call to the function to, in order. If an option is nil, it
+// passes none and returns an error.
 func apply[O comparable, T any](c *Client, op string, key Key, opts []O, to func(O, *T), call *T) error {
 	var none O
 	if i := slices.Index(opts, none); i >= 0 {
@@ -103,7 +104,7 @@ func apply[O comparable, T any](c *Client, op string, key Key, opts []O, to func
 	return nil
 }
 
-// keyWith returns the key of a call that only reads, with its options.
+// keyWith returns the key of a call that only reads. opts may set the sort key.
 func (c *Client) keyWith(op, partition string, opts []KeyOption) (Key, error) {
 	key := Key{Partition: partition}
 	if err := apply(c, op, key, opts, KeyOption.toGet, &key); err != nil {
@@ -123,7 +124,8 @@ func (c *Client) checkKey(op string, key Key) (Key, error) {
 	return key, nil
 }
 
-// lockKey is checkKey that refuses the key of a session's row, which is not a lock.
+// lockKey checks a key like checkKey. It also refuses the key of a session's row, because
+// the row is not a lock.
 func (c *Client) lockKey(op string, key Key) (Key, error) {
 	key, err := c.checkKey(op, key)
 	if err == nil && protocol.IsSessionKey(c.env.Proto, key) {
@@ -184,10 +186,10 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 	return nil
 }
 
-// recordOverhead returns the size in bytes of a record of this client without key, data and
-// attributes. It counts names, ids and numbers, all rounded up. It also counts a mark of
-// done work and, in the native layout, a full queue with the attributes handed and
-// noQueueUntil.
+// recordOverhead returns the largest size in bytes of a record of this client, apart from
+// key, data and attributes. It counts names, ids and numbers, all rounded up, and a done
+// mark. In the native layout it also counts a full queue, and the attributes "handed" and
+// "noQueueUntil".
 func (c *Client) recordOverhead() int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(c.env.Owner)
@@ -197,7 +199,8 @@ func (c *Client) recordOverhead() int {
 	return size
 }
 
-// completeOnce sets the work that is to be done once, if the layout supports it.
+// completeOnce sets the work that Once or Every allows only once. It returns an error if the
+// layout does not support that.
 func (c *Client) completeOnce(r *request) error {
 	var problem string
 	switch {

@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// newEnv returns the environment that the parts of a client share.
+// newEnv returns the environment that the internal packages of a client share.
 func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core.Env {
 	cfg, caps := &c.cfg, c.cfg.Layout.Capabilities()
 	env := &core.Env{
@@ -38,7 +38,7 @@ func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core
 	return env
 }
 
-// listener turns reports of the internal packages into events and log lines.
+// listener turns events of the internal packages into events and log lines for users.
 type listener struct{ c *Client }
 
 func (l listener) Report(ctx context.Context, in core.Event) {
@@ -52,7 +52,7 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 	}
 	if in.Kind == core.WaitError {
 		l.c.warnOfWait(ctx, in.Key, in.Err)
-		// An error of one of these types is already public, so it is not wrapped again.
+		// A wait error of one of these types is public already, so it is not wrapped again.
 		if op, damaged := (*OpError)(nil), (*RecordError)(nil); !errors.As(in.Err, &op) && !errors.As(in.Err, &damaged) {
 			e.Err = l.c.env.Errors.Failed("acquire", in.Key, in.Err)
 		}
@@ -60,18 +60,19 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 	l.c.emit(ctx, e)
 }
 
-// lineAMinute limits log lines that each request would repeat. It is safe for concurrent
-// use.
-type lineAMinute struct{ at atomic.Int64 } // when the last line was written, in monotonic time; 0 before the first
+// lineAMinute allows at most one log line a minute, for lines that many requests would
+// repeat. It is safe for concurrent use.
+type lineAMinute struct{ at atomic.Int64 } // when the last line was written, in monotonic time; 0 before the first line
 
-// isDue reports whether a line is due at now. If so, it counts the line as written.
+// isDue reports whether a line may be written at now. If so, it counts the line as written.
 func (l *lineAMinute) isDue(now decide.Instant) bool {
 	last := l.at.Load()
 	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= acquire.ReportEvery) && l.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
 }
 
-// warnOfWait logs a failed request of a wait: one line a minute for all waits of a client,
-// with the number of reports that were left out since the last line.
+// warnOfWait logs a failed request of a waiting call. It logs one line a minute for all
+// waiting calls of a client. The line has the number of failures that were not logged since
+// the last line.
 func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
 	if !c.waitLine.isDue(c.env.Now()) {
 		c.unlogged.Add(1)
@@ -82,9 +83,9 @@ func (c *Client) warnOfWait(ctx context.Context, key Key, err error) {
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
 }
 
-// regionNews reports, as an event and in the log, that requests now go to another Region.
-// If requests will never leave home, it only logs that. It does not delay the request that
-// noticed the change.
+// regionNews reports, as an event and in the log, that requests now go to another Region. If
+// requests will never leave the home Region, it only logs that fact. It does not delay the
+// request that noticed the change.
 func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	log := c.env.Log.With("region", now.Region, "table", c.cfg.Table)
 	c.env.Detach(func() {
@@ -101,7 +102,7 @@ func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	})
 }
 
-// userErrors makes errors of public types for the internal packages.
+// userErrors makes errors of the public types on behalf of the internal packages.
 type userErrors struct{ c *Client }
 
 func (e userErrors) Failed(op string, key protocol.Key, err error) error {
@@ -167,7 +168,8 @@ func init() {
 	bridge.Record = func(r protocol.Record) any { return recordOf(r) }
 }
 
-// inside implements bridge.Client.
+// inside implements bridge.Client, which gives the module's other packages access to a
+// client.
 type inside struct{ c *Client }
 
 func (in inside) Env() *core.Env { return in.c.env }

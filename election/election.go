@@ -1,13 +1,14 @@
-// Package election elects one leader among processes, on package leasehold.
+// Package election elects one leader among processes. It uses package leasehold.
 //
 // A term is a *leasehold.Lock. Its context ends with the term, its token is the term's
 // number, its Commit is fenced by the term, and Release resigns. The number of a term is
 // greater than the number of every earlier term that leasehold granted, for as long as the
 // layout keeps tokens (layout.Capabilities).
 //
-// At most one process believes that it leads. A leader that died is replaced within its lease
-// and one longest poll of a candidate. A leader's writes to other places are fenced only if
-// they go through Commit or carry the term's Guards or number.
+// At most one process believes that it leads. A leader that died is replaced within its
+// lease and one longest poll of a candidate. A leader's write is fenced only if it goes
+// through Commit, is in a transaction with the term's Guards, or carries the term's number
+// and its target compares numbers.
 //
 // # Stepping down
 //
@@ -53,18 +54,20 @@ type Election struct {
 	locks *leasehold.Client
 	in    bridge.Client
 	key   string
-	place chan struct{} // holds one token while a function of Lead runs
-	asked atomic.Bool   // a step-down was requested since the last campaign
-	led   atomic.Bool   // a campaign has been won
+	place chan struct{} // full while a function of Lead runs, so that only one runs at a time
+	asked atomic.Bool   // a client has asked this leader to step down since its last campaign
+	led   atomic.Bool   // this Election has won a campaign
 }
 
 // New returns the election under key. It sends no request. Layouts without data cannot store
-// a value. For a table with a sort key, the layout must name the sort key's value.
+// a leader's value. In a table with a sort key, the layout must name the value of the sort
+// key.
 func New(locks *leasehold.Client, key string) (*Election, error) {
 	if locks == nil {
 		return nil, errors.New("election: the client is nil: pass what leasehold.New returned")
 	}
-	// Acquire checks its arguments before ctx, so it sends nothing with an ended context.
+	// Acquire checks its arguments before it checks ctx. So a call with an ended context
+	// checks the key, and sends nothing.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, key); !errors.Is(err, context.Canceled) {
@@ -73,15 +76,15 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 	return &Election{locks: locks, in: bridge.Inside(locks), key: key, place: make(chan struct{}, 1)}, nil
 }
 
-// Campaign waits until this process leads. value is shown to observers, such as an address.
-// It is stored as the record's data and overrides data in opts. If the layout has no data
-// and value is not empty, the error matches errors.ErrUnsupported, and no request is sent.
+// Campaign waits until this process leads. Observers see value, for example an address. It
+// is stored as the record's data and overrides data in opts. If the layout has no data and
+// value is not empty, the error matches errors.ErrUnsupported, and no request is sent.
 //
-// ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign
-// returns the errors of Acquire. With leasehold.NoWait, Campaign does not wait for a live
-// leader, but replaces a dead one. This suits a process that need not lead. If OnStepDown
-// has reported a request to step down, the next Campaign first waits until every other
-// candidate has read the record.
+// ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign returns
+// the errors of Acquire. With leasehold.NoWait, Campaign does not wait for a live leader,
+// but replaces a dead one. This suits a process that need not lead. If another client has
+// asked this process to step down (OnStepDown), the next Campaign first waits until every
+// other candidate has read the record.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) {
 		e.letOthers(ctx)
@@ -89,10 +92,10 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))
-	case e.in.Env().Caps.Data: // stores nil, so that the previous leader's value is removed
+	case e.in.Env().Caps.Data: // this stores nil data, so that the previous leader's value is removed
 		opts = append(slices.Clip(opts), leasehold.WithData(nil))
 	}
-	if e.led.Load() { // a denial may be temporary, as the policy has allowed the key before
+	if e.led.Load() { // the denial may be temporary, as the IAM policy has allowed the key before
 		ctx = core.GoesOn(ctx)
 	}
 	term, err := e.locks.Acquire(ctx, e.key, opts...)
@@ -102,11 +105,11 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	return term, err
 }
 
-// Leader is the leader as the record shows it.
+// Leader describes the leader that a record shows.
 type Leader struct {
 	Owner string // empty in layouts without owners
-	Value string // value that the leader gave to Campaign; after a hand-over, the previous leader's value for up to a second
-	Token int64  // number of the term; zero if there is no leader, or if the leader is a peer whose grants have no token
+	Value string // value that the leader passed to Campaign; for up to a second after a hand-over, the value of the previous leader
+	Token int64  // number of the term; zero if there is no leader, or if another library granted the term without a token
 }
 
 // Leader reads the leader once. It returns ErrNoLeader if there is no leader. If the leader

@@ -9,19 +9,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// Lead campaigns and calls fn for each term won. opts apply to every campaign, such as
-// leasehold.WithLease, or leasehold.NoWait to return ErrHeld instead of waiting for a live
-// leader.
+// Lead campaigns, and calls fn for each term that it wins. opts, such as
+// leasehold.WithLease, apply to every campaign. With leasehold.NoWait, Lead returns ErrHeld
+// instead of waiting for a live leader.
 //
-// When a term is lost, fn's context ends. Once fn has returned any result, Lead campaigns
-// again. Lead returns if fn returns while this process still leads: Lead then resigns and
-// returns fn's error. Lead also returns when ctx ends, with an error that matches the cause
-// of ctx and ctx.Err(). That error also includes fn's error unless fn returned the cause.
+// When a term is lost, fn's context ends. Once fn has returned, with or without an error,
+// Lead campaigns again. Lead returns if fn returns while this process still leads: Lead then
+// resigns and returns fn's error. Lead also returns when ctx ends, with an error that
+// matches the cause of ctx and ctx.Err(). That error also includes fn's error unless fn
+// returned the cause.
 //
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with
 // ErrAsked, but the term continues, so that fn can end its work while it still leads. For
-// that work fn uses term.Context. Once fn has returned any result, Lead releases the term,
-// waits until every other candidate has read the record, and campaigns again.
+// that work fn uses term.Context. Once fn has returned, Lead releases the term, waits until
+// every other candidate has read the record, and campaigns again.
 //
 // fn's context is ctx bound to the term: it ends when ctx or the term ends. When ctx ends
 // or the client is closed (leasehold.ErrClosed), Lead waits for fn and then releases the
@@ -30,10 +31,10 @@ import (
 // are fenced by the term then fail, but its other writes may still be applied. This
 // Election never calls fn again before the earlier call has returned.
 //
-// If fn panics or exits its goroutine, Lead first releases the term. Lead returns errors of
-// Campaign that waiting does not resolve. Until this Election has won a term, a denial of
-// access is such an error. After that a denial may be temporary, and Lead continues to
-// campaign.
+// If fn panics or exits its goroutine, Lead first releases the term. Lead returns the errors
+// of Campaign that waiting does not resolve. Until this Election has won a term, Lead
+// returns when DynamoDB denies access. After that a denial may be temporary, and Lead
+// continues to campaign.
 func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("election: lead %s: the function is nil", e.key)
@@ -52,16 +53,16 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 	}
 }
 
-// serve calls fn under a term. again is true if the term was lost before fn had returned,
-// or was released because of a request to step down.
+// serve calls fn for one term. again is true if Lead must campaign again: the term was lost
+// before fn had returned, or was released because a client asked the leader to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
-	var called error       // error that fn has returned
-	var asked, ended error // why ctx and the term had ended when fn returned; nil for the one that had not ended
+	var called error       // error that fn has returned; nil if fn was not called
+	var asked, ended error // causes with which ctx and the term had ended when fn returned; each is nil if ctx or term had not ended
 	looked := false
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
-	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail, as Campaign returned the term
+	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail, as this Election's client was granted the term
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()
 		select {
@@ -74,7 +75,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 		}
 		return called
 	})
-	if !looked { // the function above did not run, as ctx or the term had ended before
+	if !looked { // term.Do did not call its function, as ctx or the term had ended before
 		look()
 	}
 	switch {
@@ -85,16 +86,15 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	case errors.Is(ended, leasehold.ErrClosed):
 		return false, besides(leasehold.ErrClosed, leasehold.ErrClosed, called)
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
-		return true, nil // the release was the first to show the loss
+		return true, nil // the lock was lost before, but the reply to its release was the first to show that
 	case errors.Is(context.Cause(until), ErrAsked):
 		return true, nil
 	}
 	return false, called
 }
 
-// besides joins the errors asked and called. asked says why fn's context ended, and called
-// is the error that fn has returned. besides returns asked alone if called is nil or
-// matches cause.
+// besides joins the error asked, which says why fn's context ended, and the error called,
+// which fn has returned. It returns asked alone if called is nil or matches cause.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

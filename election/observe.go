@@ -10,8 +10,8 @@ import (
 // ctx ends. Observe uses leasehold.Client.Watch, which determines when a holder is dead and
 // when to return an error. A leader that was found dead and then renews is yielded again.
 //
-// A change is yielded within one longest poll, 1.5 x Config.PollMax. While DynamoDB does
-// not answer, nothing is yielded: the last leader may have changed. With the defaults
+// A change is yielded within one longest poll, 1.5 x Config.PollMax. While DynamoDB does not
+// answer, Observe yields nothing, although the leader may have changed. With the defaults
 // Observe reads about four times a second when a term is new, and twice a second after ten
 // seconds.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {

@@ -16,28 +16,27 @@ import (
 
 var (
 	// ErrAsked is the cause with which the context of Lead's function ends if another client
-	// has asked this leader to step down. The process still leads.
+	// has asked this leader to step down. The process still leads at that moment.
 	ErrAsked = errors.New("election: asked to step down")
 
-	// ErrLeaderDead is returned if the leader is dead, so that it cannot be asked to step
-	// down.
+	// ErrLeaderDead is returned by StepDown if the leader is dead, and so cannot read a
+	// request to step down.
 	ErrLeaderDead = errors.New("election: the leader appears dead: the next candidate takes over")
 )
 
 // StepDown asks the leader to resign, and returns nil once it no longer leads. The leader
 // reads the request at its next renewal. It then ends its work, and resigns after that.
-// StepDown waits until the leader has resigned or ctx ends. Some leaders do not resign. A
-// leader does not handle requests if it leads by neither Lead nor OnStepDown, or runs an
-// older version. A leader also stays if its function does not return.
-// leasehold.Client.Break ends the term of such a leader at once.
+// StepDown waits until the leader has resigned or ctx ends. A leader does not resign if it
+// uses neither Lead nor OnStepDown, runs a version of leasehold without StepDown, or its
+// function does not return. leasehold.Client.Break ends the term of such a leader at once.
 //
 // The request concerns one term: a late request does not affect a later leader, and asking
 // twice has the same effect as asking once. StepDown returns ErrNoLeader if there is no
 // leader. If the leader appears dead by the time in its record, StepDown returns
-// ErrLeaderDead at once. Otherwise it returns ErrLeaderDead if it has observed the leader
-// for its lease and found it dead. Layouts other than layout.Native, and leaders under a
-// shared lease, do not support requests: the error matches errors.ErrUnsupported. StepDown
-// returns leasehold.ErrUnknownOutcome if ctx ended before the request was answered.
+// ErrLeaderDead at once. Otherwise it returns ErrLeaderDead once the leader has not renewed
+// for one lease. Layouts other than layout.Native, and leaders under a shared lease, do not
+// support requests: the error matches errors.ErrUnsupported. StepDown returns
+// leasehold.ErrUnknownOutcome if ctx ended before the request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
 	env := e.in.Env()
 	if env.Native == nil {
@@ -72,8 +71,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 	}
 }
 
-// ask sends the request until it is answered. A failed condition counts as an answer: as
-// far as one request can show, the record then contains another grant.
+// ask sends the request to step down until it is answered. It returns nil if the request's
+// condition failed: as far as one request can show, the record then contains another grant.
 func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	w := env.Native.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, env.Owner, env.Wall())
 	silent := false
@@ -92,16 +91,16 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 }
 
 // awaitEnd waits until the record no longer contains the grant of r. If the leader has
-// replaced that grant by a new one, awaitEnd returns the record with the new grant. A
-// leader replaces a grant that had no answer. It also replaces a grant that was handed
-// over, if it has a value to store. A leader that replaces its grant has not read the
-// request. A leader that has renewed its grant does not replace it. In that case a new
-// grant means that the leader has resigned and was elected again.
+// replaced that grant by a new one, awaitEnd returns the record with the new grant. A leader
+// replaces its grant if the write of that grant had no answer. It also replaces a grant that
+// was handed over to it, if it has a value to store. A leader that replaces its grant has
+// not read the request. A leader never replaces a grant that it has renewed: a new grant
+// then means that it has resigned and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
-	// Whether the record was written again after its grant. It is not enough to compare the
-	// version with the grant: a hand-over also writes a version that differs from the grant.
-	// But in a record that was handed over, the time of the grant equals the time of the
-	// write, as both come from one clock.
+	// renewed reports whether the record was written again after its grant. It is not enough
+	// to compare the version with the grant: a hand-over also writes a version that differs
+	// from the grant. But in a record that was handed over, the time of the grant equals the
+	// time of the write, as both come from one clock.
 	renewed := r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {
@@ -120,10 +119,10 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 }
 
 // OnStepDown registers fn for the terms of Campaign; Lead handles requests itself. fn is
-// called once if a client asks the leader to step down. fn must not block, as the goroutine
-// that calls it must not wait. The leader should then end its work and release the term.
-// OnStepDown returns an error, and never calls fn, if fn is nil or if term was not granted
-// to this Election's client.
+// called once if a client asks the leader to step down. fn must not block, because it is
+// called while the reply to a renewal is handled. The leader should then end its work and
+// release the term. OnStepDown returns an error, and never calls fn, if fn is nil or if term
+// was not granted to this Election's client.
 func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	if fn == nil {
 		return fmt.Errorf("election: step down from %s: the function is nil", e.key)

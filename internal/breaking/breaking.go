@@ -10,12 +10,12 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Breaker breaks grants for one client.
+// Breaker breaks grants on behalf of one client.
 type Breaker struct{ *core.Env }
 
-// Request says which grant to break, and how.
+// Request names the grant to break, and the reason and condition of the break.
 type Request struct {
-	Grant     protocol.Record // the record as it was read
+	Grant     protocol.Record // the record that contained the grant when it was read
 	Reason    string
 	Unrenewed bool // break only a grant that has not been renewed since it was read
 }
@@ -44,8 +44,8 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free repeats the break until a request is answered. maybe reports whether the grant may
-// be broken although free returns an error. free stores the attempts in flight in now.
+// free sends the break until a request is answered. If it returns an error, maybe reports
+// whether the grant may be broken nevertheless. free stores the attempts in flight in now.
 func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -81,13 +81,13 @@ func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (ma
 		case r.Unrenewed || ctx.Err() != nil:
 			return false, c.Errors.Changed(found)
 		}
-		r.Grant = found // the record's current content determines whether TTL may delete it
+		r.Grant = found // the next attempt needs the current record, which determines whether TTL may delete it
 	}
 }
 
-// shows returns the attempt that freed the key, according to the record. In some layouts
-// the records of free keys are deleted or have no version. There, any attempt without an
-// answer may have freed the key.
+// shows returns the attempt that freed the key, if item shows that one did. In some layouts
+// a free key has no record, or a record without a version. In these layouts any attempt
+// without an answer may have freed the key.
 func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -103,8 +103,8 @@ func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.V
 	return last, unanswered && now.Version == ""
 }
 
-// found reads the record that DynamoDB showed when it rejected a break. If found returns no
-// error, the record shows the same grant, which has been renewed since. gone reports
+// found decodes the item that DynamoDB returned when it rejected a break. If found returns
+// no error, the record shows the same grant, which has been renewed since. gone reports
 // whether the record no longer shows the grant; then found also returns an error.
 func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
@@ -113,9 +113,9 @@ func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol
 	if now, err = c.Proto.Decode(item); err != nil {
 		return now, false, c.Errors.Unreadable(grant.Key, item, err)
 	}
-	// A grant of another library has no id. If such a grant names its owner, the owner stays
-	// the same when the grant is renewed. In layouts with an expiry time, the holder of such
-	// a grant does not renew it. So there a record with another version shows another grant.
+	// A grant of another library has no id. If it names its owner, the owner stays the same
+	// when the grant is renewed. In layouts with an expiry time, holders of other libraries
+	// do not renew. There, a record with another version shows another grant.
 	sameIfEqual := grant.Grant != "" || grant.Owner != "" && c.Caps.Expiry == layout.Observed
 	if now.Released || !sameIfEqual || now.Grant != grant.Grant || now.Owner != grant.Owner {
 		return now, true, c.Errors.Changed(now)

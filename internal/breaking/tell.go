@@ -10,18 +10,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// ErrHolderUntold is returned when a grant is broken, but its session could not be
-// notified.
+// ErrHolderUntold is returned when a grant was broken, but the session of its holder could
+// not be notified.
 var ErrHolderUntold = errors.New("leasehold: holder not told of the break")
 
-// untold returns ErrHolderUntold with the reason.
+// untold returns an error that wraps ErrHolderUntold and err, the reason.
 func (c *Breaker) untold(key protocol.Key, err error) error {
 	return c.Errors.Failed("break", key, fmt.Errorf(
 		"%w: the key is free, and a live holder learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
 }
 
-// tell notifies the session of r, if there is one, that the grant in r was broken, or may
-// have been broken. It tries at least once, and then until limit ends.
+// tell notifies the session of r that the grant in r was broken, or may have been broken. It
+// does nothing if r has no session. It sends at least one request, and repeats it until
+// limit ends.
 func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	proto := c.Native
 	if proto == nil || r.Session == "" {
@@ -37,7 +38,7 @@ func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 			return &attempts.Failure{Cause: reply.Cause, Err: reply.Err}
 		}
 		row, key := reply.Old, proto.SessionKey(r.Session)
-		if row == nil { // the row is missing, or the engine does not return it
+		if row == nil { // the row is missing, or the reply does not contain it
 			var err error
 			if row, err = c.Requests.Read(ctx, key); err != nil {
 				return err
@@ -56,8 +57,9 @@ func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	return c.untold(r.Key, errors.Join(attempts.Cause(limit), err))
 }
 
-// whyNot returns the reason why the row of a session cannot be notified of a break. It
-// returns nil if the session has ended with its locks, so that no client needs the notice.
+// whyNot returns the reason why the row of a session did not accept the notice of a break.
+// It returns nil if the session has ended with its locks, so that no client needs the
+// notice.
 func (c *Breaker) whyNot(proto protocol.Native, key protocol.Key, row protocol.Item) error {
 	if row == nil {
 		return nil

@@ -26,41 +26,41 @@ type Locks interface {
 	// until leave is called.
 	LockSession(ctx context.Context) (leave func())
 
-	// Throttled is called for each request that was throttled, or in conflict with another
-	// transaction.
+	// Throttled is called for each request that DynamoDB throttled, or rejected because of a
+	// conflict with another transaction.
 	Throttled(err error)
 }
 
-// Commit is one transaction of writes and guards. doc.go shows its stages.
+// Commit is one transaction of writes and guards. The diagram in doc.go shows its stages.
 type Commit struct {
 	env    *core.Env
 	locks  Locks
 	writes *request // request with the writes and the guards
 	guards *request // request with the guards alone
 
-	began      decide.Instant // when the idempotency token was first used
+	began      decide.Instant // when the first request with the idempotency token began
 	requests   int
 	unanswered bool // at least one request got no answer
 
 	mu       sync.Mutex    // guards the fields below
 	left     bool          // the caller no longer waits, so the commit sends nothing more
-	lastErr  error         // error of the last request that has ended
-	inFlight chan struct{} // closed when the SDK no longer reads the caller's values for the request in flight; nil if none is in flight
+	lastErr  error         // error of the last request that is no longer in flight
+	inFlight chan struct{} // closed when the SDK no longer reads the caller's values for the request in flight; nil if no request is in flight
 }
 
 // Result is the outcome of a commit.
 type Result struct {
-	Step     decide.Step                // Committed, NotHeld, Cancelled, Rejected, GiveUp or Doubtful
-	Err      error                      // error of the last request; if Cancelled, error of the request whose writes failed
-	Writes   []types.CancellationReason // if Cancelled, one reason for each write
-	Failed   map[int]protocol.Item      // if NotHeld, the guards that failed, at least one; see failedGuards
+	Step     decide.Step                // one of Committed, NotHeld, Cancelled, Rejected, GiveUp and Doubtful
+	Err      error                      // error of the last request; if Step is Cancelled, error of the request in which a write failed
+	Writes   []types.CancellationReason // if Step is Cancelled, one reason for each write
+	Failed   map[int]protocol.Item      // if Step is NotHeld, the items of the guards that failed, at least one; see failedGuards
 	Requests int
 	Took     time.Duration
 }
 
-// New prepares a commit of writes. ends are sent with the writes: for each lock, its guard
-// or its release. guards are the guards of all locks, in the same order. Package records
-// makes the condition of a guard.
+// New prepares a commit of writes. guards are the guards of all locks. ends are sent
+// together with the writes. For each lock, in the same order, ends has the lock's guard or
+// its release. Package records makes the condition of a guard.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -69,8 +69,9 @@ func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteI
 	return &Commit{env: env, locks: locks, writes: form(slices.Concat(writes, ends)), guards: form(guards)}
 }
 
-// Run sends the transaction until its outcome is known, or can never be known. After ctx
-// has ended, Run returns once the request in flight has ended. It must be called only once.
+// Run sends the transaction until its outcome is known, or can never be known. After ctx has
+// ended, Run returns once the request in flight has ended. The caller must call Run only
+// once.
 func (c *Commit) Run(ctx context.Context) Result {
 	c.began = c.env.Now()
 	r := c.run(ctx)
@@ -120,9 +121,9 @@ func (c *Commit) run(ctx context.Context) Result {
 	}
 }
 
-// failedGuards returns the items that failed the conditions of guards, by the index of the
-// guard in the list of guards. An item is nil if there is none, or if the engine does not
-// return it.
+// failedGuards returns the items that failed the conditions of guards. The map's keys are
+// positions in the list of guards. An item is nil if it does not exist, or if the reply does
+// not contain it.
 func failedGuards(reply decide.CommitReply, guards int) map[int]protocol.Item {
 	failed := make(map[int]protocol.Item, len(reply.Failed))
 	for _, guard := range reply.Failed {
@@ -131,8 +132,8 @@ func failedGuards(reply decide.CommitReply, guards int) map[int]protocol.Item {
 	return failed
 }
 
-// send sends a request once, and waits for its answer even if the caller leaves. sent is
-// false if begin does not allow the request.
+// send sends a request once, and waits for its answer even if the caller of the commit no
+// longer waits. sent is false if begin does not allow the request.
 func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, sent bool, _ error) {
 	defer c.locks.LockSession(ctx)()
 	inFlight := c.begin(ctx)
@@ -148,12 +149,12 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	c.mu.Lock()
 	c.inFlight, c.lastErr = nil, err
 	c.mu.Unlock()
-	read() // a wrapper of the SDK may drop the option that calls read, so read is called here, too
+	read() // a wrapper around the SDK client may drop the option that calls read, so read is called here, too
 	return reply, true, err
 }
 
-// begin marks a request as in flight. It returns nil if no request may be sent. A
-// caller that gives up after begin does not learn the outcome.
+// begin marks a request as in flight. It returns nil if the commit may not send a request.
+// If the caller gives up after begin, it does not learn the outcome.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -167,17 +168,17 @@ func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	return c.inFlight
 }
 
-// LastErr returns the error of the last request that has ended. As far as is known, that
-// request wrote nothing.
+// LastErr returns the error of the last request that is no longer in flight. As far as is
+// known, that request wrote nothing.
 func (c *Commit) LastErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lastErr
 }
 
-// Leave lets the caller leave while Run continues. Run then sends nothing more. Leave
-// returns once the SDK no longer reads the caller's values, and reports whether a request
-// is in flight.
+// Leave is called when the caller no longer waits for Run. Run then continues, but sends no
+// further request. Leave returns once the SDK no longer reads the caller's values. It
+// reports whether a request is in flight.
 func (c *Commit) Leave() (inFlight bool) {
 	c.mu.Lock()
 	c.left = true

@@ -15,15 +15,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// request is a request that may be sent several times under one idempotency token, one at a
-// time.
+// request is one transaction that may be sent several times under one idempotency token. It
+// is sent at most once at a time.
 type request struct {
 	in     *dynamodb.TransactWriteItemsInput
-	guards int    // number of guards; they are the last items
-	body   []byte // body of the first attempt
+	guards int    // number of guards; they are the last items of the transaction
+	body   []byte // serialized body of the first attempt
 }
 
-// send sends the request once, for the commit c. read is called when the SDK has read the
+// send sends the request once, for the commit c. It calls read when the SDK has read the
 // caller's values.
 func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.CommitReply, error) {
 	err := c.env.Requests.Commit(ctx, r.in, r.inTheSameBytes(read), c.checkWhenSigned)
@@ -36,8 +36,8 @@ func (r *request) send(ctx context.Context, c *Commit, read func()) (decide.Comm
 }
 
 // inTheSameBytes makes every attempt send the same bytes as the first. The SDK writes the
-// members of a map in random order. DynamoDB may treat another order as another request
-// under the same token (aws-sdk-go-v2 issue 1900).
+// members of a map in random order. DynamoDB may treat a request with another order as a
+// different request under the same token (aws-sdk-go-v2 issue 1900).
 func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	replace := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 		out middleware.SerializeOutput, md middleware.Metadata, err error,
@@ -71,7 +71,8 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 // the token.
 const tokenUse = 5 * time.Minute
 
-// errTokenOld is the error of a request that was not sent because it was signed too late.
+// errTokenOld is the error of a request that was not sent, because its signature was made
+// when the token was too old.
 var errTokenOld = errors.New("this request was not sent: its idempotency token is more than five minutes old")
 
 // isTokenOld reports whether DynamoDB may soon forget the commit's idempotency token.

@@ -15,30 +15,29 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Holds is the set of locks that one client holds, with the state that they share.
+// Holds is the set of locks that one client holds, together with the state that they share.
 type Holds struct {
 	*core.Env
 	keys   *acquire.Keys
 	leases *lease.Leases
-	timing lease.Timing // timing of sessions, and of locks for which the caller has chosen no other lease
+	timing lease.Timing // timing of sessions, and of locks whose callers have chosen no lease
 
-	shared    bool           // locks are held under a session
-	beginning ctxmutex.Mutex // held by the call that begins a session
+	shared    bool           // each lock is held under a session (Config.SharedLease)
+	beginning ctxmutex.Mutex // locked by the call that begins a session
 	session   atomic.Pointer[session]
 
 	failing  failing
-	resumes  indoubt.Attempts[string] // unresolved attempts to resume a grant, by the grant's id
+	resumes  indoubt.Attempts[string] // attempts to resume a grant whose outcome is unknown, by the grant's id
 	resuming sync.Map                 // a channel for each Resume in progress, by the grant's id; closed when that Resume has ended
 	result   error                    // error of the first Close, returned by later calls of Close
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	held    map[*Lock]struct{}
-	grants  int                // number of grants so far
+	grants  int                // number of grants that this client has held so far
 	unfreed map[*Lock]struct{} // locks whose release has failed and is repeated by a timer
 }
 
-// New returns a Holds without locks. shared reports whether locks are to be held under a
-// session.
+// New returns a Holds without locks. shared is true if locks will be held under a session.
 func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.Timing, shared bool) *Holds {
 	return &Holds{
 		Env: env, keys: keys, leases: leases, timing: timing, shared: shared, beginning: ctxmutex.New(),
@@ -56,7 +55,7 @@ func (c *Holds) Locks() []*Lock {
 	return slices.SortedFunc(maps.Keys(c.held), func(a, b *Lock) int { return cmp.Compare(a.nth, b.nth) })
 }
 
-// Holds reports whether this client holds key by the given grant.
+// Holds reports whether this client holds the key by the grant with this id.
 func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +87,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats records whether the release of a lock has failed and is repeated. Close also
-// frees such locks.
+// repeats records that the release of h has failed and is repeated or, if repeats is false,
+// that it is no longer repeated. Close also frees locks whose release is repeated.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

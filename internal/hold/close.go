@@ -31,7 +31,7 @@ func (c *Holds) Close(ctx context.Context) error {
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
 	cl := &closer{c: c, limit: limit, limiter: inflight.New(c.Renewals)}
-	held := c.byTrust() // before failedToFree, so that a lock whose release fails between the two calls is in held
+	held := c.byTrust() // called before failedToFree: a lock whose release fails between the two calls is then in held
 	locks := slices.Concat(c.failedToFree(), held)
 	cl.freeAll(locks)
 	c.WaitIdle(limit)
@@ -47,14 +47,14 @@ type closer struct {
 	limit   context.Context
 	limiter *inflight.Limiter
 	wg      sync.WaitGroup
-	busy    atomic.Bool // a function in Do did not return in time
+	busy    atomic.Bool // a function in Do did not return in time, and still runs
 
 	mu   sync.Mutex // guards errs
 	errs []error
 }
 
-// byTrust returns the locks that callers have, sorted by how much longer they are trusted,
-// shortest first.
+// byTrust returns the locks that callers have, sorted by the remaining time for which they
+// are trusted, shortest first.
 func (c *Holds) byTrust() []*Lock {
 	held, now := c.Locks(), c.Now()
 	c.mu.Lock()
@@ -65,15 +65,16 @@ func (c *Holds) byTrust() []*Lock {
 	return held
 }
 
-// freeAll frees each lock once no function in Do works under it. The locks of a session are
-// freed together, by one write that ends the session, if their functions return within half
-// of the grace. Otherwise they are freed one by one, so that a function that does not
-// return delays only its own lock.
+// freeAll frees each lock once no function in Do works under it. If the functions under the
+// locks of a session return within half of ReleaseGrace, one write ends the session and
+// frees these locks together. Otherwise they are freed one by one, so that a function that
+// does not return delays only its own lock.
 func (cl *closer) freeAll(locks []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range locks {
-		h.cancelHandles(core.ErrClosed) // tells functions in Do to stop; until they have stopped, the lease is renewed
+		// tells functions in Do to stop; the lease is renewed until they have stopped
+		h.cancelHandles(core.ErrClosed)
 	}
 	var ofSession []*Lock
 	for _, h := range locks {
@@ -92,8 +93,9 @@ func (cl *closer) freeAll(locks []*Lock) {
 	cl.failed(cl.c.closeSession(cl.limit, cl.busy.Load()))
 }
 
-// freeOne frees a lock once there is a slot for its request. If no function in Do works
-// under the lock, freeOne itself waits for the slot, and starts a goroutine only then.
+// freeOne frees a lock in a goroutine, once a slot for its request is available. If no
+// function in Do works under the lock, freeOne waits for the slot before it starts the
+// goroutine.
 func (cl *closer) freeOne(h *Lock) {
 	if h.working.AreOver() {
 		leave, ok := cl.limiter.Take(cl.limit)
@@ -113,8 +115,8 @@ func (cl *closer) freeOne(h *Lock) {
 	})
 }
 
-// free frees a lock. ok reports whether its request has a slot. If not, no time is left, and
-// free only ends the lock.
+// free frees a lock. ok is true if the request has a slot, which leave returns. If ok is
+// false, no time is left, and free only ends the lock.
 func (cl *closer) free(h *Lock, leave func(), ok bool) {
 	if !ok {
 		h.end(core.ErrClosed)
@@ -137,7 +139,8 @@ func (cl *closer) failed(err error) {
 	cl.errs = append(cl.errs, err)
 }
 
-// closeError shows the errors of Close in one line. It unwraps to all of them.
+// closeError is the error of Close. Its text is one line, and it unwraps to all errors of
+// the releases.
 type closeError struct {
 	table string
 	held  int
@@ -145,8 +148,8 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// Prefer the error of an answered request, as it shows the cause. The other errors are
-	// of requests that were still in flight when Close gave up.
+	// Show the error of an answered request if there is one, as it names the cause. The
+	// other errors are of requests that were still in flight when Close gave up.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {
@@ -158,8 +161,8 @@ func (e *closeError) Error() string {
 
 func (e *closeError) Unwrap() []error { return e.errs }
 
-// EndedContext returns a context that has ended. A release with this context takes at most
-// ReleaseGrace.
+// EndedContext returns a context that has ended. A release that is passed this context takes
+// at most ReleaseGrace.
 func EndedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Commit sends writes in one transaction, which is applied only if all grants of the group
-// are current.
+// Commit sends writes in one transaction, which DynamoDB applies only if all grants of the
+// group are current.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	if err := g.checkCommit(ctx, writes); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 	return g.c.Outlive(ctx, "commit", t.holds[0].key, t, func() error { return g.commit(t) })
 }
 
-// checkCommit returns the error of a commit that would certainly fail, and sends nothing.
+// checkCommit returns an error if a commit of writes would certainly fail. It sends nothing.
 func (g *Group) checkCommit(ctx context.Context, writes []types.TransactWriteItem) error {
 	holds := g.inOrder()
 	err := cmp.Or(g.c.Requests.CheckTransactions(ctx), g.c.checkWrites(holds, writes), g.Err())
@@ -34,7 +34,7 @@ func (g *Group) checkCommit(ctx context.Context, writes []types.TransactWriteIte
 	return err
 }
 
-// commit runs t while no other commit or release of its locks runs.
+// commit runs the transaction t while no other commit or release of its locks runs.
 func (g *Group) commit(t *transaction) error {
 	defer t.stop()
 	waiting, cancel := g.Bind(t.ctx)
@@ -44,14 +44,14 @@ func (g *Group) commit(t *transaction) error {
 		leave()
 		return cmp.Or(g.Err(), notSent(late, attempts.Cause(t.ctx)))
 	}
-	_, err := t.run(leave) // unlock first: once the caller learns the result, it may commit again or release the locks
+	_, err := t.run(leave) // run calls leave before it returns: the caller may then commit again, or release the locks
 	return err
 }
 
-// CommitAndRelease does what Commit does, and also frees the keys. It frees them in the
-// same transaction or, if the writes were not applied, after it. wrong is the error of
-// invalid options, or nil. If it is set, CommitAndRelease commits nothing, and only frees
-// the keys.
+// CommitAndRelease commits like Commit, and also frees the keys. It frees them in the same
+// transaction or, if the writes were not applied, by releases after it. wrong is the error
+// of invalid options, or nil. If wrong is not nil, CommitAndRelease commits nothing, and
+// only frees the keys.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {
@@ -64,16 +64,16 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	return withReleases(err, g.release(ctx, rs))
 }
 
-// notDone makes the releases store no mark, because the work was not committed.
+// notDone makes the releases store no done mark, because the work was not committed.
 func notDone(rs []*release) {
 	for _, r := range rs {
 		r.terms.Done = false
 	}
 }
 
-// withReleases joins err, the error of a commit, and the errors of the releases after it.
-// The result matches ErrUnknownOutcome only if err does, even if a release has no answer. A
-// loss that the commit reports is not repeated.
+// withReleases joins err, the error of a commit, with the errors of the releases that follow
+// the commit. The result matches ErrUnknownOutcome only if err does, even if a release has
+// no answer. If err reports the loss of a lock, the result contains that loss only once.
 //
 // A commit that may have been applied may have freed the keys itself. The state maybeFreed
 // of freeing records that, so a release that finds another client's grant returns no loss.
@@ -92,9 +92,9 @@ func withReleases(err error, released []error) error {
 	return attempts.Joined(joined...)
 }
 
-// afterCommitError is the error of a release without an answer, after a commit that has
-// written nothing. It matches the errors that it wraps, except ErrUnknownOutcome: callers
-// would take ErrUnknownOutcome for the outcome of the commit.
+// afterCommitError is the error of a release that had no answer, after a commit that wrote
+// nothing. It matches the errors that it wraps, except ErrUnknownOutcome: callers would
+// think that the outcome of the commit is unknown.
 type afterCommitError struct{ error }
 
 func (e afterCommitError) Is(target error) bool {
@@ -111,7 +111,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	defer stop()
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
-	var ended error // if set, nothing can be committed: the commit is not sent, but releases have begun
+	var ended error // why nothing can be committed; if set, the commit is not sent, but the releases continue
 	for i, r := range rs {
 		ended = cmp.Or(ended, g.handles[i].begin(limit, r))
 	}
@@ -124,7 +124,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	var now attempts.Latest
 	_, unknown := attempts.Outlive(limit, c.Detach, &now, func() {
 		late, leave := takeTurns(limit, holdsOf(rs))
-		if late != nil { // another commit has used up the time
+		if late != nil { // another commit or release still held its lock when limit ended
 			err = notSent(late, attempts.Cause(limit))
 		} else {
 			err = g.commitWithReleases(ctx, rs, writes, &now)
@@ -132,28 +132,30 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 		if err != nil {
 			notDone(rs)
 		}
-		c.Detach(func() { // this runs in the background, as the outcome of the commit does not depend on it
+		c.Detach(func() { // the remaining releases run in the background, as the outcome of the commit does not depend on them
 			defer leave()
 			left := slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.handle != nil || r.ended() })
 			inParallel(len(left), func(i int) { left[i].free() })
 		})
 	})
-	for _, r := range rs { // drop the handles now, so that a later release of another handle does not wait for this release
+	// each handle is dropped now, so that a later release of another handle does not wait
+	// for this release
+	for _, r := range rs {
 		r.drop(limit)
 	}
 	if unknown != nil {
 		return c.UnknownOutcome("commit", rs[0].h.key, unknown)
 	}
 	released := each(rs, func(r *release) error { return r.wait(limit) })
-	if err == nil { // releases that were not part of the commit do not change its result
+	if err == nil { // errors of releases that followed the commit do not change its result
 		return nil
 	}
 	return withReleases(err, released)
 }
 
-// begin ends this handle for a commit that releases it. If no other handle shares the
-// grant, it also begins r, the release of the grant. It returns an error if nothing can be
-// committed.
+// begin ends this handle, because a commit will release it. If no other handle shares the
+// grant, begin also begins r, the release of the grant. It returns an error if nothing can
+// be committed.
 func (l *Handle) begin(limit context.Context, r *release) error {
 	left, before := l.leave()
 	if !left && !before {
@@ -177,13 +179,13 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 	return nil
 }
 
-// commitWithReleases sends writes and releases in one transaction. Where other handles
-// share a grant, a guard replaces the release. If the transaction was committed,
-// commitWithReleases ends all the releases. If not, it ends the releases of locks that turn
-// out to be lost; the other releases learn what the transaction may have written. now is
-// set to the transaction in progress.
+// commitWithReleases sends writes and releases in one transaction. If other handles share a
+// grant, the transaction contains the grant's guard in place of its release. If the
+// transaction was committed, commitWithReleases ends all the releases. Otherwise it ends
+// only the releases of locks that were lost. It tells the other releases what the
+// transaction may have written. It stores the transaction in progress in now.
 func (g *Group) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
-	fs := make([]*freeing, len(rs)) // each element is nil if other handles share the grant
+	fs := make([]*freeing, len(rs)) // an element is nil if other handles share that lock's grant
 	sent := make([]releaseAttempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
 	for i, r := range rs {
@@ -220,13 +222,14 @@ func notSent(h *Lock, cause error) error {
 	return h.c.Errorf("commit", h.key, "nothing was sent: %w", cause)
 }
 
-// Each commit or release of a lock locks the mutex h.committing, so only one of them runs
-// at a time. They do not conflict with each other, and none fails because another has just
+// Each commit or release of a lock locks the lock's mutex h.committing, so only one runs at
+// a time. Therefore two of them never conflict, and none fails because another has just
 // changed the record. A renewal waits for a commit in progress if there is time.
 
-// takeTurns sorts holds, and locks the committing mutex of each in the sorted order. All
-// callers use this order. The caller must call leave. If limit ends first, late is the lock
-// whose mutex was not available; otherwise it is nil.
+// takeTurns sorts holds, and locks the mutex committing of each lock in the sorted order.
+// All callers use this order, which prevents deadlocks. If limit ends first, late is the
+// lock whose mutex was not available; otherwise late is nil. The caller must call leave in
+// both cases.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
 	slices.SortFunc(holds, compareLocks)
 	taken := 0

@@ -10,21 +10,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockContext is a context that reads the clock. So its state is right even after a pause
-// of the process, before any timer has fired. It wraps an ordinary cancel context, which
-// stores the cause. Package context attaches children to the wrapped context without a
-// goroutine.
+// lockContext is the context of a lock. Its methods read the clock, so its state is right
+// even after a pause of the process, before any timer has fired. It wraps an ordinary cancel
+// context, which stores the cause. Package context attaches children to the wrapped context
+// without a goroutine.
 type lockContext struct {
 	context.Context
 	cancel context.CancelCauseFunc
-	over   func() error // reads the clock, and returns the error with which a lock of the context has ended
+	over   func() error // reads the clock; returns the error of the first lock that has ended, or nil
 	held   *heldKeys
 }
 
-// heldKeys lists the locks that a context belongs to, innermost first.
+// heldKeys is one lock that a context belongs to, with a link to the next outer one.
 type heldKeys struct {
 	by    *Lock
-	bound context.Context // the context that was bound to the lock; nil for the lock's own context
+	bound context.Context // the context from which Bind made this one; nil for the lock's own context
 	outer *heldKeys
 }
 
@@ -41,15 +41,14 @@ func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	return c.innermost(ctx, func(h *Lock) bool { return h.key == key })
 }
 
-// Above returns a lock that ctx belongs to and that was acquired with others in sorted
-// order. In that order, its key comes after the given one. Above returns nil if no such
-// lock is still held.
+// Above returns a lock that ctx belongs to, that AcquireAll acquired, and whose key sorts
+// after the given key. It returns nil if no such lock is still held.
 func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 	return c.innermost(ctx, func(h *Lock) bool { return h.want.InOrder && h.key.Compare(key) > 0 })
 }
 
 // innermost returns the innermost lock of this client that ctx belongs to, that is still
-// held, and that fits. It returns nil if there is none.
+// held, and for which fits returns true. It returns nil if there is no such lock.
 func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && fits(h.by) && h.by.Ended() == nil {
@@ -59,15 +58,15 @@ func (c *Holds) innermost(ctx context.Context, fits func(*Lock) bool) *Lock {
 	return nil
 }
 
-// newLockContext returns a copy of ctx that belongs to the locks in held. It also ends once
-// over returns an error.
+// newLockContext returns a copy of ctx that belongs to the locks in held. The copy also ends
+// once the function over returns an error.
 func newLockContext(ctx context.Context, held *heldKeys, over func() error) *lockContext {
 	inner, cancel := context.WithCancelCause(ctx)
 	return &lockContext{Context: inner, cancel: cancel, over: over, held: held}
 }
 
-// readClock ends the context if a lock has ended. The goroutine that ended the lock may not
-// have ended this context yet.
+// readClock ends the context if one of its locks has ended. It reads the clock for that. The
+// goroutine that ended the lock may not have cancelled this context yet.
 func (c *lockContext) readClock() {
 	if cause := c.over(); cause != nil {
 		c.cancel(cause)
@@ -84,7 +83,7 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value reads the clock too, because context.Cause begins with a call of Value.
+// Value reads the clock too, because context.Cause calls Value first.
 func (c *lockContext) Value(key any) any {
 	if key == (heldKeysKey{}) {
 		return c.held
@@ -101,8 +100,8 @@ func (c *lockContext) ended() error {
 	return context.Cause(c)
 }
 
-// bind returns a copy of ctx that belongs to all the locks, and also ends when the first of
-// them ends.
+// bind returns a copy of ctx that belongs to all the locks. The copy also ends as soon as
+// one lock ends.
 func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFunc) {
 	held := heldKeysOf(ctx)
 	for _, l := range locks {
@@ -128,14 +127,14 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// besides returns a context that ends with ctx, unless ctx ends because one of holds is
-// released. The caller of a release may pass a ctx that is bound to the lock. The release
-// ends that ctx, but its requests must still be sent.
+// besides returns a context that ends with ctx, unless ctx ends because a lock in holds is
+// released. The caller of a release may pass a ctx that is bound to the released lock. The
+// release ends that ctx, but its requests must still be sent.
 func besides(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
-		bound := false // if it stays false, a release that ends ctx is the release of another lock
+		bound := false // whether ctx is bound to a lock in holds; if not, a release that ends ctx is of another lock
 		for held := heldKeysOf(ctx); held != nil; held = held.outer {
 			bound = bound || slices.Contains(holds, held.by)
 		}
@@ -147,9 +146,9 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// ctx may have ended because one of holds was released. Then two things still end the
-	// new context: the deadline of ctx, and the end of the context from which ctx was made
-	// by binding it to one of holds.
+	// A context that was bound to a lock in holds ends with that lock's release, which the
+	// new context must ignore. So the new context also follows the context that was passed
+	// to Bind, and the deadline of ctx.
 	for held := heldKeysOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)
@@ -158,7 +157,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	if deadline, ok := ctx.Deadline(); ok {
 		late, end := context.WithDeadline(context.Background(), deadline)
 		stop := context.AfterFunc(late, func() {
-			<-ctx.Done() // ctx has ended or is just ending; wait until its cause is set
+			<-ctx.Done() // the deadline has ended ctx or is just ending it; wait until the cause of ctx is set
 			cause := attempts.Cause(ctx)
 			if errors.Is(cause, core.ErrReleased) {
 				cause = context.DeadlineExceeded

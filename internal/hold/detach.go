@@ -13,24 +13,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Detached is a grant that a client has given up without releasing it. The root package's
-// Grant has the same fields.
+// Detached is a grant that a client has given up without releasing its key. The root
+// package's Grant has the same fields.
 type Detached struct {
 	Table        string
 	Key          protocol.Key
 	Owner        string
 	Token        int64
-	ID           string   // grant id
-	Versions     []string // versions that the record may show
+	ID           string   // id of the grant
+	Versions     []string // versions that the record may have
 	Lease        time.Duration
 	TrustedUntil time.Time
 }
 
-// Detach ends the handle of a lock without releasing the key. The lock must not be shared
-// or under a session. Usually Detach sends nothing. But if another client has handed the
-// key over and no renewal has succeeded since, Detach renews first. So the next process has
-// a full lease in which to resume the grant. If that renewal fails, the handle does not
-// end.
+// Detach ends the handle of a lock without releasing the key. No other handle may share the
+// lock, and the lock must not be under a session. Usually Detach sends nothing. But if
+// another client has handed the key over and no renewal has succeeded since, Detach renews
+// first. This gives the next process a full lease in which to resume the grant. If that
+// renewal fails, the handle does not end.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
@@ -55,9 +55,9 @@ func (l *Handle) Detach() (Detached, error) {
 	}, nil
 }
 
-// Resume resumes a grant that was detached in this process or another. It renews the
-// grant, and repeats the renewal until that is answered. If ctx ends first, Resume may be
-// called again: the client remembers its attempts.
+// Resume resumes a grant that this process or another has detached. It renews the grant, and
+// repeats the renewal until DynamoDB answers. If ctx ends first, the caller may call Resume
+// again: the client remembers its attempts.
 func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, c.Errorf("resume", want.Key, "%w", attempts.Cause(ctx))
@@ -70,7 +70,7 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 	ctx, stop := c.UntilClosing(ctx)
 	defer stop()
 	end, ok := c.beginResume(ctx, d.ID)
-	if !ok { // ctx has ended while another Resume, whose attempt has no answer yet, was in progress
+	if !ok { // ctx has ended while an earlier Resume of the grant still waited for its answer
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
 	}
 	var h *Lock
@@ -90,7 +90,7 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 		return nil, err
 	}
 	c.mu.Lock()
-	h.unclaimed = c.IsClosing() // Close releases only locks that have a caller
+	h.unclaimed = c.IsClosing() // Close releases only locks that a caller has received; this one is detached again instead
 	c.mu.Unlock()
 	if h.unclaimed {
 		c.detachAgain(d, h)
@@ -100,18 +100,18 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 }
 
 // detachAgain detaches a grant again if its Resume was answered after the caller had left,
-// or while the client was closing. A later Resume on this client resumes it. The grant is
-// not released, unlike a grant of Acquire: the process that detached it may still work
-// under it until its lease ends.
+// or while the client was closing. A later Resume on this client can resume the grant.
+// detachAgain does not release it: the process that detached it may still work under it
+// until its lease ends.
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
 	h.passTurn()
 	c.resumes.Add(d.ID, h.asHeld().Versions, c.Now().Mono)
 }
 
-// beginResume waits until no other Resume of the grant is in progress, and blocks others
-// until end is called. It returns false if ctx ends first. Two of them could each name the
-// other's attempt in their conditions, and both would succeed.
+// beginResume waits until no other Resume of the grant is in progress, and blocks later ones
+// until end is called. It returns false if ctx ends first. If two ran at once, each could
+// name the other's attempt in its condition, and both would succeed.
 func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool) {
 	own := make(chan struct{})
 	for {
@@ -130,10 +130,10 @@ func (c *Holds) beginResume(ctx context.Context, id string) (end func(), ok bool
 	}
 }
 
-// resume sends the renewal until it is answered.
+// resume sends the renewal of a detached grant until DynamoDB answers it.
 func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
 	of := row{c: c, key: want.Key, owner: d.Owner, grant: d.ID, token: d.Token, proto: c.Proto, ctx: ctx}
-	earlier := c.resumes.Of(d.ID, c.Now().Mono) // versions of unanswered attempts of earlier calls
+	earlier := c.resumes.Of(d.ID, c.Now().Mono) // versions of attempts that earlier calls have sent and that had no answer
 	versions := slices.Concat(d.Versions, earlier)
 	defer func() { c.resumes.Add(d.ID, tried.Versions(), c.Now().Mono) }()
 	res, _ := of.send(context.WithoutCancel(ctx), ctx, &versions, tried, attempts.Operation[releaseAttempt]{
@@ -156,11 +156,12 @@ func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, ch l
 	case attempts.Rejected:
 		return nil, c.notResumed(d, want, res.Item)
 	}
-	// Attempts of earlier calls may still be applied, whatever the outcome of this one.
+	// Attempts of earlier calls may still be applied, whatever the outcome of this call.
 	return nil, c.notDone(ctx, "resume", want.Key, res, len(earlier)+len(tried.Versions()))
 }
 
-// notResumed returns the error of a grant that is no longer current, according to item.
+// notResumed returns the error of a Resume if item shows that the grant is no longer
+// current.
 func (c *Holds) notResumed(d Detached, want *acquire.Want, item protocol.Item) error {
 	lost := core.Loss{Key: want.Key, Token: d.Token, Reason: core.Broken, At: d.TrustedUntil}
 	if now := c.Wall().Round(0); now.Before(lost.At) {

@@ -17,51 +17,53 @@ import (
 // session. It is sent once, and its version is never used again.
 type releaseAttempt struct {
 	acquire.GrantAttempt
-	handsOver bool // the write hands the key to the next goroutine of this client
-	toHead    bool // the write hands the key to another client, which may trust the grant: no later write may replace it
+	handsOver bool // the write hands the key to the next waiting goroutine of this client
+	toHead    bool // the write hands the key to another client, which may already trust its grant: no later write may replace this one
 }
 
 func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 	return releaseAttempt{GrantAttempt: c.keys.Attempt(lease, nil)}
 }
 
-// freeing frees the key of one lock. All releases of the lock use it, one at a time: each
-// must know what earlier releases have sent, and which of their writes may still be
-// applied.
+// freeing frees the key of one lock. All releases of the lock share one freeing, and one
+// release uses it at a time: each must know what earlier releases have sent, and which of
+// their writes may still be applied.
 type freeing struct {
 	h             *Lock
-	hold          protocol.Hold   // the grant to free; tried has the versions of the attempts to free it; a hand-over replaces hold
-	record        protocol.Record // the record as left by the last write that is known to have been applied
-	mayHaveStored bool            // a write after the last applied one has no answer, and may have stored something
+	hold          protocol.Hold   // the grant to free, or the grant of the goroutine that the key was handed to; tried has the versions of the attempts to free it
+	record        protocol.Record // the record after the last write that is known to have been applied
+	mayHaveStored bool            // a later write than the last applied one has no answer, and may have stored data or attributes
 	sentInLease   bool            // the first write was sent before the lease had expired
-	reportsDone   bool            // a release was to store the mark of done work, so its repetitions store the mark, too
-	marked        bool            // a release has stored the mark, or a record has shown it
+	reportsDone   bool            // one release was to store the done mark, so releases that repeat it store the mark, too
+	marked        bool            // a release has stored the done mark, or a record has shown it
 	tried         attempts.Sequence[releaseAttempt]
 	left          left
 
 	retry  *time.Timer // timer that repeats a failed release; nil before the first failure
 	pauses attempts.Pauses
-	until  decide.Instant // time when repetitions end, because the lease has freed the key; a session's lease is renewed, so each release under a session sets the time again
-	sent   int            // number of requests since the last report
+	// time when repetitions end, because the lease has then freed the key. Under a session
+	// each release sets the time again, as the session's lease is renewed.
+	until decide.Instant
+	sent  int // number of requests since the last event of a release
 
 	r *release // the release that may send requests now; guarded by h.mu
 }
 
-// left says how far a grant may have passed out of this client's control.
+// left is how far a grant may have passed out of this client's control.
 type left int
 
-// Values of left, in the order in which a grant reaches them.
+// Values of left. A grant passes through them in this order.
 const (
-	stands     left = iota // every write that was sent names the grant
-	takeable               // a release has failed, so another client may have acquired the key
-	maybeFreed             // a commit of unknown outcome may have freed the key, and stored the mark
-	handedOn               // a hand-over was applied: the lock has ended even if the grant continues
+	stands     left = iota // the condition of every write so far names this grant
+	takeable               // a release has failed, so another client may have acquired the key since
+	maybeFreed             // a commit of unknown outcome may have freed the key, and may have stored the done mark
+	handedOn               // a hand-over was applied: this lock has ended, although this client may have to release the next grant
 )
 
-// freeing returns the freeing of the lock, for this release to use now. It clears sentInLease
-// if the lease may have expired before the first write that may have been applied, as after
-// an outage or a long commit. Another client may then have taken the key over, so a record
-// without the grant does not prove that the write freed the key.
+// freeing returns the lock's freeing, which this release uses from now on. It clears
+// sentInLease if the lease may have expired before the first write that may have been
+// applied, for example after an outage or a long commit. Another client may then have taken
+// the key over, so a record without the grant does not prove that the write freed the key.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -83,8 +85,9 @@ func (r *release) freeing() *freeing {
 }
 
 // free hands the key over or releases it. It hands the key to the first waiter in the
-// record's queue or, if there is none, to the next goroutine. If the lock was no longer
-// trusted, free sends one conditional release, as the record may still show the grant.
+// record's queue or, if there is none, to the next waiting goroutine of this client. If the
+// lock was no longer trusted, free sends one conditional release, because the record may
+// still show the grant.
 func (r *release) free() {
 	f := r.freeing()
 	f.reportsDone = f.reportsDone || r.terms.Done
@@ -100,7 +103,7 @@ func (r *release) free() {
 	})))
 }
 
-// next returns the next attempt to release.
+// next returns a new attempt to release the key, and its write.
 func (f *freeing) next() (releaseAttempt, *protocol.Write) {
 	a := f.h.c.newAttempt(f.h.want.Timing.Lease)
 	if f.r.terms.Delete {
@@ -114,8 +117,8 @@ func (f *freeing) next() (releaseAttempt, *protocol.Write) {
 	})
 }
 
-// done returns the mark that the release stores, or nil if it stores none. If the lock was
-// lost before the release, its work gets no mark: a caller that has learned of the loss
+// done returns the done mark that the release stores, or nil if it stores none. If the lock
+// was lost before the release, its work gets no mark: a caller that has learned of the loss
 // must not find later that the work counts as done.
 func (f *freeing) done() *protocol.Done {
 	if !f.h.givenUp || !f.reportsDone && !f.r.terms.Done {
@@ -125,9 +128,9 @@ func (f *freeing) done() *protocol.Done {
 	return &protocol.Done{Once: once.Label, Period: once.Period, Owner: f.hold.Owner, At: f.h.c.Wall(), Token: f.h.token}
 }
 
-// named returns the grant to be freed, with all versions that the record may show,
-// including those of attempts without an answer. Such an attempt may have handed the key
-// over, so named includes the grant that it would have made.
+// named returns the grant for the condition of the next write. It contains all versions that
+// the record may have, also those of attempts without an answer. Such an attempt may have
+// handed the key over, so named also contains the grant that the attempt would have made.
 func (f *freeing) named() protocol.Hold {
 	hold := f.hold
 	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a releaseAttempt) bool { return a.toHead })
@@ -140,8 +143,8 @@ func (f *freeing) named() protocol.Hold {
 	return hold
 }
 
-// run sends attempts until the sequence ends. It sends only one attempt if the lock was
-// lost, or if this release is a repetition. op makes the writes and reads the record.
+// run sends the attempts of op until one is answered or no time is left. It sends only one
+// attempt if the lock was lost, or if this release repeats a failed one.
 func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[releaseAttempt] {
 	h := f.h
 	op.BeforeSend = func() (func(), error) {
@@ -160,13 +163,13 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	return r
 }
 
-// longestPause returns the longest pause between attempts of a release that may take the
-// whole lease. The pause grows with the lease, because a condition can name only a limited
-// number of attempts.
+// longestPause returns the longest pause between the attempts of a release that may go on
+// for the whole lease. The pause grows with the lease, because a condition can name only a
+// limited number of earlier attempts.
 func (h *Lock) longestPause() time.Duration { return max(time.Second, h.lease.Root().Duration()/15) }
 
-// end ends the current release, so that the next goroutine in the local queue may acquire
-// the key.
+// end ends the current release with err. The next goroutine in the local queue may then
+// acquire the key.
 func (f *freeing) end(err error) {
 	f.marked = f.marked || err == nil && f.done() != nil
 	f.report(err, f.repeat(err))
@@ -178,10 +181,10 @@ func (f *freeing) end(err error) {
 	f.r.end(err)
 }
 
-// repeat arranges that a failed release is repeated if the record may still show the grant.
-// It reports whether it does so. This client itself needs no repetition: it no longer
-// treats the grant as held, and may take the key over at once. But other clients respect
-// the grant's lease, and a session's lease does not end.
+// repeat starts a timer that repeats a failed release, if the record may still show the
+// grant. It reports whether it has started one. This client itself needs no repetition: it
+// no longer treats the grant as held, and may take the key over at once. But other clients
+// respect the grant's lease, and a session's lease does not end.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {
@@ -199,7 +202,9 @@ func (f *freeing) repeat(err error) bool {
 	if !repeats {
 		return false
 	}
-	if h.session != nil { // repeat rarely: the session's lease does not end, and a refused release would mostly be refused again
+	// Repeat a release under a session rarely: its lease does not end, so the repetitions do
+	// not either, and a refused release would mostly be refused again.
+	if h.session != nil {
 		f.pauses.Least = min(max(durations.Times(f.pauses.Least, 2), c.timing.Lease), touchEvery)
 	}
 	root, next := h.lease.Root(), &release{h: h, terms: f.r.terms, again: h.session == nil}
@@ -213,8 +218,8 @@ func (f *freeing) repeat(err error) bool {
 }
 
 // isOfUse reports whether repeating a failed release could free the key before the lease
-// does. Without a session, it returns false if the first write was sent after the lease had
-// expired: nothing would show that a repetition has freed the key.
+// expires. Without a session, it returns false if the first write was sent after the lease
+// had expired: no reply could then show that a repetition has freed the key.
 func (f *freeing) isOfUse() bool {
 	if f.h.session != nil {
 		return !f.h.lease.Root().IsOver()
@@ -222,8 +227,9 @@ func (f *freeing) isOfUse() bool {
 	return f.sentInLease && !f.r.refused && !f.h.c.Now().Past(f.until)
 }
 
-// report logs a failed release and emits its event, with the number of requests since the
-// last report. It does not report a repetition that failed and will be repeated again.
+// report logs an error of a release, and emits the release's event with the number of
+// requests since the last event. It does not report a repetition that failed and will be
+// repeated again.
 func (f *freeing) report(err error, repeated bool) {
 	h := f.h
 	if f.r.again && repeated {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Group is one or more handles with a common context. All code that works for one handle
-// and for several uses a Group.
+// Group is one or more handles with a common context. Code for one handle and code for
+// several handles both use a Group.
 type Group struct {
 	c       *Holds
 	handles []*Handle // handles in the order in which callers named the keys
@@ -21,31 +21,31 @@ func NewGroup(ctx context.Context, handles []*Handle) Group {
 	return g
 }
 
-// Group returns a group that contains only this handle.
+// Group returns a group of this handle alone.
 func (l *Handle) Group() Group { return Group{c: l.h.c, handles: []*Handle{l}, ctx: l.ctx} }
 
-// Context returns a context that ends when the first of the locks ends.
+// Context returns a context that ends as soon as one of the locks ends.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Err returns the error with which the first of the locks has ended, or nil if all are
-// trusted.
+// Err returns the error with which the first lock of the group has ended, or nil while all
+// locks are trusted.
 func (g *Group) Err() error { return g.handles[0].h.naming(g.ctx.ended()) }
 
-// Bind returns a copy of ctx that also ends when the first of the locks ends.
+// Bind returns a copy of ctx that also ends as soon as one of the locks ends.
 func (g *Group) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	return bind(ctx, g.handles...)
 }
 
-// locks returns the grants, in the order in which callers named them.
+// locks returns the grants, in the order in which callers named their keys.
 func (g *Group) locks() []*Lock { return each(g.handles, (*Handle).Lock) }
 
-// inOrder returns the grants sorted by key. Several keys are acquired, and locked for
-// commits, in this order.
+// inOrder returns the grants sorted by key. Keys are acquired in this order, and commits
+// lock the grants' mutexes in this order.
 func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
 }
 
-// each returns the results of fn for all elements.
+// each returns the results of fn for all elements of all, in their order.
 func each[T, R any](all []T, fn func(T) R) []R {
 	results := make([]R, len(all))
 	for i, one := range all {
@@ -54,8 +54,8 @@ func each[T, R any](all []T, fn func(T) R) []R {
 	return results
 }
 
-// inParallel calls fn for each of 0 to n-1 and waits for all calls. A single call needs no
-// other goroutine.
+// inParallel calls fn with each number from 0 to n-1, each in a goroutine of its own, and
+// waits for all calls. A single call runs on the caller's goroutine.
 func inParallel(n int, fn func(i int)) {
 	if n == 1 {
 		fn(0)

@@ -15,12 +15,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Guards returns condition checks of all rows that the grants depend on, for a transaction
-// of the caller.
+// Guards returns condition checks of all rows that the grants depend on. The caller puts
+// them into a transaction of its own.
 func (g *Group) Guards() []types.TransactWriteItem { return each(rowsOf(g.locks()), (*row).guard) }
 
-// rowsOf returns the rows that holds depend on: their own records in order, and the row of
-// their session.
+// rowsOf returns the rows that holds depend on: the records of the locks in order, then the
+// row of their session, if they have one.
 func rowsOf(holds []*Lock) []*row {
 	rows := each(holds, func(h *Lock) *row { return &h.row })
 	if s := sessionOf(holds); s != nil {
@@ -29,9 +29,9 @@ func rowsOf(holds []*Lock) []*row {
 	return rows
 }
 
-// sessionOf returns the session of holds, or nil if there is none. There is at most one. A
-// client begins another session only when it trusts no lock of the last session, and all
-// locks of a group are trusted when the group is made.
+// sessionOf returns the session of holds, or nil if they have none. They have at most one
+// session: a client begins another session only when it trusts no lock of the last one, and
+// all locks of a group are trusted when the group is made.
 func sessionOf(holds []*Lock) *session {
 	for _, h := range holds {
 		if h.session != nil {
@@ -41,8 +41,8 @@ func sessionOf(holds []*Lock) *session {
 	return nil
 }
 
-// GuardError ends the locks whose guards failed in a transaction of the caller, which ended
-// with err. The guards were the items of that transaction from index first on.
+// GuardError takes err, the result of a transaction that the caller has sent with all of
+// Guards, from index first on. It ends the locks whose guards failed.
 func (g *Group) GuardError(err error, first int) error {
 	if err != nil {
 		err = attempts.Joined(g.c.Requests.CheckTransactions(g.handles[0].ctx), err)
@@ -56,7 +56,7 @@ func (g *Group) GuardError(err error, first int) error {
 	shown := map[*row]protocol.Item{}
 	for i, reason := range cancelled.CancellationReasons[first:] {
 		failed := i < len(rows) && aws.ToString(reason.Code) == "ConditionalCheckFailed"
-		if failed && (reason.Item == nil || rows[i].isIn(&g.c.Table, reason.Item)) { // otherwise the item that failed is not the guard
+		if failed && (reason.Item == nil || rows[i].isIn(&g.c.Table, reason.Item)) { // a reply that contains an item of another row is not about this guard
 			shown[rows[i]] = reason.Item
 		}
 	}
@@ -65,10 +65,11 @@ func (g *Group) GuardError(err error, first int) error {
 }
 
 // loseBy ends every lock that depends on a row which no longer shows its grant. It returns
-// how each of holds was lost, or nil if it was not lost. The loss is final: a guard that
-// has failed once can never pass again. shown has the rows as they were read; a missing row
-// is nil. The error of a loss is err, joined with otherwise(lock), the error that had ended
-// the lock before. All lost locks end before the first of them is reported.
+// how each lock in holds was lost, or nil if the lock was not lost. The loss is final: a
+// guard that has failed once can never pass again. shown has the rows that were read, with
+// nil for a missing row. The error of a loss is err, joined with otherwise(lock), the error
+// with which this client had ended the lock before. All lost locks end before loseBy reports
+// the first of them.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock
@@ -97,7 +98,8 @@ func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise fu
 	return losses
 }
 
-// endedOtherwise returns why this client had given the grant up, or nil if it had not.
+// endedOtherwise returns why this client had ended the lock, for example by a release. It
+// returns nil if the lock is current or was lost.
 func (h *Lock) endedOtherwise() error {
 	cause := h.lease.Cause()
 	if errors.Is(cause, core.ErrLost) {
@@ -106,8 +108,8 @@ func (h *Lock) endedOtherwise() error {
 	return h.naming(cause)
 }
 
-// Read reads items in one transaction that also checks that this grant is current. It ends
-// with ctx or with the trust in the lock.
+// Read reads items in one transaction, which also checks that this grant is current. It
+// returns when ctx or the trust in the lock ends.
 func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	h := l.h
 	if err := cmp.Or(h.c.Requests.CheckTransactions(ctx), h.checkGets(gets), l.Err()); err != nil {
@@ -145,8 +147,8 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 	return items[:len(gets)], nil
 }
 
-// stillHeld ends the trust in the lock if the rows that were read no longer show the grant
-// or its session.
+// stillHeld checks the rows that a transaction has read. If they no longer show the grant or
+// its session, stillHeld ends the trust in the lock, and returns an error.
 func (h *Lock) stillHeld(items []protocol.Item) error {
 	shown := map[*row]protocol.Item{}
 	for i, r := range rowsOf([]*Lock{h}) {

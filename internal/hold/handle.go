@@ -10,21 +10,21 @@ import (
 )
 
 // Handle is one caller's share of a grant: it has a context and warnings of its own. The
-// grant is released with its last handle.
+// grant is released when its last handle is released.
 type Handle struct {
-	// Of is the object of the root package that contains the handle. Package hold does not
+	// Of is the *Lock of the root package that contains this handle. Package hold does not
 	// use it.
 	Of any
 
-	// Once reports whether the handle was acquired with Once or Every: its release may mark
-	// the work as done.
+	// Once is true if the handle was acquired with Once or Every: its release may then store
+	// the mark that the work is done.
 	Once bool
 
 	h   *Lock
 	ctx *lockContext
 
-	closed   bool             // the handle was released while other handles share the grant; guarded by h.mu
-	warnings []*lease.Warning // guarded by h.mu
+	closed   bool             // this handle was released while other handles shared the grant; guarded by h.mu
+	warnings []*lease.Warning // warnings of this handle; guarded by h.mu
 }
 
 // Lock returns the grant.
@@ -38,8 +38,9 @@ func (l *Handle) Context() context.Context { return l.ctx }
 // trust.
 func (l *Handle) Err() error { return l.h.naming(l.ctx.ended()) }
 
-// ended returns the error with which the grant has ended for this handle. It returns
-// core.ErrReleased if this handle was released first, and nil while the grant lasts.
+// ended returns the error with which the grant has ended for this handle, or nil while the
+// grant lasts. If this handle was released before the grant ended, the error is
+// core.ErrReleased.
 func (l *Handle) ended() error {
 	if l.h.Ended() == nil {
 		return nil
@@ -50,15 +51,15 @@ func (l *Handle) ended() error {
 // TrustedUntil returns the time when trust ends if no renewal succeeds, by the wall clock.
 func (l *Handle) TrustedUntil() time.Time {
 	left := l.h.lease.Remaining()
-	if l.Err() != nil { // trust has ended, whatever the lease says
+	if l.Err() != nil { // trust has ended even if the lease has time left
 		left = min(left, 0)
 	}
 	return l.h.c.Wall().Add(left).Round(0)
 }
 
-// add adds l to the handles of the grant, and starts the given warnings. The context of l is
-// derived from the context values, which must never be cancelled. The caller must hold h.mu,
-// unless no other goroutine has the lock yet.
+// add adds l to the handles of the grant, and starts the given warnings. The context of l
+// has the values of the context values, which must never be cancelled. The caller must hold
+// h.mu, unless no other goroutine can use the lock yet.
 func (h *Lock) add(values context.Context, l *Handle, warnings []*lease.Warning) {
 	l.h, l.warnings = h, warnings
 	l.ctx = newLockContext(values, &heldKeys{by: h, outer: heldKeysOf(values)}, func() error { return core.Public(h.lease.Ended()) })
@@ -74,7 +75,7 @@ func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.lease.Cause()
-	if err == nil && h.c.IsClosing() { // Close may have ended the contexts of all handles, and would miss this one
+	if err == nil && h.c.IsClosing() { // Close may have ended the contexts of all earlier handles, and would never end the context of this one
 		err = core.ErrClosed
 	}
 	if err != nil {
@@ -84,8 +85,8 @@ func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) 
 	return nil
 }
 
-// leave ends this handle if other handles share the grant. left reports whether this call
-// has ended the handle, and before whether an earlier call had. Until drop is called, the
+// leave ends this handle if other handles share the grant. left is true if this call has
+// ended the handle, and before is true if an earlier call had. Until drop is called, the
 // handle still counts as sharing the grant.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
@@ -101,7 +102,8 @@ func (l *Handle) leave() (left, before bool) {
 	return true, false
 }
 
-// drop forgets a handle that has left, and reports whether it was the last one.
+// drop removes a handle that leave has ended. It reports whether this was the grant's last
+// handle.
 func (l *Handle) drop() (last bool) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -109,18 +111,20 @@ func (l *Handle) drop() (last bool) {
 	return len(l.h.handles) == 0
 }
 
-// leavesMark reports whether another handle of the grant decides whether the work is marked
-// as done.
+// leavesMark reports whether another open handle of the grant was acquired with Once or
+// Every. That handle, rather than this one, then decides whether the work is marked as done.
 func (l *Handle) leavesMark() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	return slices.ContainsFunc(l.h.handles, func(o *Handle) bool { return o != l && o.Once && !o.closed })
 }
 
-// BeginWork counts a function in Do, so that Close waits for the function. It returns an
+// BeginWork records that a function in Do begins, so that Close waits for it. It returns an
 // error if the lock has ended.
 func (l *Handle) BeginWork() error {
-	l.h.working.Begin() // counted before the check: Close first ends the contexts, then waits for the functions
+	// Count the function before the check: Close first ends the contexts, and then waits for
+	// the functions that are counted.
+	l.h.working.Begin()
 	err := l.Err()
 	if err != nil {
 		l.EndWork()
@@ -128,5 +132,5 @@ func (l *Handle) BeginWork() error {
 	return err
 }
 
-// EndWork undoes BeginWork.
+// EndWork records that a function in Do has returned.
 func (l *Handle) EndWork() { l.h.working.End() }

@@ -10,23 +10,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// hasQueue reports whether the record's queue is to be served. If the queue is suspended,
-// waiters poll, and the key is released as if there were no queue.
+// hasQueue reports whether the release must serve the queue in the record. While the queue
+// is suspended, waiters poll, and the key is released as if the record had no queue.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
-// mostHeads is the largest number of heads to which one release tries to hand the key. A
-// head may leave the queue while the write is in flight, and then the release tries the
-// next head.
+// mostHeads is the largest number of waiters to which one release tries to hand the key. The
+// waiter at the head of the queue may leave it while the write is in flight. The release
+// then tries the next head.
 const mostHeads = 3
 
 // handToHead hands the key to the head of the record's queue. One write ends this grant,
-// stores the changes of the release, and begins the head's grant. The hand-over ends the
-// release. If there is no head, handToHead returns false: the key must still be handed to
-// another goroutine, or released.
+// stores the changes of the release, and begins the head's grant. handToHead returns true if
+// the hand-over has ended the release. If the queue is empty, it returns false: the key must
+// still be handed to a goroutine of this client, or released.
 //
-// The head may trust its grant as soon as it reads the record. So an attempt without an
-// answer must not be replaced by a later attempt of the release, or by any other write of
-// this client.
+// The head may trust its grant as soon as it reads the record. So no later write of this
+// client may replace an attempt that has no answer.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
@@ -40,8 +39,9 @@ func (f *freeing) handToHead() (ended bool) {
 	return false
 }
 
-// grantToHead sends the hand-over until it is answered, and ends the release. It returns
-// false if the record still shows the grant, but another waiter has become the head.
+// grantToHead sends the hand-over to the waiter head until it is answered, and ends the
+// release. It returns false if the record still shows the grant, but another waiter has
+// become the head.
 func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	h := f.h
 	g := protocol.Grant{
@@ -65,8 +65,8 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	case attempts.Rejected:
 		record, err := h.Decode(r.Item)
 		switch {
-		case err != nil && r.Item != nil: // a damaged record may have another head, or show another grant
-			f.record.Waiters = nil // forget the queue and release the key: a release checks only the grant
+		case err != nil && r.Item != nil: // the record is damaged: it may have another head, or show another grant
+			f.record.Waiters = nil // ignore the queue and release the key: a release checks only the grant
 			return false
 		case err == nil && !record.Released && slices.Contains(f.named().Grants, record.Grant):
 			f.record = record
@@ -77,16 +77,17 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool) {
 	return true
 }
 
-// handOver hands the key to the next goroutine in the local queue. One write ends this
-// grant and begins the goroutine's grant. The hand-over ends the release. If no goroutine
-// waits, handOver returns false: the grant in f.hold must still be released. If the
-// goroutine leaves while the write is in flight, handOver hands the new grant over in the
-// same way.
+// handOver hands the key to the next goroutine in the local queue. One write ends this grant
+// and begins the goroutine's grant. handOver returns true if the hand-over has ended the
+// release. If no goroutine waits, it returns false: the grant in f.hold must still be
+// released. If the goroutine leaves while the write is in flight, handOver hands the new
+// grant to the next goroutine in the same way.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
-	// A hand-over needs a higher token. If there is none, the key is released, so that the
-	// next call to acquire it returns the error. A resumed lock, which has no session, is
-	// not handed over if this client's locks share one: the next lock must be under it.
+	// A hand-over needs a higher token. If no higher token exists, the key is released: the
+	// next call that acquires it returns the error. A lock without a session, such as a
+	// resumed one, is not handed over if this client shares a lease: the next lock must be
+	// under the session.
 	if h.token >= protocol.MaxToken || (h.session != nil) != h.c.Shares() {
 		return false
 	}
@@ -112,19 +113,20 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 		granted.end(core.ErrReleased)
-		// A renewal may have been sent since the grant, so the state is read only after its end.
+		// The new lock may have sent a renewal before it ended, so its state is read only
+		// after its end.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
-		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not show the versions that they name
+		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not have the versions in their conditions
 		f.left = handedOn
-		if f.handToHead() { // the reply to the hand-over may show waiters that joined in the meantime
+		if f.handToHead() { // the record in the reply to the hand-over may have waiters that joined in the meantime
 			return true
 		}
 	}
 }
 
-// grantTo sends the hand-over until it is answered. It returns the applied attempt and its
-// record. It returns neither if the key is free or held by another client, for example
-// because an earlier release was applied.
+// grantTo sends the hand-over to a goroutine of this client until the hand-over is answered.
+// It returns the applied attempt and its record. It returns neither if the key is free or
+// held by another client, for example because an earlier release was applied.
 func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	h := f.h
 	var under acquire.Session

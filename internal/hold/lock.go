@@ -16,32 +16,33 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Lock is one grant of one key, for as long as this client has it. Handles share it.
+// Lock is one grant of one key, while this client holds it. Several handles may share a
+// Lock.
 type Lock struct {
 	row
 	want    *acquire.Want
 	session *session // the session that is renewed in place of this grant's own lease; nil if there is none
 	granted decide.Instant
-	nth     int              // position in the order of acquisition; guarded by the client's mu
-	dead    *protocol.Record // the dead holder that the key was taken over from; nil if there was none
+	nth     int              // number of this grant in the order of acquisition; guarded by the mu of Holds
+	dead    *protocol.Record // record of the dead holder that the key was taken over from; nil if the key was free
 	first   *Handle          // the handle of the call that acquired the lock, with the values of that call's context
 	resumed bool             // the lock was made by Resume: the grant was detached before, in this process or another
 
-	unclaimed bool // the lock was resumed, but its caller does not have it yet; guarded by the client's mu
+	unclaimed bool // the lock was resumed, but its caller has not received it yet; guarded by the mu of Holds
 
-	committing ctxmutex.Mutex // held during each commit and the release, so that only one of them runs at a time
-	working    core.Calls     // functions in Do; Close waits for them
+	committing ctxmutex.Mutex // locked during each commit and release, so that only one of them runs at a time
+	working    core.Calls     // the functions in Do that run under the lock; Close waits for them
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	handles []*Handle
-	onAsked []func()      // called when the holder is asked to step down
-	lasted  time.Duration // how long the lock was trusted; 0 until the trust has ended, and once an event has reported it
-	givenUp bool          // true if a release has ended the trust; false after a loss, a Detach, or a Close that releases nothing
-	release *release      // the last release that has begun
-	freeing *freeing      // state of all releases, used by one of them at a time
+	onAsked []func()      // functions to call when another client asks the holder to step down
+	lasted  time.Duration // how long the lock was trusted; 0 until trust ends, and again after an event has reported the time
+	givenUp bool          // a release has ended the trust; false after a loss, after Detach, and after a Close that released nothing
+	release *release      // the last release of the lock that has begun
+	freeing *freeing      // state that the releases of the lock share; one of them uses it at a time
 }
 
-// Hold begins to hold a grant. first is the handle of the call that acquired it.
+// Hold makes a Lock of the grant g. first is the handle of the call that acquired the key.
 func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle, warnings []*lease.Warning) *Lock {
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{
@@ -69,7 +70,7 @@ func (h *Lock) Key() protocol.Key { return h.key }
 // Token returns the fencing token of the grant.
 func (h *Lock) Token() int64 { return h.token }
 
-// Want returns what the caller asked for.
+// Want returns the request for which the key was acquired.
 func (h *Lock) Want() *acquire.Want { return h.want }
 
 // UnderSession reports whether a session is renewed in place of the lock's own lease.
@@ -78,17 +79,18 @@ func (h *Lock) UnderSession() bool { return h.session != nil }
 // First returns the handle of the call that acquired the key.
 func (h *Lock) First() *Handle { return h.first }
 
-// IsResumed reports whether the lock was detached before, in this process or another.
+// IsResumed reports whether Resume made the lock from a grant that was detached, in this
+// process or another.
 func (h *Lock) IsResumed() bool { return h.resumed }
 
-// Dead returns the record of the dead holder that the key was taken over from, or nil if
-// there was none.
+// Dead returns the record of the dead holder that the key was taken over from, or nil if the
+// key was free.
 func (h *Lock) Dead() *protocol.Record { return h.dead }
 
-// Record returns the record as left by the last write that is known to have been applied.
+// Record returns the record after the last write that is known to have been applied.
 func (h *Lock) Record() protocol.Record { return h.lease.Record() }
 
-// Age returns the time since the grant, by the clock that stops while the machine is
+// Age returns the time since the grant. It excludes time for which the machine was
 // suspended.
 func (h *Lock) Age() time.Duration { return h.c.Now().Mono - h.granted.Mono }
 
@@ -105,12 +107,12 @@ func (h *Lock) Handles() []*Handle {
 // Ended returns the error with which the trust has ended, or nil while the lock is trusted.
 func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }
 
-// end ends the trust permanently. It reports whether this call ended it: only the first
-// call does.
+// end ends the trust permanently, with cause as its error. It returns false if an earlier
+// call had ended the trust.
 func (h *Lock) end(cause error) bool { return h.endWith(cause, nil) }
 
-// endWith does what end does. If this call ends the trust, endWith also records r as the
-// lock's release, unless r is nil.
+// endWith ends the trust like end. If this call ends it, and r is not nil, endWith also
+// records r as the lock's release.
 func (h *Lock) endWith(cause error, r *release) bool {
 	h.mu.Lock()
 	ended := h.lease.End(cause)
@@ -130,14 +132,14 @@ func (h *Lock) endWith(cause error, r *release) bool {
 	return true
 }
 
-// cancelHandles ends the contexts of all handles.
+// cancelHandles ends the contexts of all handles with the given cause.
 func (h *Lock) cancelHandles(cause error) {
 	for _, l := range h.Handles() {
 		l.ctx.cancel(core.Public(cause))
 	}
 }
 
-// Lost ends the trust because the lease was lost.
+// Lost ends the trust after the lease was lost, and reports the loss.
 func (h *Lock) Lost(why lease.Loss) {
 	switch err := h.lossOf(why); {
 	case !h.end(err):
@@ -148,8 +150,9 @@ func (h *Lock) Lost(why lease.Loss) {
 	}
 }
 
-// reportLosses reports locks that were lost and have all ended. It first lets waiting
-// goroutines acquire the keys and calls the warnings, as the log and listeners may be slow.
+// reportLosses logs the losses of locks that have ended, and emits their events. Before
+// that, it lets waiting goroutines acquire the keys, and calls the expiry warnings, because
+// the log and OnEvent may be slow.
 func reportLosses(lost []*Lock) {
 	for _, h := range lost {
 		h.passTurn()
@@ -164,9 +167,9 @@ func reportLosses(lost []*Lock) {
 	}
 }
 
-// held returns how long the lock was trusted. It returns that time only once, so that the
-// times in events can be added up. It returns 0 if an earlier event has reported the time,
-// as for a repeated release, or a release after a loss.
+// held returns how long the lock was trusted. It returns that time only once, so that users
+// can add up the times in events. It returns 0 if an earlier event has reported the time,
+// for example the event of the loss before a release.
 func (h *Lock) held() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -178,5 +181,5 @@ func (h *Lock) held() time.Duration {
 // passTurn lets the next goroutine in the local queue acquire the key.
 func (h *Lock) passTurn() { h.c.keys.Local.Pass(h.key, h) }
 
-// naming returns err as a public error that contains the key of the lock.
+// naming returns err as a public error, with the key of the lock in its text.
 func (h *Lock) naming(err error) error { return h.c.Naming(h.key, core.Public(err)) }

@@ -12,12 +12,14 @@ import (
 )
 
 // The functions of this file find out the outcome of a release whose reply was lost, or
-// whose condition failed. They judge by the record that was read afterwards.
+// whose condition failed. They compare the record that was read afterwards with the
+// attempts.
 
-// errorOf returns the error of a release or a hand-over with the given result. It returns nil
-// if the key was freed, or if this client had already given the lock up.
+// errorOf returns the error of a release or hand-over with the result r. It returns nil if
+// the key was freed, or if this client had already given the lock up.
 func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
-	// DynamoDB accepted this client before, when it answered the request for the grant.
+	// After(true): DynamoDB has accepted this client before, when it answered the request
+	// for the grant.
 	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -30,11 +32,11 @@ func (f *freeing) errorOf(r attempts.Result[releaseAttempt]) error {
 	return f.lost(r.Item)
 }
 
-// isFreed reports whether an attempt of this release or an earlier one has freed the key,
-// judged by a record that does not show the grant.
+// isFreed reports whether one of the attempts in sent has freed the key. item is a record
+// that does not show the grant.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
-	// While the first write was in flight no other client could be granted the key, unless
-	// that write was applied.
+	// If the first write was sent within the lease, no other client could be granted the key
+	// while that write was in flight, unless the write was applied.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
 	if f.r.terms.Done {
@@ -56,15 +58,15 @@ func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt) bool {
 	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.sentInLease && f.left >= takeable && (!r.Released || r.Grant != ""))
 }
 
-// hasMark reports whether a record has the mark of this lock's work.
+// hasMark reports whether the record in item has the done mark of this lock's work.
 func (f *freeing) hasMark(item protocol.Item) bool {
 	r, err := f.h.Decode(item)
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked returns the error of a release that finds neither the grant nor its mark in the
-// record, if one of its writes may have freed the key. It returns nil if the lock was lost
-// instead. That is certain if all writes were answered, as then none was applied.
+// unmarked returns the error of a release whose record has neither the grant nor its done
+// mark, if one of its writes may have freed the key. It returns nil if the lock was lost
+// instead. The loss is certain if all writes were answered, because then none was applied.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)
@@ -79,30 +81,31 @@ func (f *freeing) unmarked(item protocol.Item) error {
 	return nil
 }
 
-// unmarkedError is the error of a release after which the key is free, but the mark of done
-// work may be missing.
+// unmarkedError is the error of a release after which the key is free, but the done mark may
+// be missing.
 type unmarkedError struct{ error }
 
 func (e unmarkedError) Unwrap() error { return e.error }
 
 func isUnmarked(err error) bool { return errors.As(err, new(unmarkedError)) }
 
-// unmarked returns the error of a release that has not stored the mark of done work, for
-// the given reason.
+// unmarked returns the error of a release that did not store the done mark. why is the
+// reason.
 func (h *Lock) unmarked(why string) error {
 	return unmarkedError{h.c.Errorf("release", h.key, "%s, so it was not stored that the work is done", why)}
 }
 
-// maybeUnmarked returns the error of a release that may or may not have stored its mark.
+// maybeUnmarked returns the error of a release that may or may not have stored the done
+// mark.
 func (h *Lock) maybeUnmarked() error {
 	return h.c.UnknownOutcome("release", h.key, unmarkedError{errors.New("others have changed the record since, so it may not be stored that the work is done")})
 }
 
-// missingMark returns an error if a key was freed without the mark, or possibly without it.
-// It returns nil if the mark is stored.
+// missingMark returns an error if the key was freed without the done mark, or possibly
+// without it. It returns nil if the mark is stored.
 func (h *Lock) missingMark() error {
 	h.mu.Lock()
-	f := h.freeing // nil if the end of the session has freed the key
+	f := h.freeing // nil if one write that ended the session has freed the key
 	h.mu.Unlock()
 	switch {
 	case f != nil && f.marked:
@@ -113,12 +116,12 @@ func (h *Lock) missingMark() error {
 	return h.unmarked("the lock had been given up before, by Close or a release without MarkDone")
 }
 
-// freed reports whether a release that ended with err has shown that the record no longer
-// has the grant.
+// freed reports whether a release that ended with err has found out that the record no
+// longer shows the grant.
 func freed(err error) bool { return err == nil || errors.Is(err, core.ErrLost) || isUnmarked(err) }
 
-// lost returns the error of a release that found the record without the grant. It returns
-// nil if this client had already given the lock up, or may have given it up.
+// lost returns the error of a release whose record does not show the grant. It returns nil
+// if this client had already freed the key by other means, or may have done so.
 func (f *freeing) lost(item protocol.Item) error {
 	if f.r.terms.Done {
 		if err := f.unmarked(item); err != nil {
@@ -128,15 +131,15 @@ func (f *freeing) lost(item protocol.Item) error {
 		return nil
 	}
 	why := core.Loss{Key: f.h.key, Token: f.h.token, Reason: core.Broken, At: f.h.c.Wall().Round(0)}
-	if r, err := f.h.Decode(item); err == nil { // if there is an error, there is no record, or a damaged one
+	if r, err := f.h.Decode(item); err == nil { // an error means that the record is missing or damaged
 		why.Seen(r, f.named().Grants...)
 	}
 	return f.h.c.Errors.Lost(why)
 }
 
 // notDone returns the error of an operation whose last attempt was neither applied nor
-// rejected. If no attempt is unanswered, the operation has changed nothing. limit is the
-// context of the operation.
+// rejected. If all attempts were answered, the operation has changed nothing; otherwise its
+// outcome is unknown. limit is the context that limited the operation.
 func (c *Holds) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[releaseAttempt], unanswered int) error {
 	err := attempts.Joined(attempts.Cause(limit), r.Err)
 	if r.Outcome == attempts.Unanswered || unanswered > 0 {

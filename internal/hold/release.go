@@ -13,15 +13,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Terms are the options that the caller of a release has chosen.
+// Terms are the options of one release.
 type Terms struct {
-	Delete  bool // delete the record; if false, it is kept and marked as released
+	Delete  bool // delete the record; if false, the record is kept and marked as released
 	Changes protocol.Changes
-	Done    bool // store the mark that the work is done; only for a lock acquired with Once or Every
+	Done    bool // store the done mark; only for a lock that was acquired with Once or Every
 }
 
-// Release frees the keys, each by a write of its own. terms has one element for each
-// handle.
+// Release frees the keys, each by a write of its own. terms has one element for each handle
+// of the group.
 func (g *Group) Release(ctx context.Context, terms []Terms) error {
 	return attempts.Joined(g.release(ctx, g.releases(terms))...)
 }
@@ -34,8 +34,8 @@ func (g *Group) releases(terms []Terms) []*release {
 	return rs
 }
 
-// release frees the keys. If other handles share a grant, it only ends this group's handle
-// of that grant.
+// release frees the keys. If other handles share a grant, release only ends this group's
+// handle of that grant, and does not free its key.
 func (g *Group) release(ctx context.Context, rs []*release) []error {
 	for i, l := range g.handles {
 		if shared, err := l.endIfShared(rs[i].terms); shared {
@@ -46,15 +46,15 @@ func (g *Group) release(ctx context.Context, rs []*release) []error {
 	return g.c.release(ctx, rs)
 }
 
-// Reasons why the release of one handle has not stored the mark of done work.
+// Reasons why the release of one handle has not stored the done mark.
 var (
 	ErrShared = errors.New("others share the grant, the last of whom can store it")
 	errAlone  = errors.New("others share the grant, and none of them was acquired for that work, so it may be done again: release them before")
 )
 
-// endIfShared ends this handle if others share its grant, or if this handle has ended
-// before. It sends nothing. If terms ask for changes of the record, endIfShared does not
-// make them and returns an error.
+// endIfShared ends this handle if other handles share its grant, or if this handle has ended
+// before. It sends nothing. If terms change the record, endIfShared returns an error, and
+// the changes are not made.
 func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	left, before := l.leave()
 	if !left && !before || left && l.drop() {
@@ -74,10 +74,10 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 }
 
 // release ends the trust in the locks of all releases that have not ended yet, and frees
-// their keys. Even if ctx ends at once, the call may take as long as ReleaseGrace. A release
-// that stores a mark may take until the lease has ended, or until Close gives up. The caller
-// must know whether another client will do the work, and until then no other client can do
-// it. The errors are in the order of rs.
+// their keys. The call may take as long as ReleaseGrace even if ctx ends at once. A release
+// that stores the done mark may take until the lease has ended, or until Close gives up. Its
+// caller must know whether another client will repeat the work, and no other client can
+// begin the work before then. The errors are in the order of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -100,40 +100,40 @@ func finishAll(limit context.Context, rs []*release) []error {
 	return errs
 }
 
-// GiveBack frees locks whose callers have left, within the release grace.
+// GiveBack frees locks whose callers have left, within ReleaseGrace.
 func (c *Holds) GiveBack(held []acquire.Holding) {
 	rs := each(held, func(h acquire.Holding) *release { return h.(*Lock).newRelease() })
-	_ = c.release(EndedContext(), rs) // the errors are reported as events
+	_ = c.release(EndedContext(), rs) // errors of these releases are reported as events
 }
 
 // GiveBack frees a lock whose caller has left.
 func (h *Lock) GiveBack() {
-	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // the error is reported as an event
+	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // the release's error is reported as an event
 }
 
-// release is one call's release of one lock. If a lock has several releases, only one of
-// them sends requests at a time.
+// release is the release of one lock by one call. If several calls release a lock, only one
+// of their releases sends requests at a time.
 type release struct {
 	h      *Lock
 	terms  Terms
-	effort *inflight.Effort // limits the requests in flight; nil if there is no limit
-	again  bool             // the release repeats a failed release; it makes a single attempt and has no caller
-	handle *Handle          // the handle to end, if others share the grant; nil if the grant is to end
+	effort *inflight.Effort // limits the number of requests in flight; nil for no limit
+	again  bool             // this release repeats a failed one; it has no caller, and sends a single attempt
+	handle *Handle          // the handle to end if other handles share the grant; nil if the grant is to end
 
-	// Fields of a release that sends requests, set by open:
-	limit context.Context    // context of the call; no request begins after it has ended
-	ctx   context.Context    // context of the requests
-	cut   context.CancelFunc // function that ends ctx, which cancels requests without an answer; otherwise it need not be called
+	// Fields of a release that sends requests; method open sets them:
+	limit context.Context    // context of the call; the release begins no request after limit has ended
+	ctx   context.Context    // context that the requests receive
+	cut   context.CancelFunc // cancels ctx, and so a request without an answer; called only to cut the release short
 	done  chan struct{}
 	err   error // error of the release; valid once done is closed
 
-	// Fields of a release that may send requests, set while it is freeing.r:
+	// Fields of the release that may send requests now, which is freeing.r:
 	started decide.Instant
-	refused bool // the last request was permanently refused, so a repetition is of little use
+	refused bool // DynamoDB refused the last request for good, so a repetition is of little use
 }
 
-// newRelease returns a release with the terms of the last release or, if there was none,
-// with the terms of the acquisition.
+// newRelease returns a release with the terms of the lock's last release. If the lock has no
+// release yet, the terms are those of the call that acquired it.
 func (h *Lock) newRelease() *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,14 +143,15 @@ func (h *Lock) newRelease() *release {
 	return &release{h: h, terms: Terms{Delete: h.want.Delete}}
 }
 
-// begin ends the trust with the given cause, and begins the release. It returns false if
-// the lock had ended before.
+// begin ends the trust in the lock with the given cause, and begins the release. It returns
+// false if the lock had ended before.
 func (r *release) begin(limit context.Context, cause error) bool {
 	r.h.lease.Look()
 	return r.beginUnseen(limit, cause)
 }
 
-// beginUnseen does what begin does, without reading the clock.
+// beginUnseen is begin without its first step, which reads the clock and ends an expired
+// lease.
 func (r *release) beginUnseen(limit context.Context, cause error) bool {
 	r.open(limit)
 	if r.h.endWith(cause, r) {
@@ -160,18 +161,20 @@ func (r *release) beginUnseen(limit context.Context, cause error) bool {
 	return false
 }
 
-// open prepares the release so that other calls can wait for it.
+// open sets the fields with which the release sends requests, and with which other calls
+// wait for it.
 func (r *release) open(limit context.Context) {
 	r.limit, r.done = limit, make(chan struct{})
 	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
 }
 
 // isBegun reports whether this release has begun. If the lock had ended before, begin does
-// not begin the release, but repeat may.
+// not begin the release, but the method repeat may begin it.
 func (r *release) isBegun() bool { return r.done != nil }
 
-// finish frees the key of a release that has begun, or drops the handle of a shared grant.
-// If the lock had ended before, the key may still be held: see repeat.
+// finish frees the key of a release that has begun, or drops its handle if the grant is
+// shared. If the lock had ended before the release, finish calls repeat, as the key may
+// still be held.
 func (r *release) finish(limit context.Context) error {
 	if !r.isBegun() {
 		return r.repeat(limit)
@@ -192,9 +195,9 @@ func (r *release) send(limit context.Context) {
 	})
 }
 
-// drop forgets the handle that the release ends, and ends the release. If that was the last
-// handle of the grant, drop begins another release in the background. That release frees the
-// key, and then this release ends.
+// drop removes the handle that the release ends, and then ends the release. If the handle
+// was the grant's last one, drop begins another release in the background, which frees the
+// key. This release then ends with that release.
 func (r *release) drop(limit context.Context) {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():
@@ -205,7 +208,7 @@ func (r *release) drop(limit context.Context) {
 	}
 }
 
-// end ends the release with err.
+// end ends the release, with err as its result.
 func (r *release) end(err error) {
 	r.err = err
 	close(r.done)
@@ -220,7 +223,7 @@ func (r *release) ended() bool {
 	}
 }
 
-// failed reports whether the release has ended and the grant may still be current.
+// failed reports whether the release has ended, although the grant may still be current.
 func (r *release) failed() bool { return r.ended() && !freed(r.err) }
 
 // wait waits for a release that has begun, and returns its error.
@@ -231,15 +234,15 @@ func (r *release) wait(limit context.Context) error {
 	return r.err
 }
 
-// Answered reports whether all requests of the release have been answered and no more will
-// be sent, because the release has no time left.
+// Answered reports whether every request of the release was answered, and its time is over,
+// so that it sends no more requests.
 func (r *release) Answered() bool { return r.limit.Err() != nil && r.tried().Answered() }
 
-// LastErr returns the error of the last attempt that has ended.
+// LastErr returns the error of the release's last attempt that is no longer in flight.
 func (r *release) LastErr() error { return r.tried().LastErr() }
 
-// tried returns the attempts of the lock's releases, if this one may send requests now.
-// Otherwise it returns none.
+// tried returns the attempts of the lock's releases if this release may send requests now.
+// Otherwise it returns an empty sequence.
 func (r *release) tried() *attempts.Sequence[releaseAttempt] {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
@@ -259,7 +262,7 @@ func (r *release) repeat(limit context.Context) error {
 	}
 	why, lost := core.LossOf(h.lease.Cause())
 	if lost && why.SeenGone() {
-		return cause // the grant is no longer current, so there is nothing to release
+		return cause // the record has shown that the grant is no longer current, so there is nothing to release
 	}
 	for {
 		current := h.currentRelease(limit, r)
@@ -269,7 +272,7 @@ func (r *release) repeat(limit context.Context) error {
 		err := current.wait(limit)
 		switch {
 		case current != r && current.failed() && limit.Err() == nil:
-			continue // try again, with a request of this call
+			continue // the release of another call has failed: try again, with a request of this call
 		case lost && current.ended():
 			return cause
 		case r.terms.Done && err == nil:
@@ -280,8 +283,8 @@ func (r *release) repeat(limit context.Context) error {
 }
 
 // currentRelease returns the release that is in progress or has freed the key. If there is
-// none, it begins next. If the release in progress has no caller, or its caller has no time
-// left, it is cut short.
+// no such release, it begins next. It cuts short a release in progress that has no caller,
+// or whose caller has no time left.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Renew renews the lock now. It repeats the renewal until it is answered, or ctx or the
-// trust ends.
+// Renew renews the lock now. It repeats the renewal until DynamoDB answers it, or until ctx
+// or the trust in the lock ends.
 func (l *Handle) Renew(ctx context.Context, ch lease.Changes) error {
 	h := l.h
 	if ctx.Err() != nil {
@@ -27,7 +27,8 @@ func (l *Handle) Renew(ctx context.Context, ch lease.Changes) error {
 	return h.c.Outlive(ctx, "renew", h.key, h.lease, func() error { return l.renewUntil(ctx, ch) })
 }
 
-// renewUntil renews for a caller.
+// renewUntil renews the lock with the changes ch, and returns the error for the caller of
+// Renew.
 func (l *Handle) renewUntil(ctx context.Context, ch lease.Changes) error {
 	h := l.h
 	unknown, err := h.lease.Renew(ctx, ch)
@@ -37,7 +38,7 @@ func (l *Handle) renewUntil(ctx context.Context, ch lease.Changes) error {
 		return nil
 	case l.ended() != nil:
 		return l.ended()
-	case f == nil: // no request was sent
+	case f == nil: // Renew sent no request
 		return err
 	case f.Cause == decide.Refused && unknown:
 		return h.c.UnknownOutcome("renew", h.key, f.Err)
@@ -51,11 +52,12 @@ func (l *Handle) renewUntil(ctx context.Context, ch lease.Changes) error {
 	return h.c.Errors.Failed("renew", h.key, errors.Join(err, f.Err))
 }
 
-// Extended does nothing, as no other lease depends on the lease of a lock.
+// Extended is called when the lease is extended. It does nothing, as no other lease depends
+// on the lease of a lock.
 func (h *Lock) Extended() {}
 
-// Renewed reports a renewal. If the record asks the holder to step down, Renewed first
-// calls the functions that OnAsked has registered.
+// Renewed emits the event of a renewal. If the record asks the holder to step down, Renewed
+// first calls the functions that OnAsked has registered.
 func (h *Lock) Renewed(r lease.Report) {
 	if h.lease.Record().Asked == h.grant {
 		h.mu.Lock()
@@ -69,8 +71,8 @@ func (h *Lock) Renewed(r lease.Report) {
 	h.row.Renewed(r)
 }
 
-// OnAsked registers fn. It is called a single time, when a reply to a renewal shows that
-// the holder is asked to step down. All registered functions are called; none may block.
+// OnAsked registers fn. A reply to a renewal may show that another client asks the holder to
+// step down. fn is then called, once, with all other registered functions; none may block.
 // The request stays in the record, so a function that is registered later is called at the
 // next renewal.
 func (h *Lock) OnAsked(fn func()) {
@@ -79,18 +81,19 @@ func (h *Lock) OnAsked(fn func()) {
 	h.onAsked = append(h.onAsked, fn)
 }
 
-// Renewal returns the write of attempt a.
+// Renewal returns the write of the attempt a to renew.
 func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
 	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.Wall(), Changes: ch})
 }
 
-// Decode reads an item as the record of this grant.
+// Decode decodes an item as the record of this grant.
 func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
 	return r.c.DecodeBy(r.proto, r.key, item)
 }
 
-// showsGrant returns a function for Operation.Shows. The function returns the attempt that a
-// record shows as its grant, if the attempt can still be trusted with the grant's timing.
+// showsGrant returns a function for Operation.Shows. That function returns the attempt in
+// sent that made the record's grant, if the lease that the attempt began can still be
+// trusted.
 func (r *row) showsGrant(timing lease.Timing) func(protocol.Item, []releaseAttempt) (releaseAttempt, bool) {
 	return func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 		record, err := r.Decode(item)
@@ -105,16 +108,17 @@ func (r *row) Stands(item protocol.Item) bool {
 	return reason == ""
 }
 
-// Renewed reports a renewal.
+// Renewed emits the event of a renewal, and updates the log's summary of failures.
 func (r *row) Renewed(report lease.Report) {
 	r.c.failing.renewed(r)
 	r.c.Listener.Report(r.ctx, core.Event{Kind: core.Renewed, Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
 }
 
-// throttled reports a request that was throttled, or in conflict with a transaction.
+// throttled reports a request that DynamoDB throttled, or rejected because of a conflict
+// with a transaction.
 func (r *row) throttled(err error) { r.c.ReportThrottled(r.ctx, r.key, r.token, err) }
 
-// Failed reports an attempt to renew that was not applied, or had no answer.
+// Failed reports an attempt to renew that DynamoDB did not apply or did not answer.
 func (r *row) Failed(report lease.Report) {
 	r.c.failing.add(r, report.Err)
 	if report.Throttled {
@@ -127,22 +131,25 @@ func (r *row) Failed(report lease.Report) {
 // logEvery is the least time between two log lines about failing renewals.
 const logEvery = 10 * time.Second
 
-// failing sums up the failed renewals of a client, so that an outage causes only a few
-// lines in the log, however many locks are held. The mutex is not held while a line is
-// written.
+// failing logs summaries of the failed renewals of a client: an outage causes only a few log
+// lines, however many locks are held. The mutex is not held while a line is written.
 type failing struct {
-	mu        sync.Mutex
-	locks     map[*row]error // the error of each row whose last renewal failed
-	attempts  int            // number of failures since the last line
-	logged    time.Time      // time when the last line was written
-	inEpisode bool           // the log has reported failing renewals, but not yet that renewals succeed again; false while locks is empty
+	mu       sync.Mutex
+	locks    map[*row]error // rows whose last renewal failed, each with its error
+	attempts int            // number of failures since the last log line
+	logged   time.Time      // time when the last log line was written
+	// true after a log line about failing renewals, until a line says that renewals succeed
+	// again; false while locks is empty
+	inEpisode bool
 }
 
-// add counts a renewal that failed. The first one is logged at once, later ones are summed
-// up.
+// add counts a renewal that failed. It logs the first failure at once, and later failures in
+// summaries.
 func (f *failing) add(r *row, err error) {
 	f.mu.Lock()
-	if !r.lease.IsOver() { // a lease that has ended is not added, as forget has been called for it, or will be
+	// A lease that has ended is not added, because forget has removed it, or its call is
+	// about to.
+	if !r.lease.IsOver() {
 		f.locks[r] = err
 	}
 	f.attempts++
@@ -166,7 +173,8 @@ func (f *failing) add(r *row, err error) {
 		slog.Duration("remaining", remaining), slog.Int("locks", len(locks)), slog.Int("attempts", attempts), slog.Any("err", locks[worst]))
 }
 
-// renewed records that a lock was renewed. Once all renewals succeed again, it logs that.
+// renewed records that a row was renewed. Once all renewals succeed again, it logs that they
+// do.
 func (f *failing) renewed(r *row) {
 	f.mu.Lock()
 	delete(f.locks, r)
@@ -182,7 +190,7 @@ func (f *failing) renewed(r *row) {
 	}
 }
 
-// forget removes a lock that has ended.
+// forget removes the row of a lock or session that has ended.
 func (f *failing) forget(r *row) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -25,12 +25,13 @@ type row struct {
 	owner string
 	grant string
 	token int64
-	ctx   context.Context // the caller's context without its cancellation
+	ctx   context.Context // context of the call that made the grant, without its cancellation
 	proto protocol.Protocol
 	lease *lease.Lease
 }
 
-// newRow returns the row of the grant that record shows. The caller sets the row's lease.
+// newRow returns the row of the grant that record shows. The caller of newRow must set the
+// row's lease.
 func (c *Holds) newRow(ctx context.Context, key protocol.Key, proto protocol.Protocol, record protocol.Record) row {
 	ctx = context.WithoutCancel(ctx)
 	return row{c: c, key: key, owner: record.Owner, grant: record.Grant, token: record.Token, ctx: ctx, proto: proto}
@@ -39,8 +40,8 @@ func (c *Holds) newRow(ctx context.Context, key protocol.Key, proto protocol.Pro
 // Lease returns the lease of the row.
 func (r *row) Lease() *lease.Lease { return r.lease }
 
-// asHeld returns the grant for use in a condition, with all versions that the record may
-// show.
+// asHeld returns the grant for use in a condition. It contains all versions that the record
+// may have.
 func (r *row) asHeld() protocol.Hold { return r.named(r.lease.Versions()) }
 
 // named returns the grant for use in a condition, with the given versions.
@@ -48,10 +49,11 @@ func (r *row) named(versions []string) protocol.Hold {
 	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }
 
-// narrow removes the versions that the next condition need no longer name, and drops such
-// attempts from tried. Usually nothing changes. If there are too many versions for a
-// condition, narrow reads the record to find out which attempts are settled. It gives up
-// when limit ends, or at until. It returns the number of requests.
+// narrow removes the versions that the next condition need not name, and removes their
+// attempts from tried. Usually there are none. If a condition cannot name all versions,
+// narrow reads the record to find out which attempts can no longer be applied. It gives up
+// when limit ends, or after a failed read once until has passed. It returns the number of
+// its requests.
 func (r *row) narrow(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt], until decide.Instant,
 ) (reads int, err error) {
@@ -87,10 +89,10 @@ func (r *row) narrow(
 	return reads, nil
 }
 
-// send sends attempts that free the row, or resume its grant. Their conditions name versions,
-// which send narrows first; reads is the number of requests for that. It sends only one
-// attempt if once is set. Otherwise it sends them until one is answered or limit ends, and
-// begins none but the first after until.
+// send sends attempts that free the row, or resume its grant. It first calls narrow, because
+// the conditions name versions; reads is the number of requests that narrow has sent. If
+// once is set, send sends only one attempt. Otherwise it sends attempts until one is
+// answered or limit ends. Only the first attempt may begin after until.
 func (r *row) send(
 	ctx, limit context.Context, versions *[]string, tried *attempts.Sequence[releaseAttempt],
 	op attempts.Operation[releaseAttempt], once bool, until decide.Instant,
@@ -118,8 +120,8 @@ func (r *row) send(
 }
 
 // errOfNoUse is the error of a release whose repetitions have ended without an answer.
-// Either the lease has freed the key, or the lease is a shared one that is still renewed.
-// In the second case, another release follows later, under that lease.
+// Either the lease has expired and so freed the key, or the lease is a shared one that is
+// still renewed. Under a shared lease another release follows later.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
 func (r *row) get() types.TransactGetItem {
@@ -127,26 +129,26 @@ func (r *row) get() types.TransactGetItem {
 }
 
 func (r *row) guard() types.TransactWriteItem {
-	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // the condition of the guard is true for every version of the grant
+	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // this condition names no versions, so it is true for every version of the grant
 }
 
-// isIn reports whether item, which may be a key, is the row. It treats two spellings of one
-// number as different keys. If such an item is the row after all, DynamoDB itself refuses
-// the transaction, as it has two operations on one item.
+// isIn reports whether item, which may be only a key, is the row. It treats two spellings of
+// one number as different keys. That is safe: if such an item is the row, DynamoDB refuses
+// the transaction, which then has two operations on one item.
 func (r *row) isIn(table *string, item protocol.Item) bool {
 	schema := r.c.Proto.Schema()
 	return sameTable(aws.ToString(table), r.c.Table) &&
 		schema.KeyOf(item) == schema.KeyOf(r.item()) // no part of our own key is "", so that an item without a part does not match
 }
 
-// item returns the key of the row as an item.
+// item returns the key of the row in the form of an item.
 func (r *row) item() protocol.Item {
-	item, _ := r.c.Proto.Key(r.key) // the row was written under this key, so there is no error
+	item, _ := r.c.Proto.Key(r.key) // cannot fail, as the row was written under this key
 	return item
 }
 
-// gone returns the reason for which, according to a record, the grant has ended. The reason
-// is "" if the grant is current. A nil item means that there is no record.
+// gone returns the reason why the grant has ended, according to the record in item. The
+// reason is "" if the grant is current. item is nil if there is no record.
 func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record, damage error) {
 	if item == nil {
 		return core.Broken, nil, nil
@@ -155,18 +157,18 @@ func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record,
 	if err != nil {
 		return core.Broken, nil, err
 	}
-	freed := shown.Released && shown.Grant == "" // released by a peer, or in a layout whose free records have no owner
+	freed := shown.Released && shown.Grant == "" // released by another library, or in a layout whose free records have no owner
 	switch {
 	case !freed && (shown.Grant != r.grant || shown.Owner != r.owner):
 		return core.Replaced, &shown, nil
-	case shown.Released || shown.Token != r.token: // released, or broken and then granted again by a late copy of the grant's request
+	case shown.Released || shown.Token != r.token: // released; or broken, and then made again by a late copy of the request for the grant
 		return core.Broken, &shown, nil
 	}
 	return "", &shown, nil
 }
 
-// lossOf returns the error of a lease that was lost. If this client has given up the session
-// of a lock, as Close does, it has also given up the lock.
+// lossOf returns the error of a lock or session whose lease was lost. If this client has
+// given up the session of a lock, as Close does, the lock ends with the session's error.
 func (r *row) lossOf(why lease.Loss) error {
 	switch why.Reason {
 	case lease.Gone:
@@ -180,29 +182,29 @@ func (r *row) lossOf(why lease.Loss) error {
 	return r.lostError(why.Reason, nil, why.Err)
 }
 
-// lossShown returns the error of a lock if the record no longer shows its grant, or shows a
-// version that is not ours. The result also wraps err.
+// lossShown returns the error of a lock whose record, in item, no longer shows the grant or
+// shows a version that this client did not write. The error also wraps err.
 func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
-	if reason == "" { // another process has resumed the grant and renews it
+	if reason == "" { // the record shows the grant: another process has resumed and renewed it
 		reason = core.Replaced
 	}
 	return r.lostError(reason, by, attempts.Joined(damage, err))
 }
 
-// lostError returns the error of a lost grant. The time of the loss is now or, if the trust
-// has already ended, the end of the trust.
+// lostError returns the error of a lost grant. The error's time of loss is now or, if the
+// trust has already ended, the time when it ended.
 func (r *row) lostError(reason core.Reason, by *protocol.Record, err error) error {
 	return r.c.Lost(core.Loss{Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
 		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})
 }
 
 // sameTable reports whether two names refer to the same table. Each may be an ARN. A plain
-// name is taken to be in the same account and Region.
+// name counts as a table of the same account and Region.
 func sameTable(a, b string) bool {
 	if strings.HasPrefix(a, "arn:") && strings.HasPrefix(b, "arn:") {
 		return a == b
 	}
-	name := func(s string) string { return s[strings.LastIndex(s, "/")+1:] } // an ARN ends in the name, which has no slash
+	name := func(s string) string { return s[strings.LastIndex(s, "/")+1:] } // an ARN ends in "/" and the table's name, which has no slash
 	return name(a) == name(b)
 }

@@ -15,46 +15,47 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockLease is the lease in the record of a lock under a session. It is meant for libraries
-// that do not support sessions. touchEvery is how often that record is renewed. The lease
-// is long, so that renewals cost little. It is renewed before it expires, so that such a
-// library waits and does not take the key. (A lease that never expires would overflow in
-// the Java client.) This client does not use that lease to decide about trust: renewing the
-// record does not extend trust, and failing to renew it does not end trust. A renewal only
-// finds out that the record was broken or deleted.
+// lockLease is the lease in the record of a lock under a session, for libraries that do not
+// support sessions. touchEvery is how often that record is renewed. The lease is long, so
+// that renewals cost little. It is renewed before it expires, so that such a library waits
+// and does not take the key. (A lease that never expires would overflow in the Java client.)
+// This client does not use that lease to decide about trust: renewing the record does not
+// extend trust, and failing to renew it does not end trust. A renewal only finds out whether
+// the record was broken or deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
 )
 
-// UnderSession returns the timing of a record whose session is renewed instead. The margin stays as it is.
+// UnderSession returns the timing of the record of a lock under a session. The margin is
+// that of the given timing.
 func UnderSession(of lease.Timing) lease.Timing {
 	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
 }
 
 // session is a shared lease: one row that this client renews for all locks that it acquires
-// under the session. Such a lock is trusted while both its record and the session are
+// under the session. A lock is trusted while both its own record and the session are
 // trusted. The id of a session is never used again.
 type session struct {
 	row
-	queue  ctxmutex.Mutex // held by the transaction that will name the row next
-	naming ctxmutex.Mutex // held by a transaction that names the row, or by a write of the row
+	queue  ctxmutex.Mutex // locked by the transaction that will name the row next
+	naming ctxmutex.Mutex // locked by a transaction that names the row, or by a write of the row
 
-	marking ctxmutex.Mutex                    // held while the row is being marked dead; guards the next two fields
+	marking ctxmutex.Mutex                    // locked while a request marks the row dead; guards the next two fields
 	marks   attempts.Sequence[releaseAttempt] // attempts to mark the row dead
-	dead    bool                              // the row is marked dead
+	dead    bool                              // the row is marked dead, or no longer shows the session
 
 	mu      sync.Mutex      // guards the fields below; never held across I/O
-	heard   map[string]bool // break notices in the row, by id; true once the lock that the notice names was checked
+	heard   map[string]bool // ids of the break notices in the row; true if the notice needs no further check of its lock
 	heardAt decide.Instant  // when the last notice arrived; zero before the first
 	inDoubt map[protocol.Key]*keyInDoubt
 }
 
-// Names returns the session's id and the owner of its locks.
+// Names returns the session's id, and the owner that its locks have in their records.
 func (s *session) Names() (id, owner string) { return protocol.ClientID(s.owner), s.owner }
 
-// Session returns the session for new locks. If no session is trusted, it begins one. It
-// returns nil if each lock has a lease of its own.
+// Session returns the session for new locks. If this client trusts no session, Session
+// begins one. It returns nil if each lock has a lease of its own.
 func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	if !c.shared {
 		return nil, nil
@@ -70,7 +71,7 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 		if before.lease.Ended() == nil {
 			return before, nil
 		}
-		// The locks of the old session are lost. Other clients can take them over at once
+		// The old session's locks are lost. Other clients can take their keys over at once
 		// only if the old session is marked dead.
 		c.Detach(func() { _ = before.close(ctx) })
 	}
@@ -78,7 +79,7 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 }
 
 // beginSession creates a session's row. If the request has no answer, the session's id is
-// never used: the next attempt has another id.
+// never used: the next call creates a row with another id.
 func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	owner, proto := protocol.NewOwner(c.Name), c.Native.Session()
 	key, a := c.Native.SessionKey(protocol.ClientID(owner)), c.newAttempt(c.timing.Lease)
@@ -86,11 +87,12 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	r := c.Requests.Write(context.WithoutCancel(ctx), grant, min(attempts.Limit, c.timing.Trust()))
 	var failure *attempts.Failure
 	switch record, err := c.DecodeBy(proto, key, r.Item); {
-	case r.Effect == decide.Unknown, r.Cause == decide.ConditionFailed: // a rejection is the reply to a second copy of the request, as the first copy has created the row
+	// A rejection answers a second copy of the request: the first copy has created the row.
+	case r.Effect == decide.Unknown, r.Cause == decide.ConditionFailed:
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Effect != decide.Applied:
 		return nil, &attempts.Failure{Cause: r.Cause, Err: r.Err}
-	case c.IsClosing(): // Close may have stopped waiting for this call
+	case c.IsClosing(): // Close may already have ended, without this session
 		failure = &attempts.Failure{Cause: decide.Refused, Err: core.ErrClosed}
 	case err != nil:
 		failure = &attempts.Failure{Cause: decide.Refused, Err: err}
@@ -102,8 +104,8 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	return nil, failure
 }
 
-// sessionBegun makes the session of the row that attempt a has created, begins to renew it,
-// and makes it the session of the client.
+// sessionBegun makes a session from the row that attempt a has created. It starts the
+// session's renewals, and makes it the client's current session.
 func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAttempt, record protocol.Record) *session {
 	s := &session{
 		row:   c.newRow(ctx, key, c.Native.Session(), record),
@@ -117,34 +119,36 @@ func (c *Holds) sessionBegun(ctx context.Context, key protocol.Key, a releaseAtt
 	return s
 }
 
-// join is called once h is held under the session. If the session has ended in the
-// meantime, the lock is lost. A break notice for h may have arrived between the grant and
-// this call, when hear could not find the lock. In that case join checks the lock.
+// join is called once the client holds h under the session. If the session has ended in the
+// meantime, join ends the lock as lost. A break notice for h may have arrived between the
+// grant and this call, when hear could not find the lock. If any notice arrived then, join
+// checks the lock.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
-		s.check(map[string]*Lock{"": h}) // hear handles later notices
+		s.check(map[string]*Lock{"": h}) // hear handles notices that arrive later
 	}
 	s.mu.Unlock()
 	if s.lease.IsOver() {
-		h.lease.Look() // ends the lock
+		h.lease.Look() // ends the lock, because its parent lease has ended
 	}
 }
 
-// Locks returns the locks of the session.
+// Locks returns the locks that this client holds under the session.
 func (s *session) Locks() []*Lock {
 	return slices.DeleteFunc(s.c.Locks(), func(h *Lock) bool { return h.session != s })
 }
 
 // turnAtMost is the longest time for which a transaction delays the transactions of other
 // locks, so that a transaction that hangs does not block them. After that time the next
-// transaction is sent. It may conflict with the first, and conflicts are retried.
+// transaction is sent, although it may conflict with the first; conflicts are retried.
 const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client names the session's row,
-// and blocks others until leave is called. All but one of the waiting transactions wait in
-// the queue. A renewal of the row does not wait in the queue, so at most two transactions
-// come before it. A nil session blocks nothing.
+// and blocks others until leave is called. At most one transaction waits for the mutex
+// naming; all others wait for the mutex queue. A renewal of the row waits only for naming,
+// so at most two transactions are sent before it. With a nil session, lockTransactions
+// returns at once.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	if s == nil {
 		return func() {}
@@ -169,7 +173,7 @@ func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	}
 }
 
-// Lost ends the session because its lease was lost.
+// Lost is called when the session's lease was lost. It ends the session.
 func (s *session) Lost(why lease.Loss) {
 	lost := s.lossOf(why)
 	if why.Reason == lease.Gone {
@@ -179,10 +183,10 @@ func (s *session) Lost(why lease.Loss) {
 	s.loseWith(lost)
 }
 
-// loseAs ends the session and all its locks because the row no longer shows the session. It
-// returns the reason. If the session's lease had expired before, the reason is the expiry:
-// another client has marked the session dead to take a lock over, and no operator has
-// broken it.
+// loseAs ends the session and all its locks because the row no longer shows the session.
+// seen is the loss that the row shows. loseAs returns the reason of the loss. If the
+// session's lease had expired before, the reason is the expiry: another client has then
+// marked the session dead to take a lock over, and no operator has broken it.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {
@@ -192,9 +196,9 @@ func (s *session) loseAs(seen error) core.Reason {
 	return why.Reason
 }
 
-// loseWith ends the session and all its locks, and reports the locks once all have ended.
-// It reports them on a separate goroutine: its caller may have asked about one lock only,
-// and must not wait for the listeners.
+// loseWith ends the session and all its locks, and reports the locks once all have ended. It
+// reports them on a separate goroutine: its caller may have asked about one lock only, and
+// must not wait until OnEvent has received all losses.
 func (s *session) loseWith(cause error) {
 	if !s.end(cause) {
 		return
@@ -209,8 +213,9 @@ func (s *session) loseWith(cause error) {
 	s.c.Detach(func() { reportLosses(lost) })
 }
 
-// end ends the trust permanently. It reports whether this call ended it: only the first
-// call does. Locks that have not ended yet end when they are next used.
+// end ends the trust in the session permanently, with cause as its error. It returns false
+// if an earlier call had ended the trust. A lock of the session that has not ended yet ends
+// when it is next used.
 func (s *session) end(cause error) bool {
 	if !s.lease.End(cause) {
 		return false
@@ -219,8 +224,8 @@ func (s *session) end(cause error) bool {
 	return true
 }
 
-// Extended rearms the warnings of the locks, as the session is trusted for longer. It also
-// handles break notices in the reply.
+// Extended is called after the session was renewed. It handles break notices in the reply,
+// and sets the expiry warnings of the locks again, as the session is trusted for longer.
 func (s *session) Extended() {
 	s.hear()
 	for _, h := range s.Locks() {

@@ -24,12 +24,12 @@ import (
 // same grant leaves another notice.
 
 const (
-	checksAtOnce = 16  // the largest number of records that are checked at the same time
-	mostHeard    = 100 // the largest number of ids that one renewal removes: an expression has at most 4 KB
+	checksAtOnce = 16  // largest number of records that are checked at the same time
+	mostHeard    = 100 // largest number of notice ids that one renewal removes: an update expression has at most 4 KB
 )
 
-// hear checks the locks that are named by break notices in the last reply with the
-// session's row.
+// hear reads the break notices in the last reply with the session's row, and checks the
+// locks that they name.
 func (s *session) hear() {
 	told := s.lease.Record().BrokenGrants
 	s.mu.Lock()
@@ -47,7 +47,7 @@ func (s *session) hear() {
 			continue
 		}
 		s.heardAt = s.c.Now()
-		heard[word] = true // stays true if no lock is found: it has ended, or join will check it
+		heard[word] = true // stays true if the notice's lock is not found: the lock has ended, or join will check it
 		if i := slices.IndexFunc(held, func(h *Lock) bool { return h.grant == grant }); i >= 0 {
 			heard[word], found[word] = false, held[i]
 		}
@@ -56,8 +56,8 @@ func (s *session) hear() {
 	s.check(found)
 }
 
-// check renews the record of each lock. A rejected renewal means that the lock was broken,
-// and check then ends the lock. The keys of the map are the ids of break notices.
+// check renews the record of each lock in locks. A rejected renewal shows that the lock was
+// broken, and ends it. The keys of the map are ids of break notices.
 func (s *session) check(locks map[string]*Lock) {
 	if len(locks) == 0 {
 		return
@@ -75,8 +75,8 @@ func (s *session) check(locks map[string]*Lock) {
 	})
 }
 
-// checked records whether the lock that a notice names was checked. If the check had no
-// answer, the lock is checked again after the next renewal of the session.
+// checked records the result of a check of the lock that the notice names. If the check had
+// no answer, the lock is checked again after the next renewal of the session.
 func (s *session) checked(word string, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +88,8 @@ func (s *session) checked(word string, answered bool) {
 	}
 }
 
-// Renewal returns the write of attempt a. The write also removes the notices whose locks
-// were checked.
+// Renewal returns the write of the attempt a to renew the session. The write also removes
+// the notices whose locks were checked.
 func (s *session) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
 	r := protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: s.c.Wall(), Changes: ch}
 	s.mu.Lock()

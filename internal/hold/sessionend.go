@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// closeSession frees all locks of the session in one write. busy reports whether a function
-// passed to Do still runs under one of the locks. If so, nothing is sent.
+// closeSession frees all locks of the session with one write. If busy is true, a function in
+// Do still runs under one of the locks, and closeSession sends nothing.
 func (c *Holds) closeSession(limit context.Context, busy bool) error {
-	if c.beginning.Lock(limit) { // from now on no session begins
+	if c.beginning.Lock(limit) { // while this mutex is locked, no call begins a session
 		defer c.beginning.Unlock()
 	}
 	s := c.session.Load()
@@ -22,8 +22,8 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	if busy {
-		// Locks in use are not freed: their lease runs on until it expires. All others have
-		// been freed one by one.
+		// Locks in use are not freed: the session's lease frees them when it expires. All
+		// other locks have been freed one by one.
 		s.end(core.ErrClosed)
 		return nil
 	}
@@ -39,7 +39,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	started := c.Now()
 	err := s.close(limit)
 	if len(freed) == 0 && errors.Is(err, core.ErrLost) {
-		return nil // the session and all its locks were lost before
+		return nil // the session and all its locks were lost before Close
 	}
 	for _, r := range freed {
 		r.end(err)
@@ -52,9 +52,9 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	return err
 }
 
-// close ends the session and marks its row dead, which frees its locks for all clients.
-// Even if ctx ends at once, the call may take as long as ReleaseGrace. It may be called
-// again until the row is marked.
+// close ends the session and marks its row dead, which frees its locks for all clients. The
+// call may take as long as ReleaseGrace even if ctx ends at once. Callers may repeat it
+// until the row is marked.
 func (s *session) close(ctx context.Context) error {
 	limit, cancel := s.c.AtLeastGrace(ctx, ctx)
 	defer cancel()
@@ -73,11 +73,11 @@ func (s *session) close(ctx context.Context) error {
 	})
 }
 
-// mark marks the row dead once no transaction of this client names it. trusted reports
-// whether the session was trusted until this client gave it up. If the session was lost
-// instead, mark tries only once.
+// mark marks the row dead once no transaction of this client names the row. trusted is true
+// if the session was trusted until this client gave it up. If the session was lost instead,
+// mark sends only one attempt.
 func (s *session) mark(limit context.Context, trusted bool) error {
-	if !s.marking.Lock(limit) { // another call that is marking the row has used up the time
+	if !s.marking.Lock(limit) { // another call was marking the row until limit ended
 		return s.c.UnknownOutcome("release", s.key, attempts.Cause(limit))
 	}
 	defer s.marking.Unlock()
@@ -95,9 +95,9 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 	return err
 }
 
-// tryToMark does the work of mark. The caller must hold s.marking.
+// tryToMark sends the attempts of mark. The caller must hold s.marking.
 func (s *session) tryToMark(limit context.Context, trusted bool) error {
-	until := s.c.Now().Add(s.lease.Duration()) // time when the lease expires, which frees the locks
+	until := s.c.Now().Add(s.lease.Duration()) // time when the session's lease expires, which frees the locks
 	ctx := context.WithoutCancel(limit)
 	held := s.lease.Versions()
 	r, _ := s.send(ctx, limit, &held, &s.marks, attempts.Operation[releaseAttempt]{
@@ -119,14 +119,14 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	return s.c.notDone(limit, "release", s.key, r, len(s.marks.Versions()))
 }
 
-// isMarked reports whether one of our attempts has marked the row dead, judged by an item
-// that no longer shows the session.
+// isMarked reports whether an attempt of this client has marked the row dead. item is the
+// row, which no longer shows the session.
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	r, err := s.Decode(item)
 	if err != nil {
-		// A row that is marked dead is kept for a long time. If there is no row, an attempt
-		// without a reply has marked it, and an operator has deleted it since. For a session
-		// that was lost before, close returns the loss, whatever isMarked returns.
+		// A row that is marked dead is kept for a long time. If the row is missing, an
+		// attempt without a reply has marked it, and an operator has deleted it since. If
+		// the session was lost before, close returns that loss, whatever isMarked returns.
 		return s.marks.Silent()
 	}
 	_, ours := attempts.Find(sent, r.Version)

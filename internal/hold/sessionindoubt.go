@@ -10,26 +10,26 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// keyInDoubt is a key with attempts in doubt under a session. As long as the session is
-// renewed, no lease expires, so the attempts could block the key. For that reason this
-// client checks the key for as long as it remembers one of the attempts. All attempts for a
-// key share one keyInDoubt.
+// keyInDoubt is a key for which attempts of unknown outcome were sent under a session. While
+// the session is renewed no lease expires, so such an attempt could block the key. Therefore
+// this client checks the key while it remembers one of the attempts. All attempts for a key
+// share one keyInDoubt.
 type keyInDoubt struct {
 	s     *session
 	key   protocol.Key
-	pause time.Duration // guarded by s.mu, as is the timer
+	pause time.Duration // pause before the next check; s.mu guards both pause and timer
 	timer *time.Timer
 }
 
-// Pauses between two checks of a key. They are short at first, as another client may want
-// the key, and long later, as few requests are late by minutes.
+// Pauses between two checks of a key in doubt. They are short at first, because another
+// client may want the key. They grow, because few requests are late by minutes.
 const (
 	firstPause   = 5 * time.Second
 	longestPause = 2 * time.Minute
 )
 
-// CheckSoon makes sure that attempts for key that were given up do not block the key. It
-// has the key checked soon, and then less and less often.
+// CheckSoon starts checks of a key, so that attempts that this client has abandoned do not
+// block the key. The pauses between the checks grow.
 func (c *Holds) CheckSoon(key protocol.Key) {
 	s := c.session.Load()
 	if s == nil {
@@ -48,7 +48,8 @@ func (c *Holds) CheckSoon(key protocol.Key) {
 }
 
 // due checks the key, and sets the timer for the next check if an attempt may still be
-// applied. It does nothing once the session has ended, as that frees the session's keys.
+// applied or still holds the key. It does nothing once the session has ended, because the
+// end frees the session's keys.
 func (u *keyInDoubt) due() {
 	c := u.s.c
 	if u.s.lease.Ended() != nil || !c.Enter() {
@@ -66,8 +67,8 @@ func (u *keyInDoubt) due() {
 	u.timer.Reset(u.pause)
 }
 
-// check reads the record, and frees the key if one of the attempts holds it. It reports
-// whether none of the attempts holds the key now.
+// check reads the record, and frees the key if one of the abandoned attempts holds it. It
+// returns false if an attempt may still hold the key.
 func (u *keyInDoubt) check() (free bool) {
 	c := u.s.c
 	item, err := c.Requests.Read(context.Background(), u.key)

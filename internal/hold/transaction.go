@@ -18,21 +18,22 @@ import (
 )
 
 // transaction is one call of Commit or CommitAndRelease. It runs a fence.Commit under the
-// locks, and ends the locks with failed guards.
+// locks, and ends each lock whose guard failed.
 type transaction struct {
 	*fence.Commit
 	c        *Holds
 	group    *Group
-	ctx      context.Context // context that ends with the caller's context, or when the client closes
+	ctx      context.Context // ends with the caller's context, or when the client closes
 	stop     context.CancelFunc
 	holds    []*Lock    // the locks, sorted by key
-	rows     []*row     // the guarded rows: the records of holds, and the row of their session
+	rows     []*row     // rows that the guards check: the records of holds, and the row of their session
 	releases []*release // the releases of holds, for CommitAndRelease; nil for Commit
-	losses   []error    // losses that the commit has found, one element for each of holds
+	losses   []error    // one element for each lock in holds: how the commit found the lock lost, or nil
 }
 
 // newTransaction prepares a commit. For CommitAndRelease, releases are the releases of the
-// locks, sorted by key, and ends are what is sent in place of the guards.
+// locks, sorted by key, and ends are the items that replace the locks' guards. For Commit
+// both are nil.
 func newTransaction(ctx context.Context, g *Group, writes, ends []types.TransactWriteItem, releases []*release) *transaction {
 	holds := g.inOrder()
 	rows := rowsOf(holds)
@@ -44,7 +45,7 @@ func newTransaction(ctx context.Context, g *Group, writes, ends []types.Transact
 }
 
 // run sends the transaction until its outcome is known, or can never be known. It then calls
-// leave, and emits the event of the commit. It must be called only once.
+// leave, and emits the event of the commit. The caller must call run only once.
 func (t *transaction) run(leave func()) (fence.Result, error) {
 	defer t.stop()
 	r := t.Run(t.ctx)
@@ -56,11 +57,11 @@ func (t *transaction) run(leave func()) (fence.Result, error) {
 	return r, err
 }
 
-// Answered makes the transaction begin no other request, and reports whether no request is
+// Answered makes the transaction send no further request. It reports whether no request is
 // in flight.
 func (t *transaction) Answered() bool { return !t.Leave() }
 
-// errorOf returns the error for the caller of a commit with the given result.
+// errorOf returns the error of a commit with the result r, for the caller of the commit.
 func (t *transaction) errorOf(r fence.Result) error {
 	key := t.holds[0].key
 	switch r.Step {
@@ -83,13 +84,13 @@ func (t *transaction) errorOf(r fence.Result) error {
 	return t.c.Errors.Failed("commit", key, fmt.Errorf("not committed: %w", errors.Join(attempts.Cause(t.ctx), r.Err)))
 }
 
-// lost ends the locks if their own guard or their session's guard failed. It returns the
-// loss of the first of them.
+// lost ends each lock whose own guard or whose session's guard failed. It returns the loss
+// of the first lost lock.
 func (t *transaction) lost(r fence.Result) error {
 	shown := map[*row]protocol.Item{}
 	for _, guard := range slices.Sorted(maps.Keys(r.Failed)) {
 		row, item := t.rows[guard], r.Failed[guard]
-		if item == nil { // the row is missing, or the engine does not return it
+		if item == nil { // the row is missing, or the reply does not contain it
 			item, _ = t.c.Requests.Read(context.WithoutCancel(t.ctx), row.key)
 		}
 		shown[row] = item
@@ -106,38 +107,41 @@ func (t *transaction) lost(r fence.Result) error {
 	return core.Public(cmp.Or(t.losses...))
 }
 
-// ended returns why no request may begin under a lock, as the caller's handle reports it. It
-// returns nil if one may begin.
+// ended returns the error with which the caller's handle of h has ended, so that the commit
+// may begin no request. It returns nil if the commit may begin one.
 func (t *transaction) ended(h *Lock) error {
 	switch {
 	case t.releases == nil:
 		return t.group.handles[slices.IndexFunc(t.group.handles, func(l *Handle) bool { return l.h == h })].ended()
-	case t.releases[slices.Index(t.holds, h)].handle == nil: // this call has ended the lock; what counts is whether it would still be trusted
+	// CommitAndRelease itself has ended this lock. The commit may go on while the lock would
+	// still be trusted.
+	case t.releases[slices.Index(t.holds, h)].handle == nil:
 		if why, lost := h.lease.Outlived(); lost {
 			return core.Public(h.lossOf(why))
 		}
 		return nil
 	}
-	return h.Ended() // the handle has ended, but others share the grant
+	return h.Ended() // CommitAndRelease has ended only this handle: the grant, which other handles share, decides
 }
 
-// Trusted reports whether a request may begin under all the locks.
+// Trusted reports whether the commit may begin a request under all its locks.
 func (t *transaction) Trusted() bool {
 	return !slices.ContainsFunc(t.holds, func(h *Lock) bool { return t.ended(h) != nil })
 }
 
-// LockSession blocks other transactions that name the row of the session, if there is one.
+// LockSession blocks other transactions that name the session's row until leave is called.
+// It does nothing if the locks have no session.
 func (t *transaction) LockSession(ctx context.Context) (leave func()) {
 	return sessionOf(t.holds).lockTransactions(ctx)
 }
 
-// Throttled emits the event of a request that was throttled, or in conflict with a
-// transaction.
+// Throttled emits the event of a request that DynamoDB throttled, or rejected because of a
+// conflict with a transaction.
 func (t *transaction) Throttled(err error) {
 	t.c.ReportThrottled(context.WithoutCancel(t.ctx), t.holds[0].key, t.holds[0].token, err)
 }
 
-// checkWrites returns an error if writes can never be committed together with the guards of
+// checkWrites returns an error if no transaction can contain both writes and the guards of
 // holds.
 func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) error {
 	rows, key := rowsOf(holds), holds[0].key
@@ -165,7 +169,7 @@ func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) err
 	return nil
 }
 
-// nameGuards returns how an error message names the given number of guards.
+// nameGuards returns the words for the given number of guards in an error message.
 func nameGuards(locks, guards int) string {
 	switch {
 	case guards > locks:
@@ -176,8 +180,8 @@ func nameGuards(locks, guards int) string {
 	return "the guard"
 }
 
-// target returns the table of a write, the item or key that the write names, and the number
-// of operations in the write.
+// target returns the table that a write names, its item or key, and the number of operations
+// in the write.
 func target(w types.TransactWriteItem) (table *string, item protocol.Item, operations int) {
 	if op := w.ConditionCheck; op != nil {
 		table, item, operations = op.TableName, op.Key, operations+1

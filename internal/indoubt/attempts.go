@@ -11,23 +11,25 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// kept is the time for which an attempt is remembered; no network delays a request for that
+// kept is the time for which an attempt is remembered. No network delays a request for that
 // long. If the clock stops while the machine is suspended, the attempt is remembered for
-// longer, which is harmless. A forgotten attempt that is applied blocks its key for a lease.
+// longer, which is harmless. If an attempt is applied after it was forgotten, it blocks its
+// key for one lease.
 const kept = 15 * time.Minute
 
-// most is the largest number of attempts that are remembered; if there are more, the oldest
-// are dropped. If a dropped attempt is applied later, it blocks its key for one lease.
+// most is the largest number of attempts that are remembered. If there are more, the oldest
+// are forgotten. If a forgotten attempt is applied later, it blocks its key for one lease.
 const most = 100_000
 
-// Attempts are the unresolved attempts of one client, grouped by purpose: a key, or a grant
-// to be resumed. The zero value is empty and ready for use. It is safe for concurrent use.
+// Attempts are the unresolved attempts of one client. They are grouped by K: the key to
+// acquire, or the id of a grant to resume. The zero value is empty and ready for use. It is
+// safe for concurrent use.
 //
 // Times are readings of a monotonic clock.
 type Attempts[K comparable] struct {
 	mu        sync.Mutex
-	byAge     list.List                      // contains attempt[K], oldest first
-	byVersion map[K]map[string]*list.Element // elements of byAge
+	byAge     list.List                      // elements are attempt[K], oldest first
+	byVersion map[K]map[string]*list.Element // the elements of byAge, by group and version
 	added     int                            // number of attempts ever added
 }
 
@@ -35,11 +37,11 @@ type attempt[K comparable] struct {
 	of      K
 	version string
 	at      time.Duration
-	nth     int // number of this attempt among all attempts ever added
+	nth     int // position of this attempt among all attempts ever added
 }
 
-// Add remembers the attempts with the given versions for k. If an attempt is already
-// remembered, the time for which it is kept starts again.
+// Add remembers attempts for k by their versions. If an attempt is already remembered, the
+// time for which it is kept starts again.
 func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +62,7 @@ func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	}
 }
 
-// Of returns the versions of the attempts for k, oldest first.
+// Of returns the versions of the attempts that are remembered for k, oldest first.
 func (a *Attempts[K]) Of(k K, now time.Duration) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +71,7 @@ func (a *Attempts[K]) Of(k K, now time.Duration) []string {
 	return slices.SortedFunc(maps.Keys(a.byVersion[k]), func(v, u string) int { return cmp.Compare(nth(v), nth(u)) })
 }
 
-// Has reports whether an attempt for k has the given version.
+// Has reports whether an attempt with this version is remembered for k.
 func (a *Attempts[K]) Has(k K, version string, now time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +80,7 @@ func (a *Attempts[K]) Has(k K, version string, now time.Duration) bool {
 	return ok
 }
 
-// Any reports whether there is any attempt for k.
+// Any reports whether any attempt is remembered for k.
 func (a *Attempts[K]) Any(k K, now time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,27 +88,27 @@ func (a *Attempts[K]) Any(k K, now time.Duration) bool {
 	return len(a.byVersion[k]) > 0
 }
 
-// Settle removes an attempt for k whose outcome is known.
+// Settle forgets an attempt for k, because its outcome is known.
 func (a *Attempts[K]) Settle(k K, version string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.remove(k, version)
 }
 
-// expire removes attempts that are too old to be applied. The caller must hold a.mu.
+// expire forgets attempts that are too old to be applied. The caller must hold a.mu.
 func (a *Attempts[K]) expire(now time.Duration) {
 	for e := a.byAge.Front(); e != nil && durations.Less(now, e.Value.(attempt[K]).at) > kept; e = a.byAge.Front() {
 		a.removeOldest()
 	}
 }
 
-// removeOldest removes the attempt that was added first. The caller must hold a.mu.
+// removeOldest forgets the attempt that was added first. The caller must hold a.mu.
 func (a *Attempts[K]) removeOldest() {
 	oldest := a.byAge.Front().Value.(attempt[K])
 	a.remove(oldest.of, oldest.version)
 }
 
-// remove removes one attempt, if it is there. The caller must hold a.mu.
+// remove forgets one attempt, if it is remembered. The caller must hold a.mu.
 func (a *Attempts[K]) remove(k K, version string) {
 	e, ok := a.byVersion[k][version]
 	if !ok {

@@ -1,7 +1,7 @@
 // Package inflight limits how many requests of a client are in flight when the client has
 // many to send, as in Close. A request that is sent for the first time goes before a
-// repeated one. A request that hangs loses its slot. So requests that hang or are rejected
-// do not delay the others.
+// repeated one. A request that hangs loses its slot. So requests that hang, and repetitions
+// of failed requests, do not delay other requests.
 //
 // The package does not know the contents of requests, and sends none.
 package inflight
@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// kept is how long a request keeps its slot. After that time another request is sent, even
-// if the first has not ended.
+// kept is how long a request keeps its slot. After that time another request receives the
+// slot, even if the first request has not ended.
 const kept = time.Second
 
 // Limiter limits requests in flight. It is safe for concurrent use.
 type Limiter struct {
 	mu              sync.Mutex
 	free            int
-	first, repeated []chan struct{} // waiting requests, in order; a channel is closed when its request has a slot
+	first, repeated []chan struct{} // queues of waiting requests; a channel is closed when its request receives a slot
 }
 
 // New returns a Limiter with n slots.
 func New(n int) *Limiter { return &Limiter{free: n} }
 
-// Take waits for a slot for a request that is sent for the first time. The request keeps
-// it until leave is called. Take returns false if limit ends first.
+// Take waits for a slot for a request that is sent for the first time. The request keeps the
+// slot until leave is called, or for a second. Take returns false if limit ends first.
 func (l *Limiter) Take(limit context.Context) (leave func(), ok bool) { return l.wait(limit, &l.first) }
 
 func (l *Limiter) wait(limit context.Context, queue *[]chan struct{}) (leave func(), ok bool) {
@@ -44,7 +44,7 @@ func (l *Limiter) wait(limit context.Context, queue *[]chan struct{}) (leave fun
 		defer l.mu.Unlock()
 		if i := slices.Index(*queue, given); i >= 0 {
 			*queue = slices.Delete(*queue, i, i+1)
-		} else { // the slot was already granted, so free it
+		} else { // the request has received its slot meanwhile: free the slot
 			l.free++
 			l.give()
 		}
@@ -60,7 +60,8 @@ func (l *Limiter) wait(limit context.Context, queue *[]chan struct{}) (leave fun
 	return func() { timer.Stop(); end() }, true
 }
 
-// give gives free slots to waiting requests. The caller must hold l.mu.
+// give gives the free slots to waiting requests, first-time requests before repeated ones.
+// The caller must hold l.mu.
 func (l *Limiter) give() {
 	for _, queue := range []*[]chan struct{}{&l.first, &l.repeated} {
 		for l.free > 0 && len(*queue) > 0 {
@@ -71,17 +72,18 @@ func (l *Limiter) give() {
 	}
 }
 
-// Effort takes slots for one request and its repetitions, one after the other. A nil Effort
-// has no limit. An Effort is for use by one goroutine.
+// Effort takes slots for one request and its repetitions, one slot at a time. A nil Effort
+// has no limit. Only one goroutine may use an Effort.
 type Effort struct {
 	limiter *Limiter
-	leave   func() // function that frees the slot already taken for the next request; nil if there is none
+	leave   func() // frees the slot that the next request already has; nil if it has none
 }
 
-// Effort returns an Effort whose first request already has a slot, which leave frees.
+// Effort returns an Effort whose first request already has a slot. leave frees that slot.
 func (l *Limiter) Effort(leave func()) *Effort { return &Effort{limiter: l, leave: leave} }
 
-// Take waits for a slot for the next request. It returns false if limit ends first.
+// Take waits for a slot for the next request of the Effort. It returns false if limit ends
+// first.
 func (e *Effort) Take(limit context.Context) (leave func(), ok bool) {
 	if e == nil {
 		return func() {}, true

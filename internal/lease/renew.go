@@ -14,24 +14,24 @@ import (
 // Attempt is one write that begins or renews a lease. Its version is never used again.
 type Attempt struct {
 	Version string
-	Sent    decide.Instant // a time before the request was sent
+	Sent    decide.Instant // when the attempt was made, shortly before its request was sent
 	Lease   time.Duration
-	Stores  bool // the attempt writes data or attributes of the caller
+	Stores  bool // the attempt writes data or attributes that the caller has changed
 }
 
 // ID returns the attempt's version.
 func (a Attempt) ID() string { return a.Version }
 
-// Changes are the values that a renewal changes besides the version.
+// Changes are what a renewal changes in the record, besides its version.
 type Changes struct {
 	Lease  time.Duration // zero keeps the lease unchanged
 	Record protocol.Changes
 }
 
-// Renew sends renewals until one succeeds or is refused, or until ctx or the lease ends.
-// Other renewals may come between its attempts. The error is the reason why the lease
-// ended, the cause of ctx if nothing was sent, or else the *attempts.Failure of the last
-// attempt. unknown reports whether an attempt had no answer.
+// Renew sends renewals until one is applied, rejected or refused, or until ctx or the trust
+// ends. Background renewals may be sent between its attempts. If the lease has ended, the
+// error says why. If Renew sent nothing, the error is the cause of ctx. Otherwise it is the
+// *attempts.Failure of the last attempt. unknown reports whether an attempt had no answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
@@ -52,16 +52,17 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 	return unknown, err
 }
 
-// Answered reports whether every renewal has an answer, and no renewal is in flight.
+// Answered reports whether no renewal is in flight and every renewal that was sent has been
+// answered.
 func (l *Lease) Answered() bool {
 	return len(l.renews) == 0 && len(l.pending.Unanswered()) == 0
 }
 
-// LastErr returns why the last finished renewal was not applied, or nil if it was.
+// LastErr returns why the last finished renewal was not applied, or nil if it was applied.
 func (l *Lease) LastErr() error { return l.pending.LastErr() }
 
-// ByHand ends the background renewals, so that only calls of Renew renew the lease. It first
-// waits for a renewal in flight.
+// ByHand stops the background renewals, so that only calls of Renew renew the lease. ByHand
+// first waits for a renewal in flight.
 func (l *Lease) ByHand() {
 	if !l.enter(context.Background()) {
 		return
@@ -103,14 +104,14 @@ func (l *Lease) lockWrites() (leave func()) {
 	return func() {}
 }
 
-// due sends one renewal in the background. While the renewal waits for other writes of the
-// record, other leases can be renewed.
+// due sends one background renewal. While it waits for a transaction or a call of Renew, the
+// scheduler may renew other leases.
 func (l *Lease) due() renewals.Outcome {
 	if l.Ended() != nil {
 		return renewals.Over
 	}
 	l.mu.Lock()
-	l.begun = true // from here on, a delay does not count as a pause of the process
+	l.begun = true // the process has run, so an expiry from here on does not count as a pause
 	l.mu.Unlock()
 	select {
 	case l.renews <- struct{}{}:
@@ -130,7 +131,7 @@ func (l *Lease) due() renewals.Outcome {
 	l.mu.Lock()
 	manual := l.manual
 	l.mu.Unlock()
-	if manual { // the lease has become manual meanwhile
+	if manual { // ByHand was called while this renewal waited
 		leave()
 		l.renews.Unlock()
 		return renewals.Over
@@ -138,7 +139,7 @@ func (l *Lease) due() renewals.Outcome {
 	return outcomeOf(l.try(l.terms.Values, Changes{}, leave))
 }
 
-// outcomeOf translates the result of an attempt for the scheduler.
+// outcomeOf returns the result of an attempt in the terms of the scheduler.
 func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -153,9 +154,9 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	return renewals.Failed
 }
 
-// try sends one renewal. If it is applied, the trust counts from when it was sent. If it is
-// rejected, the lease has ended and the error is the cause. The caller has locked out other
-// renewals, and transactions until leave is called. try lets both write the record again
+// try sends one renewal. If the renewal is applied, the trust counts from when it was sent.
+// If it is rejected, the lease has ended, and the result's error says why. The caller has
+// locked out other renewals and, until leave is called, transactions. try unlocks both
 // before it calls Lost, Renewed or Failed of the Holder, because these may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Result[Attempt] {
 	unlock := func() {
@@ -181,7 +182,7 @@ func (l *Lease) try(ctx context.Context, ch Changes, leave func()) attempts.Resu
 		record, err := l.holder.Decode(r.Item)
 		if err == nil {
 			l.extend(r.Attempt, record)
-		} else { // a record that cannot be decoded is no longer ours
+		} else { // a record that cannot be decoded no longer shows the grant
 			lost = &Loss{Reason: Unreadable, Err: err}
 		}
 	case attempts.Rejected:
@@ -210,9 +211,9 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 	return r
 }
 
-// next adds the next attempt and returns its write. If the lease has ended, it returns
-// false and adds no attempt. A release must name every attempt, so none may be added after
-// the lease has ended.
+// next records the next attempt in pending, and returns it with its write. If the lease has
+// ended, next returns false and records nothing: a release must name every attempt, so no
+// attempt may follow the end.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -229,8 +230,8 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
-		// The shorter lease may be applied even if the answer is a refusal, as that may be
-		// the answer to a second copy of the request.
+		// The shorter lease may be applied even if the answer is a refusal: the refusal may
+		// answer a second copy of the request, while the first copy was applied.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		l.c.Scheduler.Lasts(l.renewal, now.Remaining(l.until))
@@ -242,7 +243,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 
 // deadline returns how long an attempt may take. The caller must hold l.mu.
 func (l *Lease) deadline(now decide.Instant) time.Duration {
-	if l.terms.Parent != nil { // with a parent, the reply does not change the trust
+	if l.terms.Parent != nil { // the trust depends on the parent, so the reply is not urgent
 		return attempts.Limit
 	}
 	remaining := now.Remaining(l.until)
@@ -252,31 +253,33 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 	return decide.RenewalDeadline(remaining)
 }
 
-// shows returns the attempt that a record shows after the condition of a renewal has
-// failed. If it shows none, another client has the key, or has resumed this grant and
-// renews it.
+// shows returns the attempt whose version the record in item has, after the condition of a
+// renewal has failed. It returns false if the record has none of our versions: another
+// client holds the key, or has resumed this grant and renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
 	}
-	record, _ := l.holder.Decode(item) // Stands has decoded the item, so there is no error
+	record, _ := l.holder.Decode(item) // cannot fail, as Stands has decoded the item
 	return attempts.Find(sent, record.Version)
 }
 
-// extend records an attempt that was applied: the trust now counts from when it was sent.
+// extend records that attempt a was applied: the trust now counts from when a was sent.
 // Trust that has ended is not restored.
 func (l *Lease) extend(a Attempt, record protocol.Record) {
 	l.mu.Lock()
 	now := l.c.Now()
 	if l.cause != nil || l.hasRunOut(now) {
 		l.mu.Unlock()
-		return // Look will report the end
+		return // Look will report that the lease has ended
 	}
 	l.timing = l.timing.Scaled(a.Lease)
 	l.until = l.trustedFrom(l.timing, a)
 	l.record = record
 	l.pending.Settle(a.Version)
-	for _, later := range l.pending.Unanswered() { // later attempts with a shorter lease may still be applied
+	// Later attempts with a shorter lease may still be applied, so the trust ends with the
+	// shortest.
+	for _, later := range l.pending.Unanswered() {
 		l.until = l.until.Earlier(l.trustedFrom(l.timing.Scaled(later.Lease), later))
 	}
 	l.begun, l.handed, l.lastErr, l.outage = false, 0, nil, nil
@@ -286,14 +289,14 @@ func (l *Lease) extend(a Attempt, record protocol.Record) {
 	l.holder.Extended()
 }
 
-// reset sets the timers according to the remaining trust. The caller must hold l.mu, and
-// the trust must not have ended.
+// reset sets the expiry timer and the warnings' timers to the end of the trust. The caller
+// must hold l.mu, and the trust must not have ended.
 func (l *Lease) reset(now decide.Instant) {
 	l.expiry.Reset(now.Remaining(l.until))
 	l.rearm()
 }
 
-// failed records why an attempt was not applied, and returns how much longer the lease is
+// failed records why a renewal was not applied, and returns how much longer the lease is
 // trusted.
 func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	l.mu.Lock()
@@ -303,27 +306,27 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	if r.Outage {
 		l.outage = &now
 		if l.c.ThroughOutage {
-			// After the answer that DynamoDB is unavailable, the trust lasts for one lease,
-			// so other locks are renewed first.
+			// DynamoDB has answered that it is unavailable, so this lease is trusted for one
+			// more lease. The scheduler renews leases with less trust first.
 			l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
 		}
 	}
 	return now.Remaining(l.trustEnds())
 }
 
-// settleByReading reads the record when too many attempts have had no answer. If the record
-// shows one of them, that attempt and all earlier ones are settled. If it shows none, that
-// proves nothing, and the oldest attempts are dropped. If a dropped attempt is still
-// applied, the lease is lost, but no key is held twice. settleByReading returns the number
-// of requests.
+// settleByReading reads the record if too many attempts have had no answer. If the record
+// has the version of one of them, the outcome of that attempt and all earlier ones is known.
+// If it has none of the versions, that proves nothing, and the oldest attempts are dropped.
+// If a dropped attempt is still applied, the lease is lost, but no key is held twice.
+// settleByReading returns the number of its requests.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {
 		return 0
 	}
-	item, _ := l.c.Requests.Read(ctx, l.terms.Key) // if there is no answer, nothing is settled
+	item, _ := l.c.Requests.Read(ctx, l.terms.Key) // a read without an answer resolves no attempt
 	if a, ok := l.shows(item, sent); ok {
-		record, _ := l.holder.Decode(item) // shows has decoded the item, so there is no error
+		record, _ := l.holder.Decode(item) // cannot fail, as shows has decoded the item
 		l.extend(a, record)
 	}
 	l.pending.Keep(attempts.MostUnanswered)

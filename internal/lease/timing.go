@@ -13,43 +13,43 @@ type Timing struct {
 	Lease  time.Duration
 	Margin time.Duration // time from the end of the trust to the expiry of the lease
 	Every  time.Duration // time from one renewal to the next
-	Skew   time.Duration // how far wall clocks may be wrong, if other clients rely on them; otherwise 0
+	Skew   time.Duration // how far wall clocks may be wrong if clients rely on them; 0 if they do not
 }
 
-// ShortestTrust is the least time for which a grant must be trusted: with less, renewals
-// could come too late.
+// ShortestTrust is the shortest time for which a grant must be trusted. In less time
+// renewals could come too late.
 const ShortestTrust = 500 * time.Millisecond
 
-// Usual returns the timing of a lease whose user has chosen neither margin nor renewals.
+// Usual returns the timing of a lease whose user has set neither Margin nor RenewEvery.
 func Usual(lease, skew time.Duration) Timing {
 	t := Timing{Lease: lease, Margin: lease / 10, Skew: skew}
 	t.Every = min(lease/4, t.Trust()/3)
 	return t
 }
 
-// Shortest returns the shortest lease that is advisable where clocks may differ by skew.
-// The trust that remains is a tenth of the skew, but at least ShortestTrust and at most two
+// Shortest returns the shortest lease that is advisable if wall clocks may be wrong by skew.
+// Of that lease, a tenth of the skew is trusted, but at least ShortestTrust and at most two
 // seconds. With less trust, a machine that is busy for a moment would lose the lock.
 func Shortest(skew time.Duration) time.Duration {
-	const step = 500 * time.Millisecond // the result is rounded, so that people can type it
+	const step = 500 * time.Millisecond // the result is a multiple of this step, so that people can type it
 	trust := min(max(skew/10, ShortestTrust), 2*time.Second)
-	least := durations.Scale(durations.Sum(skew, trust), float64(10)/9) // a tenth of the lease is the margin
+	least := durations.Scale(durations.Sum(skew, trust), float64(10)/9) // the factor adds the margin, which is a tenth of the lease
 	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))
 }
 
-// Trust returns how long a grant or a renewal is trusted.
+// Trust returns how long a grant or a renewal is trusted, counted from when it was sent.
 func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// TrustedFrom returns when the trust from an attempt ends if the attempt was applied. The
-// attempt was sent at sent.
+// TrustedFrom returns when the trust ends if an attempt that was sent at sent was applied,
+// and no other follows.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// Scaled returns the timing of another lease, in the same proportions. The allowance for
-// clocks that differ stays the same.
+// Scaled returns the timing for another lease. Margin and Every change in proportion to the
+// lease, and Skew stays the same.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	if lease == t.Lease {
 		return t
@@ -64,5 +64,5 @@ func (t Timing) Scaled(lease time.Duration) Timing {
 	return t
 }
 
-// times returns the timing in the form that package renewals uses.
+// times returns the timing as package renewals needs it.
 func (t Timing) times() renewals.Times { return renewals.Times{Every: t.Every, Trust: t.Trust()} }

@@ -7,19 +7,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Warning is a function to call once each time the remaining trust falls to a limit. If the
-// lease is lost before the call, the function is called then.
+// Warning is a function to call each time the remaining trust falls to a limit. If the lease
+// is lost before that, the function is called at the loss.
 type Warning struct {
 	Left time.Duration
 	Call func()
 
 	l     *Lease
 	timer *time.Timer
-	given bool // the function has been called since the remaining trust was last greater than Left
+	given bool // Call was called, and the remaining trust has not been greater than Left since
 }
 
-// Warn arranges for w.Call to be called, on a goroutine of its own, once the remaining trust
-// is at most w.Left.
+// Warn adds the warning w to the lease. Once the remaining trust is at most w.Left, w.Call
+// is called on a goroutine of its own.
 func (l *Lease) Warn(w *Warning) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -28,7 +28,7 @@ func (l *Lease) Warn(w *Warning) {
 	l.warnings = append(l.warnings, w)
 }
 
-// Cancel ends the warning.
+// Cancel removes the warning from its lease.
 func (w *Warning) Cancel() {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
@@ -37,7 +37,7 @@ func (w *Warning) Cancel() {
 }
 
 // WarnOfLoss is called when the lease is lost. It calls the function of every warning that
-// was not given yet.
+// has not been given.
 func (l *Lease) WarnOfLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,8 @@ func (l *Lease) WarnOfLoss() {
 	}
 }
 
-// give calls the function unless it was called already. The caller must hold w.l.mu.
+// give calls the function unless it was called for this fall of the trust already. The
+// caller must hold w.l.mu.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true
@@ -54,8 +55,8 @@ func (w *Warning) give() {
 	}
 }
 
-// fired calls the function if the warning is due by the clocks. A fired timer alone does
-// not prove that.
+// fired calls the function if the warning is due by the clocks. The timer may have fired
+// although the trust was extended meanwhile.
 func (w *Warning) fired() {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
@@ -69,7 +70,7 @@ func (w *Warning) fired() {
 	w.give()
 }
 
-// Rearm sets the warnings again after the end of the trust has changed.
+// Rearm sets the timers of the warnings again, after the end of the trust has changed.
 func (l *Lease) Rearm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,8 +79,7 @@ func (l *Lease) Rearm() {
 	}
 }
 
-// rearm does the work of Rearm. The caller must hold l.mu, and the trust must not have
-// ended.
+// rearm is Rearm for a caller that holds l.mu. The trust must not have ended.
 func (l *Lease) rearm() {
 	remaining := l.remaining()
 	for _, w := range l.warnings {
@@ -92,5 +92,6 @@ func (l *Lease) rearm() {
 	}
 }
 
-// remaining returns how much longer the lease is trusted. The caller must hold l.mu.
+// remaining returns how much longer the lease is trusted. It is negative once the trust has
+// expired. The caller must hold l.mu.
 func (l *Lease) remaining() time.Duration { return l.c.Now().Remaining(l.trustEnds()) }

@@ -2,33 +2,35 @@ package layout
 
 import "time"
 
-// AWSLabs is the layout of awslabs/amazon-dynamodb-lock-client 1.x (Java), whose processes
+// AWSLabs is the layout of awslabs/amazon-dynamodb-lock-client 1.x (Java). Java processes
 // may share the table. A grant of the Java client has no token, and may erase leasehold's
 // token. The Java client writes whole items and, by default, deletes them on release. Each
-// grant by leasehold removes the attribute expiresAt (the TTL of Native), whoever wrote it:
-// TTL could delete a lock that is held.
+// grant by leasehold removes the attribute expiresAt (the TTL of Native), whichever client wrote it: TTL could delete a lock that is held.
 type AWSLabs struct {
 	PartitionKey string // attribute name; default "key"
 	SortKey      string // name of the table's sort key attribute; default: no sort key
-	SortValue    string // sort key for calls that name none; default: such a call is an error
+	SortValue    string // sort key for calls without WithSortKey; default: such a call is an error
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers every
-	// request with a 5xx or throttling, as withHoldLockOnServiceUnavailable does. The
-	// price: another process may be granted the lock while this process still works under
-	// it. This happens if only this process has the outage. It also happens if the other
-	// process has watched the record since before the outage, and is the first to get
-	// through after it. Commit stays safe. Default false.
+	// request with a 5xx or throttling. The Java client's option
+	// withHoldLockOnServiceUnavailable does the same. The price: another process may be
+	// granted the lock while this process still works under it. This happens if only this
+	// process has the outage. It also happens if the other process has watched the record
+	// since before the outage, and is the first whose request succeeds after it. Commit
+	// stays safe. Default false.
 	HoldThroughOutage bool
 }
 
 // Name returns "awslabs".
 func (AWSLabs) Name() string { return "awslabs" }
 
-// Capabilities returns what the layout supports in a shared table.
+// Capabilities returns the features that this layout supports in a table that Java processes
+// share.
 func (a AWSLabs) Capabilities() Capabilities { return javaCapabilities(a.SortKey) }
 
-// javaCapabilities are the capabilities of the layouts with the Java client's
-// attributes, in tables that other libraries write too.
+// javaCapabilities returns the features of the layouts that have the Java client's
+// attributes, in tables that other libraries write too. sortKey is the name of the table's
+// sort key attribute, or "".
 func javaCapabilities(sortKey string) Capabilities {
 	return Capabilities{
 		Expiry:          Observed,

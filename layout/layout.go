@@ -1,6 +1,6 @@
 // Package layout defines how a lock record is stored: in leasehold's own layout, or in the
 // layout of one of the five libraries that leasehold succeeds. Each layout is a struct. Its
-// zero value has the defaults of the library.
+// zero value has the defaults of that library.
 package layout
 
 import (
@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Layout is implemented only by the structs of this package.
+// Layout is the layout of a table's records. Only the structs of this package implement it.
 type Layout interface {
-	Name() string // value of the command's --layout option
+	Name() string // name for Parse and for the option --layout of the leasehold command
 	Capabilities() Capabilities
 
 	sealed()
 }
 
-// Expiry is how a waiter finds out that a holder is dead.
+// Expiry is the way in which a waiter finds out that a holder is dead.
 type Expiry string
 
 // Values of Expiry.
 const (
-	Observed  Expiry = "observed"   // the version has not changed for one lease, by the waiter's clock
-	WallClock Expiry = "wall clock" // the expiry time in the record has passed, plus MaxSkew
+	Observed  Expiry = "observed"   // a holder is dead if its record's version has not changed for one lease, by the waiter's clock
+	WallClock Expiry = "wall clock" // a holder is dead once the waiter's clock is MaxSkew past the expiry time in the record
 )
 
 // Capabilities lists the features of a layout. If a caller uses a feature that the layout
@@ -31,18 +31,18 @@ const (
 // no request.
 type Capabilities struct {
 	Expiry                 Expiry
-	EveryGrantFenced       bool // if false, grants of the other library have no token
-	FencingSurvivesRelease bool // if false, a release may delete the token; the next token then starts from the clock
+	EveryGrantFenced       bool // true if every grant has a token; if false, grants by the other library have none
+	FencingSurvivesRelease bool // true if released records keep the token; if false, a release may delete the token, and the next token starts from the clock
 	Data                   bool
 	Attributes             bool
 	KeepOnRelease          bool
 	DeleteOnRelease        bool
-	SortKey                bool          // WithSortKey may be used
-	TTL                    bool          // records carry a TTL attribute
-	LeaseStep              time.Duration // leases are rounded up to a multiple of this step
+	SortKey                bool          // calls may use WithSortKey
+	TTL                    bool          // records contain an attribute for DynamoDB's TTL
+	LeaseStep              time.Duration // unit of stored leases; a lease is rounded up to a multiple of it
 }
 
-// all returns every layout with its defaults, in the order of Names.
+// all returns every layout with its defaults. Names returns their names in this order.
 func all() []Layout {
 	return []Layout{Native{}, AWSLabs{}, Dynamolock{}, PythonDynamoDBLock{}, DynamoDLM{}, DyndbMutex{}}
 }
@@ -56,7 +56,7 @@ func Names() []string {
 	return names
 }
 
-// Parse returns the layout with the given name, with its defaults.
+// Parse returns the layout with the given name. Its fields have their default values.
 func Parse(name string) (Layout, error) {
 	for _, l := range all() {
 		if l.Name() == name {

@@ -2,8 +2,8 @@ package layout
 
 import "time"
 
-// PythonDynamoDBLock is the layout of python_dynamodb_lock 0.9 and its forks, whose
-// processes may share the table. A release deletes the record, and with it leasehold's
+// PythonDynamoDBLock is the layout of python_dynamodb_lock 0.9 and its forks. Processes of
+// these libraries may share the table. A release deletes the record, and with it leasehold's
 // token and the caller's attributes. If the record were kept, a Python client would wait
 // until the lease in it expires.
 type PythonDynamoDBLock struct {
@@ -16,8 +16,8 @@ type PythonDynamoDBLock struct {
 // Name returns "python-dynamodb-lock".
 func (PythonDynamoDBLock) Name() string { return "python-dynamodb-lock" }
 
-// Capabilities returns what the layout supports: attributes, but no data. A release deletes
-// the record.
+// Capabilities returns the features that this layout supports. Records have attributes, but
+// no data, and a release deletes the record.
 func (PythonDynamoDBLock) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:          Observed,

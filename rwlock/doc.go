@@ -1,5 +1,5 @@
-// Package rwlock is a lock for up to n readers or one writer, on the public API of package
-// leasehold.
+// Package rwlock is a lock for up to n readers or one writer. It uses only the public API of
+// package leasehold.
 //
 //	rw, err := rwlock.New(locks, "dataset/7", 8)
 //	...
@@ -22,10 +22,10 @@
 //
 // # Order of readers and writers
 //
-// A writer that waits for readers acquires the keys in their order and keeps them, so that new
-// readers find fewer and fewer keys free. For each key it waits like any waiter, beside the
-// readers that want the same key. Writers acquire in the same order and cannot deadlock. A dead
-// holder keeps its key for one lease, as with any lock.
+// A writer that waits for readers acquires the keys in their order and keeps them, so that
+// new readers find fewer and fewer keys free. For each key it waits like any waiter,
+// together with readers that wait for the same key. Writers acquire in the same order and
+// cannot deadlock. A dead holder keeps its key for one lease, as with any lock.
 //
 // # Limits
 //

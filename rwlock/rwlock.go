@@ -11,20 +11,21 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// MostReaders is the largest number of readers of an RWLock. A Commit of the writer checks
-// one item for each of them, and a transaction of DynamoDB has at most 100 items (API
+// MostReaders is the largest number of readers of an RWLock. A writer's Commit checks one
+// item for each possible reader, and a transaction of DynamoDB has at most 100 items (API
 // reference, TransactWriteItems).
 const MostReaders = 99
 
-// RWLock is a lock that up to n readers or one writer hold. It is safe for concurrent use.
+// RWLock is a lock that up to n readers hold at a time, or one writer. It is safe for
+// concurrent use.
 type RWLock struct {
 	client *leasehold.Client
 	keys   []leasehold.Key
 }
 
-// New returns the lock under key for up to n readers at a time, 1 to MostReaders. It sends
-// no request. All clients of the key must pass the same n: a writer excludes only the
-// readers whose keys it knows.
+// New returns the lock under key for up to n readers at a time. n is from 1 to MostReaders.
+// New sends no request. All clients of the key must pass the same n: a writer excludes only
+// the readers whose keys it knows.
 func New(client *leasehold.Client, key string, n int) (*RWLock, error) {
 	switch {
 	case client == nil:
@@ -41,17 +42,18 @@ func New(client *leasehold.Client, key string, n int) (*RWLock, error) {
 	return &RWLock{client, keys}, nil
 }
 
-// AcquireRead acquires one of the n keys, beside other readers. It waits while all of them
-// are held, or returns ErrHeld with leasehold.NoWait. It has the options and errors of
-// Client.AcquireAny.
+// AcquireRead acquires one of the n keys; other readers may hold the others. It waits while
+// all n keys are held. With leasehold.NoWait it returns ErrHeld instead. It has the options
+// and errors of Client.AcquireAny.
 func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	// Clients that begin with different keys collide less often.
+	// The keys are tried in order from a random one, so that fewer clients try the same key
+	// at the same time.
 	first := rand.IntN(len(l.keys))
 	return l.client.AcquireAny(ctx, slices.Concat(l.keys[first:], l.keys[:first]), opts...)
 }
 
-// AcquireWrite acquires all n keys, alone. It waits until no reader and no other writer
-// holds one, or returns ErrHeld with leasehold.NoWait. It has the options and errors of
+// AcquireWrite acquires all n keys. It waits until no reader and no other writer holds one.
+// With leasehold.NoWait it returns ErrHeld instead. It has the options and errors of
 // Client.AcquireAll.
 func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Group, error) {
 	return l.client.AcquireAll(ctx, l.keys, opts...)

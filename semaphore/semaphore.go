@@ -1,5 +1,5 @@
-// Package semaphore lets at most n holders hold a key at a time, on the public API of
-// package leasehold.
+// Package semaphore lets at most n holders hold a key at a time. It uses only the public API
+// of package leasehold.
 //
 //	gpu, err := semaphore.New(locks, "gpu", 3)
 //	...
@@ -12,19 +12,20 @@
 //
 // # Number of permits
 //
-// The caller sets the number, and it is not stored. Give all processes the same number. Two
-// processes with different numbers share the permits that both count, the first ones, and
-// the larger number limits the holders. A smaller number takes effect once the last permit
-// above it is released.
+// The caller sets the number, and it is not stored. Give all processes the same number. If
+// two processes have different numbers, they share only the first permits, which both know,
+// and the larger number limits the holders. A smaller number takes effect once the last
+// permit above it is released.
 //
 // # What it costs
 //
 // A permit costs as much as a lock: two writes. The keys are tried in order from a random
 // one. Each key that another process holds may cost a rejected write: at most n-1, and none
 // for keys that this process knows to be held. A waiter reads all permits at once, as often
-// as it would read a lock. In the native layout it also joins the queues of two permits, one
-// write each, and of more the longer it waits. So among processes the order is roughly that
-// in which they came; goroutines of one client wait in the order of their calls.
+// as it would read a lock. In the native layout it also joins the queues of two permits, by
+// one write each, and the queues of more permits the longer it waits. So processes receive
+// permits roughly in the order in which they came. Goroutines of one client receive them in
+// the order of their calls.
 //
 // # Limits
 //
@@ -43,8 +44,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// MostPermits is the largest number of permits of a Semaphore: one request of DynamoDB
-// reads at most 100 items (API reference, BatchGetItem).
+// MostPermits is the largest number of permits of a Semaphore: DynamoDB reads at most 100
+// items by one request (API reference, BatchGetItem).
 const MostPermits = 100
 
 // Semaphore is a key with n permits: at most n holders hold it at a time. It is safe for
@@ -54,8 +55,8 @@ type Semaphore struct {
 	keys   []leasehold.Key // one key for each permit
 }
 
-// New returns the semaphore with n permits under key, 1 to MostPermits. It sends no
-// request.
+// New returns the semaphore with n permits under key. n is from 1 to MostPermits. New sends
+// no request.
 func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 	switch {
 	case client == nil:
@@ -72,12 +73,13 @@ func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 	return &Semaphore{client, keys}, nil
 }
 
-// Acquire acquires a permit. It waits while all of them are held, or returns ErrHeld with
-// leasehold.NoWait. It has the options and errors of Client.AcquireAny: in a context that
-// holds a permit it acquires another permit or, with leasehold.Reentrant, shares that
-// permit.
+// Acquire acquires a permit. It waits while all permits are held. With leasehold.NoWait it
+// returns ErrHeld instead. It has the options and errors of Client.AcquireAny. If ctx
+// belongs to a permit, Acquire acquires another permit or, with leasehold.Reentrant, shares
+// the grant of that permit.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	// Clients that begin with different keys collide less often.
+	// The keys are tried in order from a random one, so that fewer clients try the same key
+	// at the same time.
 	first := rand.IntN(len(s.keys))
 	return s.client.AcquireAny(ctx, slices.Concat(s.keys[first:], s.keys[:first]), opts...)
 }

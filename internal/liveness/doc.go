@@ -1,4 +1,4 @@
-// Package liveness observes holders, and says when they are dead. Only a dead holder's
+// Package liveness observes holders, and decides when they are dead. Only a dead holder's
 // key may be taken over.
 //
 //	record           deadAt = firstSeen(version) + lease           this client's monotonic clock
@@ -23,9 +23,9 @@
 //	two clients mark a row     one write is applied, and the other shows the row marked
 //	a session's row is gone    its locks may still be trusted for one lease
 //
-// The rule is in rule.go and nowhere else. Observer applies it for waiters, which send a
-// conditional write when a holder is dead. Beat applies it for the command and its page,
-// which only observe.
+// Only the code in rule.go decides when a holder is dead. Observer applies that rule for
+// waiters, which send a conditional write when a holder is dead. Beat applies it for the
+// leasehold command and its web page, which only observe.
 //
 // The package knows records and other clients' sessions. It does not know whether a client
 // waits for a key. The waiters of one client share each reading of a session's row.

@@ -11,14 +11,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Observer stores one client's observations of holders. It is safe for concurrent use.
+// Observer stores what one client has observed of holders. It is safe for concurrent use.
 type Observer struct {
 	*core.Env
 	Records *observed.Versions
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]*Session
-	many     int // number of sessions at which unused ones are dropped
+	many     int // number of sessions from which on sessions that no caller asks for are dropped
 }
 
 // New returns an Observer that has observed nothing.
@@ -27,7 +27,7 @@ func New(env *core.Env) *Observer {
 }
 
 // Observe records that a reply has shown item as the record of key at now. item is nil if
-// there is no record. Observe returns nil if the key is free.
+// there is no record. Observe returns the record, or nil if the key is free.
 func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (*protocol.Record, observed.Version, error) {
 	if item != nil {
 		r, err := o.Decode(key, item)
@@ -42,30 +42,30 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 	return nil, observed.Version{}, nil
 }
 
-// DeadAt returns when the holder of r will be dead if it does not renew. A reply has shown
-// r at now, when the wall clock showed wall. Its version v was first observed at v.Since.
-// The caller must read wall before now: the time between the two readings can then only
-// delay a takeover, not make it too early.
+// DeadAt returns the monotonic time from which on the holder of r is dead if it does not
+// renew. A reply has shown r at now, when the wall clock showed wall. The version v of r was
+// first observed at v.Since. The caller must read wall before now: the time between the two
+// clock readings can then only delay a take-over, and never makes it too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
 // LooksDead reports whether the holder of r, or the session with the row r, appears dead
-// when the wall clock shows wall: see decide.LooksDead. It relies on the version of a
-// record, which says when it was written. In layouts with an expiry time, LooksDead returns
-// false, because there only the expiry time shows that a holder is dead. For a missing
-// session row it returns true, because such a row is never renewed.
+// when the wall clock shows wall: see decide.LooksDead. It relies on the version of the
+// record, which contains the time of its write. In layouts with an expiry time, LooksDead
+// returns false, because there only the expiry time shows that a holder is dead. For a
+// missing session row it returns true, because such a row is never renewed.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }
 
-// versionOf returns the version of a record that a reply has shown at now.
+// versionOf returns the version of r as an observed.Version. A reply has shown r at now.
 func versionOf(r protocol.Record, now decide.Instant) observed.Version {
 	return observed.Version{ID: r.Version, Grant: GrantOf(r), Since: now}
 }
 
-// IsNewGrant reports whether r shows a different grant from before. before is nil if there
-// was no record.
+// IsNewGrant reports whether r shows another grant than the earlier record before. before is
+// nil if there was no record.
 func IsNewGrant(before *protocol.Record, r protocol.Record) bool {
 	return before == nil || GrantOf(*before) != GrantOf(r)
 }

@@ -13,31 +13,32 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Session is another client's session. All goroutines that wait for one of its locks share
-// the Session, and each reading of its row.
+// Session is what this client has observed of another client's session. All goroutines that
+// wait for a lock under the session share the Session, and so each reading of its row.
 type Session struct {
 	o    *Observer
 	key  protocol.Key
 	used time.Duration  // monotonic time when a caller last asked for the session; guarded by o.mu
-	busy ctxmutex.Mutex // held to read or write the row; guards the fields below
+	busy ctxmutex.Mutex // locked to read or write the row; guards the fields below
 
 	readAt time.Duration   // monotonic time when the row was last read
-	known  bool            // the row could be decoded when it was last read
-	dead   bool            // the session is dead; this is final
-	record protocol.Record // the row as it was read
-	deadAt time.Duration   // monotonic time when the session may be marked dead if it is not renewed
+	known  bool            // the last reading of the row could be decoded
+	dead   bool            // the session is dead, which never changes again
+	record protocol.Record // the row as it was last read
+	deadAt time.Duration   // monotonic time from which on the session may be marked dead, unless it is renewed
 }
 
-// If there are many sessions, an observer drops the sessions that no caller has asked for in
-// a while. A session's row is quickly read again. With fewer than fewSessions sessions, none
-// is dropped. A session that was asked for within keepSession is always kept: waiters and
+// If there are many sessions, an Observer drops those that no caller has asked for in a
+// while: a session's row is quickly read again. With fewer than fewSessions sessions, it
+// drops none. It always keeps a session that was asked for within keepSession: waiters and
 // observers of elections ask once every PollMax.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
 )
 
-// SessionOf returns the session that is renewed instead of r, or nil if there is none.
+// SessionOf returns the session that is renewed in place of the record r, or nil if r has
+// none.
 func (o *Observer) SessionOf(r protocol.Record) *Session {
 	if o.Native == nil || r.Session == "" {
 		return nil
@@ -56,8 +57,8 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 }
 
 // dropUnused drops the sessions that no caller has asked for since the monotonic time
-// before. It does so each time the number of sessions has doubled. The caller must hold
-// o.mu.
+// before. It does nothing until the number of sessions has doubled since it last dropped
+// some. The caller must hold o.mu.
 func (o *Observer) dropUnused(before time.Duration) {
 	if len(o.sessions) < max(o.many, fewSessions) {
 		return
@@ -66,8 +67,8 @@ func (o *Observer) dropUnused(before time.Duration) {
 	o.many = 2 * len(o.sessions)
 }
 
-// enter waits until no other goroutine reads or writes the row. It returns an error if ctx
-// ends first.
+// enter locks s.busy, so that no other goroutine reads or writes the row. It returns an
+// error if ctx ends first.
 func (s *Session) enter(ctx context.Context) error {
 	if s.busy.Lock(ctx) {
 		return nil
@@ -75,9 +76,9 @@ func (s *Session) enter(ctx context.Context) error {
 	return &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 }
 
-// Look returns the session's row, and when the session may be marked dead. That time is
-// math.MinInt64 if the session is known to be dead. Otherwise Look reads the row, unless the
-// last reading was made within the duration fresh.
+// Look returns the session's row, and the monotonic time from which on the session may be
+// marked dead. That time is math.MinInt64 if the session is known to be dead. Look reads the
+// row unless the session is dead, or was read within the duration fresh.
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err
@@ -94,14 +95,16 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 	return s.record, s.deadAt, err
 }
 
-// observe records the row that was read. The caller must hold s.busy.
+// observe decodes item, the row as it was read, and records the result. The caller must hold
+// s.busy.
 func (s *Session) observe(item protocol.Item) error {
 	wall, now := s.o.Wall(), s.o.Now()
 	before, watched := s.record.Version, s.known
 	s.known, s.readAt = true, now.Mono
 	row, err := SessionRow(s.o.Native, item, s.o.Lease)
 	if err != nil {
-		s.known = false // not known, so that the next caller reads the row again, and gets the error, too
+		// The row is not known, so the next caller reads it again, and gets the error, too.
+		s.known = false
 		return s.o.Errors.Unreadable(s.key, item, err)
 	}
 	s.record = row
@@ -112,20 +115,22 @@ func (s *Session) observe(item protocol.Item) error {
 	}
 	v := s.o.Records.Note(s.key, versionOf(s.record, now))
 	if watched && s.record.Version == before {
-		return nil // deadAt stays; a new one could be too late, as Records may have forgotten the version to make room for other keys
+		// Keep deadAt. A newly computed time could be too late: Records may have forgotten
+		// the version to make room for other keys.
+		return nil
 	}
 	s.deadAt = s.o.DeadAt(s.record, v, now, wall)
 	return nil
 }
 
-// setDead records that the session is dead. The caller must hold s.busy.
+// setDead records that the session is dead for good. The caller must hold s.busy.
 func (s *Session) setDead() {
 	s.dead, s.deadAt = true, math.MinInt64
 	s.o.Records.Forget(s.key)
 }
 
-// MarkDead marks the session dead if its version has not changed for its lease. It
-// reports whether the session is dead.
+// MarkDead marks the session's row dead if its version has not changed for the session's
+// lease. It reports whether the session is dead.
 func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 	if err := s.enter(ctx); err != nil {
 		return false, err
@@ -135,7 +140,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if !s.known || s.o.Now().Mono < s.deadAt {
-		return false, nil // meanwhile another caller has read a newer version, or a row that cannot be decoded
+		return false, nil // another caller has meanwhile read a newer version, or a row that cannot be decoded
 	}
 	if protocol.IsNoRow(s.record.Version) {
 		s.setDead()

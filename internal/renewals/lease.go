@@ -6,57 +6,58 @@ import (
 	"time"
 )
 
-// Lease is a lease that is renewed until it is removed. The mutex of the Scheduler guards
-// its fields.
+// Lease is a lease that the Scheduler renews until it is removed. The Scheduler's mutex
+// guards its fields.
 type Lease struct {
 	send  func() Outcome
 	times Times
 
 	due    time.Time
-	ends   time.Time // when trust ends unless the lease is renewed
-	number int       // position in the order of Add, to break ties
+	ends   time.Time // when trust ends if no renewal succeeds before
+	number int       // number of the lease in the order of Add; breaks ties between leases
 
-	line    *line // priority queue that the lease is in; nil while its attempt is in flight, and after Remove
-	index   int   // index of the lease in that queue
-	sending bool  // its attempt is in flight
+	line    *line // priority queue that contains the lease; nil while its attempt is in flight, and after Remove
+	index   int   // index of the lease in its priority queue
+	sending bool  // an attempt to renew the lease is in flight
 	removed bool
 
-	failures  int         // consecutive failures
+	failures  int         // number of consecutive attempts that failed
 	doubtful  bool        // the last attempt had no answer or was throttled
-	displaced bool        // the next renewal should come at a random time of the period
-	ready     time.Time   // when the lease was found to be due
+	displaced bool        // the next renewal is due at a random time of the period, rather than at its end
+	ready     time.Time   // when the Scheduler found that the lease was due
 	sent      time.Time   // when the last attempt was sent
-	place     place       // place of the attempt in flight
-	hang      *time.Timer // timer that takes the place from an attempt that hangs
+	place     place       // kind of slot that the attempt in flight occupies
+	hang      *time.Timer // timer that takes the slot from an attempt that hangs
 }
 
-// Times says how often a lease is renewed, and for how long a renewal is trusted.
+// Times is the period of a lease's renewals, and the time for which each renewal is trusted.
 type Times struct{ Every, Trust time.Duration }
 
-// Outcome is the result of an attempt.
+// Outcome is the result of an attempt to renew a lease.
 type Outcome int
 
 // Values of Outcome.
 const (
-	Over      Outcome = iota // the lease is no longer renewed
-	Renewed                  // success; Scheduler.Renewed has been called
-	Silent                   // no answer
-	Throttled                // the table accepts no more requests at the moment
-	Conflict                 // conflict with another write of the record; that write has ended
-	Failed                   // any other answer
+	Over      Outcome = iota // the lease has ended, so it is no longer renewed
+	Renewed                  // the attempt was applied, and Scheduler.Renewed has been called
+	Silent                   // the attempt had no answer
+	Throttled                // DynamoDB throttled the attempt
+	Conflict                 // the attempt conflicted with another write of the record, which has ended since
+	Failed                   // any other answer than the above
 )
 
-// place says how an attempt in flight is counted.
+// place is the kind of slot that an attempt in flight occupies. Slots limit how many
+// attempts are in flight at once.
 type place int
 
 const (
-	none     place = iota // the attempt is not counted, as it waits for another write of its own lock
-	ordinary              // the attempt takes a place
-	unsure                // the attempt takes a place for doubtful leases
-	hanging               // the attempt takes no place, but counts as in flight
+	none     place = iota // no slot: the attempt waits for another write of its own lock
+	ordinary              // a slot for any lease
+	unsure                // a slot for a doubtful lease; at most half of the slots may be
+	hanging               // no slot, as the attempt hangs, but the attempt counts as in flight
 )
 
-// line is a priority queue of leases.
+// line is a priority queue of leases, ordered by before.
 type line struct {
 	leases []*Lease
 	before func(a, b *Lease) bool
@@ -70,7 +71,7 @@ func byTrust(a, b *Lease) bool {
 	return cmp.Or(a.ends.Compare(b.ends), cmp.Compare(a.number, b.number)) < 0
 }
 
-// first returns the first lease of the queue, or nil if the queue is empty.
+// first returns the lease at the head of the priority queue, or nil if the queue is empty.
 func (n *line) first() *Lease {
 	if len(n.leases) == 0 {
 		return nil
@@ -80,7 +81,8 @@ func (n *line) first() *Lease {
 
 func (n *line) add(l *Lease) { heap.Push(n, l) }
 
-// leaveLine removes the lease from its priority queue, if it is in one.
+// leaveLine removes the lease from its priority queue. It does nothing if the lease is in
+// none.
 func (l *Lease) leaveLine() {
 	if l.line != nil {
 		heap.Remove(l.line, l.index)

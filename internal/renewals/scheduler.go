@@ -7,40 +7,42 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Scheduler schedules the renewals of a client's leases. It is safe for concurrent
-// use. While it holds its mutex, it calls only chance and run.
+// Scheduler schedules the renewals of a client's leases. It is safe for concurrent use. Of
+// the caller's functions, it calls only chance and run while it holds its mutex.
 type Scheduler struct {
-	most   int            // number of places for attempts in flight
-	run    func(func())   // starts a goroutine
-	chance func() float64 // random, in [0,1)
-	origin time.Time      // time from which the pace counts
+	most   int            // number of slots for attempts in flight
+	run    func(func())   // runs a function on a new goroutine
+	chance func() float64 // returns a random number in [0,1)
+	origin time.Time      // time of New; the pace is given times since origin
 
 	mu       sync.Mutex       // guards the following fields
 	later    line             // leases that are not due yet
-	sure     line             // leases that are due and not doubtful
-	doubtful line             // leases that are due and doubtful
-	others   int              // number of attempts sent since the last one of a doubtful lease
-	taken    [hanging + 1]int // attempts in flight, by place
+	sure     line             // leases that are due, and whose last attempt was answered and not throttled
+	doubtful line             // leases that are due, and whose last attempt had no answer or was throttled
+	others   int              // number of attempts sent since the last attempt for a doubtful lease
+	taken    [hanging + 1]int // number of attempts in flight, by the kind of slot
 	added    int
 	demand   decide.Demand
 	pace     decide.Pace
-	next     time.Time // when the pace allows the next attempt
+	next     time.Time // when the pace allows the next attempt to be sent
 	timer    *time.Timer
 }
 
-// burst limits how far a Scheduler that has fallen behind its pace may catch up.
+// burst limits the attempts that a Scheduler may send at once to catch up with its pace:
+// those of the last 50 ms.
 const burst = 50 * time.Millisecond
 
-// late defines late attempts: they are sent more than period/late after they were due. The
-// next attempt of such a lease is displaced.
+// late is the divisor that defines late attempts: they are sent more than period/late after
+// they were due. After a late attempt, the next renewal of its lease is due at a random time
+// of the period.
 const late = 50
 
-// othersFirst is how many other leases are sent before a doubtful one, if there is
-// a pace.
+// othersFirst is how many attempts for other leases are sent before one for a doubtful
+// lease, while a pace limits the attempts.
 const othersFirst = 4
 
-// New returns a Scheduler with the given number of places for attempts in flight. It sends
-// each attempt in a goroutine that run starts.
+// New returns a Scheduler with most slots for attempts in flight. It sends each attempt on a
+// goroutine that run starts. chance returns random numbers in [0,1).
 func New(most int, run func(func()), chance func() float64) *Scheduler {
 	return &Scheduler{
 		most: most, run: run, chance: chance, origin: time.Now(),
@@ -48,16 +50,16 @@ func New(most int, run func(func()), chance func() float64) *Scheduler {
 	}
 }
 
-// Add begins to renew a lease that is trusted for the time left. Each attempt is one call
-// of send. The first attempt is sent after the time soon. If soon is zero, the first
-// attempt is sent at a random time of the period.
+// Add makes the Scheduler renew a lease, which is trusted for the time left. Each attempt is
+// one call of send. The first attempt is sent after the time soon. If soon is zero, the
+// first attempt is sent at a random time of the period.
 func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	q.added++
-	// The lease begins as displaced. So leases that were granted together are spread over
-	// the period after their second renewal.
+	// displaced: the second renewal is due at a random time of the period, too. This spreads
+	// leases that were granted together over the period.
 	l := &Lease{send: send, times: t, number: q.added, ends: now.Add(left), displaced: true}
 	if soon == 0 {
 		soon = decide.FirstRenewal(t.Every, left, q.chance())
@@ -69,8 +71,8 @@ func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) 
 	return l
 }
 
-// lock locks q.mu and returns true. If l is nil or was removed, it locks nothing and returns
-// false: Remove, Renewed and Lasts ignore such a lease.
+// lock locks q.mu and returns true. If l is nil or was removed, lock returns false and locks
+// nothing: methods such as Remove, Renewed and Lasts then do nothing.
 func (q *Scheduler) lock(l *Lease) bool {
 	if l == nil {
 		return false
@@ -83,7 +85,8 @@ func (q *Scheduler) lock(l *Lease) bool {
 	return true
 }
 
-// Remove stops renewing a lease. It does not wait for an attempt in flight.
+// Remove makes the Scheduler stop renewing a lease. It does not wait for an attempt in
+// flight.
 func (q *Scheduler) Remove(l *Lease) {
 	if !q.lock(l) {
 		return
@@ -108,7 +111,8 @@ func (q *Scheduler) Renewed(l *Lease, t Times, took, left time.Duration) {
 	})
 }
 
-// Lasts records how much longer a lease is trusted, if that has changed without a renewal.
+// Lasts records for how much longer a lease is trusted, if that time has changed without a
+// renewal.
 func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	q.change(l, left, func(now time.Time) {
 		if due := now.Add(max(left, 0) / 3); due.Before(l.due) {
@@ -117,8 +121,8 @@ func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	})
 }
 
-// change sets the trust of l and calls the function change, unless l was removed. It then
-// puts l into the right priority queue again.
+// change records that l is trusted for the time left, and calls the function change. It then
+// puts l into the right priority queue again. It does nothing if l was removed.
 func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Time)) {
 	if !q.lock(l) {
 		return
@@ -134,9 +138,9 @@ func (q *Scheduler) change(l *Lease, left time.Duration, change func(now time.Ti
 	q.sendDue(now)
 }
 
-// Waited reports whether the lease was due, but other leases were sent before it. A lease
-// that was sent as soon as it was found to be due has not waited, even if it was late: the
-// process may have been paused.
+// Waited reports whether the Scheduler sent renewals of other leases while this lease was
+// due. A lease that was sent as soon as the Scheduler found it due has not waited, even if
+// it was late: the process may have been paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	if !q.lock(l) {
 		return false
@@ -145,8 +149,8 @@ func (q *Scheduler) Waited(l *Lease) bool {
 	return l.line != nil && l.line != &q.later || l.sending && l.sent.After(l.ready)
 }
 
-// Waits records that the attempt in flight waits for another write of the same lock. It
-// frees the place of the attempt, because other leases should not wait for that write.
+// Waits is called when the attempt in flight waits for another write of the same lock. It
+// frees the attempt's slot, because other leases need not wait for that write.
 func (q *Scheduler) Waits(l *Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,8 +158,8 @@ func (q *Scheduler) Waits(l *Lease) {
 	q.sendDue(time.Now())
 }
 
-// sendDue sends as many of the leases that are due as places and pace allow, and sets the
-// timer for the rest. The caller must hold q.mu.
+// sendDue sends attempts for the leases that are due, as many as slots and pace allow. It
+// sets the timer for the remaining leases. The caller must hold q.mu.
 func (q *Scheduler) sendDue(now time.Time) {
 	for l := q.later.first(); l != nil && !l.due.After(now); l = q.later.first() {
 		l.leaveLine()
@@ -172,7 +176,7 @@ func (q *Scheduler) sendDue(now time.Time) {
 	q.setTimer(now)
 }
 
-// choose returns the lease to send next. It returns nil if none is due, or no place is
+// choose returns the lease to send next. It returns nil if no lease is due, or no slot is
 // free.
 func (q *Scheduler) choose() *Lease {
 	inPlaces := q.taken[ordinary] + q.taken[unsure]
@@ -193,7 +197,7 @@ func (q *Scheduler) choose() *Lease {
 	return sure
 }
 
-// begin sends an attempt to renew l. The caller must hold q.mu.
+// begin sends an attempt to renew l, on a goroutine of its own. The caller must hold q.mu.
 func (q *Scheduler) begin(l *Lease, now time.Time) {
 	l.leaveLine()
 	l.sending, l.sent = true, now
@@ -222,14 +226,15 @@ func (q *Scheduler) begin(l *Lease, now time.Time) {
 	q.run(func() { q.ended(l, l.send()) })
 }
 
-// move moves the attempt in flight to another place. The caller must hold q.mu.
+// move moves the attempt in flight of l to another kind of slot. The caller must hold q.mu.
 func (q *Scheduler) move(l *Lease, to place) {
 	q.taken[l.place]--
 	l.place = to
 	q.taken[to]++
 }
 
-// ended handles the outcome of an attempt.
+// ended handles the outcome of an attempt to renew l: it frees the slot, and schedules the
+// next attempt.
 func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -246,8 +251,8 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 		q.pace = q.pace.Throttled(q.demand, sent, at)
 	}
 	if !l.removed {
-		if out != Renewed { // Over is treated as Failed: the lease is about to be removed
-			var pause time.Duration // none after a first conflict: that is already over
+		if out != Renewed { // Over is treated like a failure: the caller is about to remove the lease
+			var pause time.Duration // stays zero after a first conflict, because the conflicting write has ended
 			if out != Conflict || l.failures > 0 {
 				pause = decide.RenewalRetry(l.failures, l.times.Every, l.ends.Sub(now), q.chance())
 			}
@@ -261,8 +266,8 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	q.sendDue(now)
 }
 
-// setTimer sets the timer for when the next lease is due, or the pace allows to send one
-// that is due already. The caller must hold q.mu.
+// setTimer sets the timer to the time when the next lease is due. If a lease is due already,
+// it sets the timer to the time when the pace allows an attempt. The caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {

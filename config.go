@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it, and so
-// does any wrapper with the SDK's signatures that is safe for concurrent use, as for DAX or
-// tracing. No method will ever be added to it.
+// DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it, and so does
+// any wrapper with the SDK's signatures that is safe for concurrent use, for example for
+// DAX. No method will ever be added to it.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -42,7 +42,7 @@ type Config struct {
 	// Table is the lock table's name or ARN. Required.
 	Table string
 
-	// Layout is the form of the records. Default layout.Native{}.
+	// Layout is the format of the records. Default layout.Native{}.
 	Layout layout.Layout
 
 	// Owner names this client in its records, for people. At most 255 bytes. Default
@@ -120,7 +120,7 @@ const (
 	pollMin = 25 * time.Millisecond
 
 	// mostRenewals is the largest number of renewals that may be in flight at once. It also
-	// limits the releases of Close.
+	// limits the releases that Close has in flight.
 	mostRenewals = 128
 )
 

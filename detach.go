@@ -23,7 +23,7 @@ type Grant struct {
 	Owner        string
 	Token        int64
 	ID           string   // id of the grant
-	Versions     []string // versions that the record may have: the last confirmed one, and those of writes without a reply
+	Versions     []string // versions that the record may have: the last confirmed one, and one for each write without a reply
 	Lease        time.Duration
 	TrustedUntil time.Time // by the wall clock of the host that detached the lock; for people to read
 }

@@ -222,7 +222,7 @@ func (e *RecordError) Error() string {
 	if e.otherKind != "" {
 		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.otherKind)
 	}
-	if e.Key == (Key{}) { // an item without a key, which no command can show
+	if e.Key == (Key{}) { // the item has no key, so no leasehold command could show it
 		return fmt.Sprintf("leasehold: an item%s is not a lock of this layout: %s %s: %s",
 			inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), decide.OtherSchema)
 	}
@@ -256,7 +256,7 @@ type OpError struct {
 	Op    string // "acquire" (every call that acquires), "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "forget", "step down"
 	Table string
 	Key   Key   // empty if the operation is not for one key
-	Err   error // from the SDK
+	Err   error // error that the SDK has returned
 }
 
 func (e *OpError) Error() string {
@@ -287,7 +287,7 @@ func advise(err error) string {
 	switch {
 	case errors.As(err, &foreign):
 		return decide.NotDynamoDB
-	case errors.As(err, &without): // no advice here, as the text of the error contains its own
+	case errors.As(err, &without): // the error's own text contains advice
 	case decide.NoCredentials(err):
 		return "no credentials: set AWS_PROFILE or the AWS_ variables"
 	case decide.NotSigned(err):

@@ -27,16 +27,16 @@ const (
 type Event struct {
 	Kind      EventKind
 	Time      time.Time     // when it happened, by the wall clock
-	Key       Key           // the first key, for a commit of several locks
+	Key       Key           // the key; the first key for a commit of several locks
 	Token     int64         // fencing token; 0 before there is a grant
 	Took      time.Duration // a duration; the comment on the event's Kind says from when to when
 	Held      time.Duration // how long the grant lasted
 	Remaining time.Duration // for how long the lock is still trusted
 	Requests  int           // number of requests sent to DynamoDB
-	TookOver  bool          // of EventGranted: the key was taken over from a dead holder
-	Local     bool          // of EventGranted: another goroutine of this client has handed the key over
-	Holder    *Record       // of EventWaiting: a copy of the record
-	Position  int           // of EventWaiting: the position in the queue, from 1; 0 if the call is not in the queue
-	Region    string        // of EventRegion: the Region that requests go to
+	TookOver  bool          // EventGranted only: the key was taken over from a dead holder
+	Local     bool          // EventGranted only: another goroutine of this client has handed the key over
+	Holder    *Record       // EventWaiting only: a copy of the record
+	Position  int           // EventWaiting only: the position in the queue, from 1; 0 if the call is not in the queue
+	Region    string        // EventRegion only: the Region that requests go to
 	Err       error         // nil if nothing went wrong
 }

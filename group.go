@@ -15,7 +15,7 @@ import (
 // The zero Group is not usable.
 type Group struct {
 	g     hold.Group
-	locks []*Lock // in the order in which their keys were first given
+	locks []*Lock // locks in the order in which the caller first named their keys
 }
 
 func newGroup(ctx context.Context, locks []*Lock) *Group {

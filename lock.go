@@ -29,10 +29,10 @@ func (l *Lock) Key() Key { return l.h.Lock().Key() }
 func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 
 // Context returns a context that ends when the lock is lost, released or detached, or its
-// client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Its Err and Done,
-// and those of a context from Bind, read the clock: they are right immediately after a pause
-// of the process. A context derived from it by package context ends only when a timer has
-// fired.
+// client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Err and Done of
+// this context, and of a context from Bind, read the clock: they are right immediately after
+// a pause of the process. A context derived from it by package context ends only when a
+// timer has fired.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
 // Err returns nil while the lock is trusted, then why its context ended.

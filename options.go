@@ -79,7 +79,7 @@ func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
 
-// Reentrant shares the grant if ctx belongs to a lock of the same key, instead of
+// Reentrant shares the grant if ctx belongs to a lock of the same key, instead of returning
 // ErrDeadlock. The Lock returned is another handle on the grant, which is released with its
 // last handle. Nothing is sent, so a lease, release policy, data or attributes that the
 // grant does not have are an error.
@@ -159,7 +159,7 @@ func (yes DeleteOnRelease) toRelease(t *hold.Terms) { t.Delete = bool(yes) }
 type ListOptions struct {
 	Prefix    string // only keys with this prefix; List still reads the whole table
 	Partition string // only records with this partition key; List then reads no others; an error with Prefix
-	After     Key    // only records after this key, the last one of an earlier listing
+	After     Key    // only records after this key; to continue an earlier listing, pass its last key
 }
 
 // BreakOptions are the options of Break.

@@ -60,8 +60,8 @@ func (c *Client) newRequest(partition string, opts []AcquireOption) (*request, e
 	return r, c.checkChanges("acquire", key, r.Changes)
 }
 
-// newTerms returns the terms of a release: those of the grant, changed by opts. If an option
-// is invalid, it returns an error and the terms that apply without options.
+// newTerms returns the terms of a release: the terms of the grant, changed by opts. If an
+// option is invalid, it returns an error and the terms that apply without options.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
 	key, plain := h.Key(), hold.Terms{Delete: h.Want().Delete}
 	t := plain
@@ -145,8 +145,8 @@ func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	return nil
 }
 
-// checkRelease returns an error if the layout does not support a release that deletes the
-// record or, if deletes is false, keeps it.
+// checkRelease returns an error if the layout does not support the release. The release
+// deletes the record if deletes is true, and keeps it otherwise.
 func (c *Client) checkRelease(deletes bool) error {
 	switch {
 	case !deletes && !c.env.Caps.KeepOnRelease:

@@ -92,7 +92,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))
-	case e.in.Env().Caps.Data: // this stores nil data, so that the previous leader's value is removed
+	case e.in.Env().Caps.Data: // storing empty data removes the previous leader's value
 		opts = append(slices.Clip(opts), leasehold.WithData(nil))
 	}
 	if e.led.Load() { // the denial may be temporary, as the IAM policy has allowed the key before
@@ -112,9 +112,9 @@ type Leader struct {
 	Token int64  // number of the term; zero if there is no leader, or if another library granted the term without a token
 }
 
-// Leader reads the leader once. It returns ErrNoLeader if there is no leader. If the leader
-// has died, Leader still returns it until the next leader is elected. A single read cannot
-// show whether a leader is live, but Observe can.
+// Leader reads the leader's record once. It returns ErrNoLeader if there is no leader. If
+// the leader has died, Leader still returns it until the next leader is elected. A single
+// read cannot show whether a leader is live, but Observe can.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	r, err := e.locks.Get(ctx, e.key)
 	switch {

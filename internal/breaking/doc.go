@@ -9,7 +9,7 @@
 //
 // A break ends one grant: its write is conditional on the version that was read. If the
 // grant has been renewed since, the next attempt names the version that the record shows
-// now, in a sequence of its own.
+// now, and begins a new sequence of attempts.
 //
 // A holder under a session rarely renews its record. The break puts a notice into the
 // session's row, so that the holder reads the record after the row's next renewal (package
@@ -26,5 +26,5 @@
 //	the notice fails            the grant is broken, and the holder learns of it when it renews
 //	                            its record; its commits fail at once
 //
-// A request outlives its caller (attempts.Outlive), and so does the notice.
+// A request continues after its caller has left (attempts.Outlive), and so does the notice.
 package breaking

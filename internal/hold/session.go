@@ -27,8 +27,8 @@ const (
 	touchEvery = lockLease / 3
 )
 
-// UnderSession returns the timing of the record of a lock under a session. The margin is
-// that of the given timing.
+// UnderSession returns the timing of the record of a lock under a session. It has the margin
+// of the timing of.
 func UnderSession(of lease.Timing) lease.Timing {
 	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
 }
@@ -47,7 +47,7 @@ type session struct {
 
 	mu      sync.Mutex      // guards the fields below; never held across I/O
 	heard   map[string]bool // ids of the break notices in the row; true if the notice needs no further check of its lock
-	heardAt decide.Instant  // when the last notice arrived; zero before the first
+	heardAt decide.Instant  // when the last break notice arrived; zero before the first
 	inDoubt map[protocol.Key]*keyInDoubt
 }
 

@@ -28,9 +28,9 @@
 //	unreadable     the record that a renewal wrote cannot be decoded
 //	with parent    the lease has a parent, which has ended
 //
-// A timer fires at trustedUntil, but no promise relies on it: timers stop while
-// the machine is suspended, and fire late if the process was stopped. So Ended
-// reads the clocks first.
+// A timer fires at trustedUntil, but no promise relies on it: timers stop while the machine
+// is suspended, and fire late if the process was suspended (SIGSTOP). So Ended reads the
+// clocks first.
 //
 // # What each answer to a renewal does
 //

@@ -114,7 +114,7 @@ type Lease struct {
 	// The short lease with which another client has handed the key over. It is 0 after an
 	// applied renewal, or without a hand-over.
 	handed   time.Duration
-	lastErr  error           // error of the last renewal
+	lastErr  error           // error of the last renewal; nil if it was applied
 	outage   *decide.Instant // time of the last reply if that reply said that DynamoDB is unavailable; nil otherwise
 	expiry   *time.Timer
 	renewal  *renewals.Lease // this lease in the Scheduler; nil before Start, and without background renewals

@@ -22,9 +22,9 @@ type Attempt struct {
 // ID returns the attempt's version.
 func (a Attempt) ID() string { return a.Version }
 
-// Changes are what a renewal changes in the record, besides its version.
+// Changes are the changes of the lease and the record that a renewal makes.
 type Changes struct {
-	Lease  time.Duration // zero keeps the lease unchanged
+	Lease  time.Duration // the new lease; zero keeps the lease unchanged
 	Record protocol.Changes
 }
 

@@ -10,8 +10,8 @@ import (
 // its answer came.
 type Reading struct{ Asked, Answered time.Time }
 
-// Beat is what an observer knows of one holder's renewals. Each renewal writes a new version
-// of the record.
+// Beat is an observer's knowledge of one holder's renewals. Each renewal writes a new
+// version of the record.
 type Beat struct {
 	Version  string
 	Since    time.Time     // when this version was first read; zero if no version was read yet

@@ -18,7 +18,7 @@ type Observer struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]*Session
-	many     int // number of sessions from which on sessions that no caller asks for are dropped
+	many     int // if there are as many sessions, those without recent use are dropped
 }
 
 // New returns an Observer that has observed nothing.
@@ -42,10 +42,10 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 	return nil, observed.Version{}, nil
 }
 
-// DeadAt returns the monotonic time from which on the holder of r is dead if it does not
-// renew. A reply has shown r at now, when the wall clock showed wall. The version v of r was
-// first observed at v.Since. The caller must read wall before now: the time between the two
-// clock readings can then only delay a take-over, and never makes it too early.
+// DeadAt returns the monotonic time when the holder of r is dead if it does not renew. A
+// reply has shown r at now, when the wall clock showed wall. The version v of r was first
+// observed at v.Since. The caller must read wall before now: the time between the two clock
+// readings can then only delay a take-over, and never makes it too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }

@@ -13,7 +13,7 @@ import (
 // code computes the end of an observed lease.
 type Rule struct {
 	Clocked bool          // records contain an expiry time
-	Skew    time.Duration // the most that this machine's wall clock may be wrong by; 0 if the clock is not bounded
+	Skew    time.Duration // largest error of this machine's wall clock; 0 if no bound of the error is known
 	Step    time.Duration // unit in which records store expiry times; used only if Clocked
 }
 
@@ -22,8 +22,8 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
 }
 
-// deadAt returns the monotonic time, perhaps in the past, from which on the holder of r is
-// dead if it does not renew. The version of r was first seen at since. The wall clock showed
+// deadAt returns the monotonic time when the holder of r is dead if it does not renew. That
+// time may be in the past. The version of r was first seen at since. The wall clock showed
 // wall at now. If the clocks of this client and of the holder are both bounded, the holder
 // may be dead before this client has seen the version for a whole lease.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {

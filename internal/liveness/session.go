@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Session is what this client has observed of another client's session. All goroutines that
+// Session is another client's session, as this client has observed it. All goroutines that
 // wait for a lock under the session share the Session, and so each reading of its row.
 type Session struct {
 	o    *Observer
@@ -25,10 +25,10 @@ type Session struct {
 	known  bool            // the last reading of the row could be decoded
 	dead   bool            // the session is dead, which never changes again
 	record protocol.Record // the row as it was last read
-	deadAt time.Duration   // monotonic time from which on the session may be marked dead, unless it is renewed
+	deadAt time.Duration   // monotonic time when the session may be marked dead, unless it is renewed
 }
 
-// If there are many sessions, an Observer drops those that no caller has asked for in a
+// If there are many sessions, an Observer drops sessions that no caller has asked for in a
 // while: a session's row is quickly read again. With fewer than fewSessions sessions, it
 // drops none. It always keeps a session that was asked for within keepSession: waiters and
 // observers of elections ask once every PollMax.
@@ -76,9 +76,9 @@ func (s *Session) enter(ctx context.Context) error {
 	return &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 }
 
-// Look returns the session's row, and the monotonic time from which on the session may be
-// marked dead. That time is math.MinInt64 if the session is known to be dead. Look reads the
-// row unless the session is dead, or was read within the duration fresh.
+// Look returns the session's row, and the monotonic time when the session may be marked
+// dead. That time is math.MinInt64 if the session is known to be dead. Look reads the row
+// unless the session is dead, or was read within the duration fresh.
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err

@@ -28,8 +28,8 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst limits the attempts that a Scheduler may send at once to catch up with its pace:
-// those of the last 50 ms.
+// burst is the time for which a Scheduler may catch up with its pace: it sends at most the
+// attempts of the last 50 ms at once.
 const burst = 50 * time.Millisecond
 
 // late is the divisor that defines late attempts: they are sent more than period/late after

@@ -58,8 +58,8 @@ func (l *Handle) TrustedUntil() time.Time {
 }
 
 // add adds l to the handles of the grant, and starts the given warnings. The context of l
-// has the values of the context values, which must never be cancelled. The caller must hold
-// h.mu, unless no other goroutine can use the lock yet.
+// inherits the values of the context that is passed as values. That context must never be
+// cancelled. The caller must hold h.mu, unless no other goroutine can use the lock yet.
 func (h *Lock) add(values context.Context, l *Handle, warnings []*lease.Warning) {
 	l.h, l.warnings = h, warnings
 	l.ctx = newLockContext(values, &heldKeys{by: h, outer: heldKeysOf(values)}, func() error { return core.Public(h.lease.Ended()) })

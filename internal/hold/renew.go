@@ -147,8 +147,7 @@ type failing struct {
 // summaries.
 func (f *failing) add(r *row, err error) {
 	f.mu.Lock()
-	// A lease that has ended is not added, because forget has removed it, or its call is
-	// about to.
+	// A lease that has ended is not added, because forget has removed it or is about to.
 	if !r.lease.IsOver() {
 		f.locks[r] = err
 	}

@@ -84,7 +84,7 @@ func (c *Client) Held() []*Lock {
 	return locks
 }
 
-// Stats is a snapshot of a Client.
+// Stats is a snapshot of a Client's state.
 type Stats struct {
 	Held         int           // locks held
 	Waiting      int           // calls that wait for a key

@@ -103,7 +103,7 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, e
 type Sighting struct {
 	Holder   *Record // the stored record; nil if the key is free
 	Dead     bool    // Holder is dead, and its key can be taken over
-	NewGrant bool    // this read is the first that shows this grant
+	NewGrant bool    // this read is the first that shows Holder's grant
 }
 
 // Watch polls the record of key until ctx ends, and yields the result of each read, the

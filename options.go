@@ -85,7 +85,7 @@ func NoWaitEvenIfDead() AcquireOption {
 // grant does not have are an error.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
-// WithInitialData stores data if the record has none.
+// WithInitialData stores b as the record's data if the record has no data.
 func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }

@@ -48,7 +48,7 @@ func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.T
 // Shares reports whether locks are held under a session.
 func (c *Holds) Shares() bool { return c.shared }
 
-// Locks returns the locks that are held, in order of acquisition.
+// Locks returns the locks that this client holds, in order of acquisition.
 func (c *Holds) Locks() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

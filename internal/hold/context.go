@@ -35,8 +35,8 @@ func heldKeysOf(ctx context.Context) *heldKeys {
 	return held
 }
 
-// Of returns the lock of the given key that ctx belongs to. It returns nil if ctx belongs
-// to no lock of that key that is still held.
+// Of returns the lock of key that ctx belongs to. It returns nil if ctx belongs to no lock
+// of that key, or if the lock is no longer held.
 func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	return c.innermost(ctx, func(h *Lock) bool { return h.key == key })
 }

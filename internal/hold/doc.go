@@ -29,10 +29,11 @@
 //	release          applied: the key is free. Rejected: an earlier attempt has freed the key,
 //	                 if the record shows that attempt's version, or if no other client could
 //	                 have acquired the key yet. Otherwise the lock was lost before. No answer,
-//	                 throttled, or refused for now: repeated, and each attempt names those
-//	                 before it. The caller waits until its ctx has ended and ReleaseGrace has
-//	                 passed. Then a timer repeats it until the lease has ended, or Close does.
-//	                 Refused for good: the key is free once the lease expires
+//	                 throttled, or refused for now: repeated. The condition of each attempt names
+//	                 the versions of all earlier ones. The caller waits until its ctx has ended and
+//	                 ReleaseGrace has passed. Then a timer repeats the release, and Close does too,
+//	                 until the lease has ended. Refused for good: the key is free once the lease
+//	                 expires
 //	release that     the same, but the caller waits until the mark is stored, the lease has
 //	stores a mark    ended or Close has given up. The record stays held until the lease ends, so
 //	                 no client does the work again before that, and each attempt names the grant.

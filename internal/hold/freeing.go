@@ -46,7 +46,7 @@ type freeing struct {
 	until decide.Instant
 	sent  int // number of requests since the last event of a release
 
-	r *release // the release that may send requests now; guarded by h.mu
+	r *release // release that may send requests now; guarded by h.mu
 }
 
 // left is how far a grant may have passed out of this client's control.

@@ -44,7 +44,7 @@ func (r *row) Lease() *lease.Lease { return r.lease }
 // may have.
 func (r *row) asHeld() protocol.Hold { return r.named(r.lease.Versions()) }
 
-// named returns the grant for use in a condition, with the given versions.
+// named returns the grant for use in a condition that accepts the given versions.
 func (r *row) named(versions []string) protocol.Hold {
 	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }

@@ -42,7 +42,7 @@ type session struct {
 	naming ctxmutex.Mutex // locked by a transaction that names the row, or by a write of the row
 
 	marking ctxmutex.Mutex                    // locked while a request marks the row dead; guards the next two fields
-	marks   attempts.Sequence[releaseAttempt] // attempts to mark the row dead
+	marks   attempts.Sequence[releaseAttempt] // attempts to mark the session's row dead
 	dead    bool                              // the row is marked dead, or no longer shows the session
 
 	mu      sync.Mutex      // guards the fields below; never held across I/O

@@ -63,7 +63,7 @@ func (s *session) close(ctx context.Context) error {
 	cause := s.lease.Cause()
 	why, lost := core.LossOf(cause)
 	if lost && why.SeenGone() {
-		return core.Public(cause) // the row no longer shows this session
+		return core.Public(cause) // the row has shown that this session ended: another client has marked it dead, or the row is gone
 	}
 	return s.c.Outlive(limit, "release", s.key, &s.marks, func() error {
 		if err := s.mark(limit, !lost); !lost {

@@ -25,7 +25,7 @@ type transaction struct {
 	group    *Group
 	ctx      context.Context // ends with the caller's context, or when the client closes
 	stop     context.CancelFunc
-	holds    []*Lock    // the locks, sorted by key
+	holds    []*Lock    // locks of the commit, sorted by key
 	rows     []*row     // rows that the guards check: the records of holds, and the row of their session
 	releases []*release // the releases of holds, for CommitAndRelease; nil for Commit
 	losses   []error    // one element for each lock in holds: how the commit found the lock lost, or nil

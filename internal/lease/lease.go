@@ -102,7 +102,7 @@ type Lease struct {
 
 	over    chan struct{}              // closed when the trust has ended
 	renews  ctxmutex.Mutex             // locked by a renewal while it is in progress
-	pending attempts.Sequence[Attempt] // renewals without an answer
+	pending attempts.Sequence[Attempt] // attempts to renew that have no answer yet
 
 	mu     sync.Mutex // guards the fields below; never held across I/O
 	cause  error      // why the trust has ended; nil while the trust lasts
@@ -302,8 +302,8 @@ func (l *Lease) Outlived() (Loss, bool) {
 }
 
 // Root returns the lease that other clients observe: the parent or, without a parent, the
-// lease itself. Other clients may take the key over one lease after the last renewal of
-// Root.
+// lease itself. Other clients may take the key over one lease after they have observed its
+// last renewal.
 func (l *Lease) Root() *Lease {
 	if l.terms.Parent != nil {
 		return l.terms.Parent

@@ -74,8 +74,8 @@ func (l *Lease) ByHand() {
 	l.c.Scheduler.Remove(l.renewal)
 }
 
-// enter locks out other renewals until l.renews is unlocked. It returns false if ctx or the
-// trust has ended.
+// enter locks l.renews, so that no other renewal begins until it is unlocked. It returns
+// false if ctx or the trust has ended.
 func (l *Lease) enter(ctx context.Context) bool {
 	if ctx.Err() != nil || l.IsOver() {
 		return false
@@ -241,7 +241,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	return a, l.holder.Renewal(a, versions, ch.Record), within, true
 }
 
-// deadline returns how long an attempt may take. The caller must hold l.mu.
+// deadline returns how long an attempt may wait for its answer. The caller must hold l.mu.
 func (l *Lease) deadline(now decide.Instant) time.Duration {
 	if l.terms.Parent != nil { // the trust depends on the parent, so the reply is not urgent
 		return attempts.Limit

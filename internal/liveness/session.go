@@ -18,7 +18,7 @@ import (
 type Session struct {
 	o    *Observer
 	key  protocol.Key
-	used time.Duration  // monotonic time when a caller last asked for the session; guarded by o.mu
+	used time.Duration  // monotonic time of the last call of SessionOf for the session; guarded by o.mu
 	busy ctxmutex.Mutex // locked to read or write the row; guards the fields below
 
 	readAt time.Duration   // monotonic time when the row was last read

@@ -22,7 +22,7 @@ type Lease struct {
 	removed bool
 
 	failures  int         // number of consecutive attempts that failed
-	doubtful  bool        // the last attempt had no answer or was throttled
+	doubtful  bool        // the last attempt to renew had no answer, or was throttled
 	displaced bool        // the next renewal is due at a random time of the period, rather than at its end
 	ready     time.Time   // when the Scheduler found that the lease was due
 	sent      time.Time   // when the last attempt was sent

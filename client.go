@@ -35,7 +35,7 @@ type Client struct {
 	waiting     atomic.Int64
 }
 
-// maxRemembered is the largest number of record versions that a client remembers of keys
+// maxRemembered is the largest number of record versions that a client remembers for keys
 // that no call waits for.
 const maxRemembered = 10_000
 

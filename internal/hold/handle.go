@@ -69,7 +69,7 @@ func (h *Lock) add(values context.Context, l *Handle, warnings []*lease.Warning)
 	}
 }
 
-// Share adds l to the handles of a grant that has other handles, with warnings of its own.
+// Share adds l, a handle with warnings of its own, to the handles of the grant.
 func (h *Lock) Share(ctx context.Context, l *Handle, warnings []*lease.Warning) error {
 	h.lease.Look()
 	h.mu.Lock()

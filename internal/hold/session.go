@@ -27,8 +27,8 @@ const (
 	touchEvery = lockLease / 3
 )
 
-// UnderSession returns the timing of the record of a lock under a session. It has the margin
-// of the timing of.
+// UnderSession returns the timing of the record of a lock under a session. Its margin is the
+// margin of the given timing.
 func UnderSession(of lease.Timing) lease.Timing {
 	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
 }

@@ -76,7 +76,7 @@ type Loss struct {
 
 // Reasons for the loss of a lease. Expired, Paused and Unreadable are public reasons. In
 // place of Gone, the Holder reports a public reason that it derives from the record. In
-// place of WithParent, it reports that of the parent's error.
+// place of WithParent, it reports the reason in the parent's error.
 const (
 	Expired    = core.Expired               // the lease has expired
 	Paused     = core.Paused                // the lease has expired before any renewal began: the process did not run

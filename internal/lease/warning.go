@@ -46,8 +46,8 @@ func (l *Lease) WarnOfLoss() {
 	}
 }
 
-// give calls the function unless it was called for this fall of the trust already. The
-// caller must hold w.l.mu.
+// give calls the function, unless it was called already since the remaining trust last fell
+// to Left. The caller must hold w.l.mu.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true

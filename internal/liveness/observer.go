@@ -18,7 +18,7 @@ type Observer struct {
 
 	mu       sync.Mutex // guards the fields below
 	sessions map[string]*Session
-	many     int // if there are as many sessions, those without recent use are dropped
+	many     int // once there are this many sessions, those without recent use are dropped
 }
 
 // New returns an Observer that has observed nothing.

@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it, and so does
-// any wrapper with the SDK's signatures that is safe for concurrent use, for example for
-// DAX. No method will ever be added to it.
+// DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it. So does any
+// wrapper with the SDK's signatures that is safe for concurrent use, as for DAX or tracing.
+// No method will ever be added to it.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)

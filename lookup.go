@@ -55,8 +55,8 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func() 
 }
 
 // List yields the records of the table, held and released. The reads are eventually
-// consistent: a record may be seconds old. A *RecordError is about one item, and others end
-// the listing. Failed requests are retried as in Get.
+// consistent: a record may be seconds old. A *RecordError is about one item. Any other error
+// ends the listing. Requests are retried as in Get.
 func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if opts.Partition != "" && opts.Prefix != "" {

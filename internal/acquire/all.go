@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// all acquires the keys one after the other, in sorted order. All callers use that order,
-// so that no two wait for each other. all renews the keys that it already holds.
+// all acquires the keys of the call one after the other, in sorted order. All calls use
+// that order, so no two calls wait for each other. all renews the keys that it already
+// holds.
 func (w *call) all() {
 	err := w.acquireAll()
 	if w.finish() || err != nil {
@@ -28,9 +29,11 @@ func (w *call) all() {
 }
 
 // acquireAll acquires the keys until all are held, one is refused, or the caller has left.
-// If it loses a key while it waits for others, it releases all keys and begins again.
+// If the call loses a key while it waits for another key, acquireAll releases all its keys
+// and begins again.
 func (w *call) acquireAll() error {
-	var held []Holding // the same as w.held, which is empty once the caller has left
+	// The same holdings as w.held, except that w.held is emptied when the caller leaves.
+	var held []Holding
 	for len(held) < len(w.parts) {
 		left := w.parts[len(held):]
 		h, err := w.acquireNext(left)
@@ -40,7 +43,9 @@ func (w *call) acquireAll() error {
 		held = append(held, h)
 		w.keep(h)
 		r := h.Lease().Record()
-		w.c.Local.ReportHolder(left[0].want.Key, &r) // reports the holder to local callers with NoWait, so that they need not wait for this call
+		// Calls of this client with NoWait return ErrHeld at once, instead of waiting for this
+		// call to end.
+		w.c.Local.ReportHolder(left[0].want.Key, &r)
 		if slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
 			w.c.keeper.GiveBack(w.takeHeld())
 			held = nil
@@ -54,10 +59,11 @@ func (w *call) acquireAll() error {
 	return nil
 }
 
-// acquireNext acquires the first of the keys that are left. It waits in the local queue of
-// that key until the turn of this call comes, and then pauses if other processes are to go
-// first. It sends the first grant without a read. If that grant is rejected, it reads the
-// records of all keys that are left before it waits for this one.
+// acquireNext acquires left[0]; left are the keys that the call does not hold yet.
+// acquireNext waits until the call is first in the local queue of that key. It then pauses
+// if other processes are to go first. It sends the first grant without reading the record.
+// If that grant is rejected, it reads the records of all keys in left before it waits for
+// left[0].
 func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	of := left[0]
 	w.at.Store(of)
@@ -75,7 +81,9 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err() // the caller has left
 	}
-	of.want.Manual = false // renews the key while the call waits for other keys, even if the caller wants no renewal, as that wait may be long
+	// Renew the key while the call waits for other keys, even if the caller wants no renewal.
+	// That wait may be longer than the lease.
+	of.want.Manual = false
 	defer func() { of.want.Manual = of.manual }()
 	if err := of.recall(); err != nil {
 		return nil, err
@@ -98,10 +106,10 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 	return h, err
 }
 
-// readAhead reads the records of the remaining keys, once. From then on, all dead holders
-// are observed at the same time. So the call waits one lease for all of them together, and
-// not one lease for each. A call with NoWait learns of a live holder before it waits for a
-// holder that appears dead.
+// readAhead reads the records of the keys that the call does not hold yet. It does so once
+// in a call. From then on, the call observes all dead holders at the same time. So it waits
+// one lease for all dead holders together, and not one lease for each. A call with NoWait
+// finds a live holder before it waits for a holder that appears dead.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil
@@ -135,8 +143,8 @@ func (w *call) keep(h Holding) {
 	w.held = append(w.held, h)
 }
 
-// takeHeld returns the holdings and removes them from the call. The function that calls
-// takeHeld must release them.
+// takeHeld returns the holdings of the call and removes them from w.held. The function that
+// calls takeHeld must release the keys.
 func (w *call) takeHeld() []Holding {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,15 +14,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Result is the outcome of a call.
+// Result is the outcome of a call to One, First or All.
 type Result struct {
-	Held     []Holding    // one holding, or one for each key in the order of the keys; empty if there is an error
-	At       protocol.Key // the key that the error is about
+	Held     []Holding    // the granted keys: for All one holding for each key, in the order of the keys; empty if there is an error
+	At       protocol.Key // the key that the error names; unset if there is no error
 	Requests int          // the number of requests sent before the call returned
 	Local    bool         // another goroutine of this client has handed the key over
 }
 
-// One acquires a key: it waits in the local queue first, and then for the key's record.
+// One acquires a key. It first waits in the client's local queue for the key, and then
+// polls the key's record until the key is granted.
 func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 	began := c.Now()
 	given, err := c.awaitTurn(ctx, want, began)
@@ -35,13 +36,14 @@ func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 	call := c.newCall(ctx, []*Want{want}, began)
 	call.parts[0].ready = true
 	return call.run(ctx, func() {
-		attempts.Wait(call.ctx, given.Delay) // other processes go first
+		// Pause so that other processes can acquire the key first.
+		attempts.Wait(call.ctx, given.Delay)
 		call.first()
 	})
 }
 
-// First acquires whichever of the keys is free first. It waits in the local queues of all
-// of them.
+// First acquires one key: the first of wants that becomes free. It waits in the local
+// queues of all keys at the same time.
 func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
 		return c.One(ctx, wants[0])
@@ -57,7 +59,7 @@ func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	})
 }
 
-// All acquires all keys, or none. The keys must be in sorted order.
+// All acquires all keys of wants, or none. wants must be sorted by key.
 func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
 		return c.One(ctx, wants[0])
@@ -67,32 +69,32 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	return call.run(ctx, call.all)
 }
 
-// call acquires keys for one caller, on a goroutine of its own. So the caller can leave at
-// once when its context ends. The call then undoes the writes that it has sent.
+// call acquires keys for one caller, on a goroutine of its own. So the caller can return at
+// once when its context ends. The goroutine then undoes the writes that it has sent.
 type call struct {
 	c      *Acquirer
 	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has left
-	ctx    context.Context // ends when the caller leaves
+	ctx    context.Context // canceled when the caller leaves
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the call has a result
+	done   chan struct{} // closed when search has returned; see run
 	began  decide.Instant
 
-	parts   []*waiter // one waiter for each key, in the order given
+	parts   []*waiter // one waiter for each key, in the order of wants
 	waiters []*waiter // waiters of the keys that the call waits for now: all keys for First, one key for One and All
 	turns   chan turn // receives the call's turns in the local queues; used if the call waits for several keys
 
 	requests int // number of requests sent so far
 	trouble  Trouble
-	watched  time.Duration // monotonic time at which all holders that appear dead will be known to be dead; see isWatched
+	watched  time.Duration // monotonic time when all holders that appear dead can be taken over, if they do not renew; see isWatched
 	read     bool          // true once readAhead has read the records of all parts
 
-	at      atomic.Pointer[waiter] // key that All is waiting for now; read by the goroutine of the caller; nil for One and First
-	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; read by the goroutine of the caller
+	at      atomic.Pointer[waiter] // the key that All is waiting for now; nil for One and First; also read by the goroutine that called All
+	damaged atomic.Pointer[error]  // reason why one of the keys cannot be acquired; also read by the goroutine that called One, First or All
 
-	mu       sync.Mutex // guards the fields below until the call is done
+	mu       sync.Mutex // guards the fields below until done is closed
 	finished bool
-	held     []Holding // holdings so far, in the order of parts
-	err      error     // why the call has failed; set once it is done
+	held     []Holding // keys acquired so far, in the order of parts
+	err      error     // why the call has failed; read only after done is closed
 }
 
 func (c *Acquirer) newCall(ctx context.Context, wants []*Want, began decide.Instant) *call {
@@ -105,8 +107,8 @@ func (c *Acquirer) newCall(ctx context.Context, wants []*Want, began decide.Inst
 	return call
 }
 
-// run starts search on a goroutine of its own. It waits until search has a result or the
-// caller leaves.
+// run starts search on a goroutine of its own. It returns when search has returned, when
+// ctx ends, or when the client is closed.
 func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	c := w.c
 	c.Detach(func() {
@@ -144,10 +146,10 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	return Result{Held: w.held, Requests: w.requests}, nil
 }
 
-// waitsFor returns the first key that is known to be held, by another process or another
-// goroutine, and its holder. If no key is known to be held, it returns the first key and
-// nil. For All it returns the key that the call is waiting for, and the holder of that key
-// if it is known.
+// waitsFor returns the key and the holder that the error of an ended wait names. For One
+// and First that is the first key that another process or goroutine is known to hold. If no
+// key is known to be held, it returns the first key and a nil record. For All it is the key
+// that the call is waiting for. The record is nil if the holder of that key is not known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		return at, cmp.Or(w.c.Local.LastHolder(at.want.Key), at.holder.Load())
@@ -160,8 +162,9 @@ func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	return w.parts[0], nil
 }
 
-// giveUp ends the call because its caller has left, and returns the holdings of the call.
-// If the call has already finished, giveUp returns false, and the caller gets the result.
+// giveUp cancels the call because its caller has left, and returns the keys that the call
+// holds. If the call has already finished, giveUp returns false, and run returns the result
+// of the call.
 func (w *call) giveUp() (held []Holding, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,11 +176,12 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp releases the keys that a call holds when its caller leaves. It does so at once,
-// even if a request is in flight. If that request acquires a key, the call itself releases
-// the key. cleanUp waits until all writes of the call are undone, for the release grace at
-// most. For One and First it waits only if the lock is not renewed. In that case the
-// process may be frozen as soon as the call returns, so that nothing is undone after that.
+// cleanUp releases the keys that a call of All holds when its caller leaves. It does so at
+// once, even if a request of the call is in flight. If that request acquires a key, the
+// goroutine of the call releases the key. cleanUp waits until all writes of the call are
+// undone, for the release grace at most. For One and First it waits only if the lock is not
+// renewed. A process that holds such locks may be frozen as soon as the call returns, as
+// AWS Lambda does. Nothing can be undone after that.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:
@@ -190,7 +194,8 @@ func (w *call) cleanUp(held []Holding) {
 	}
 }
 
-// finish ends the call. It reports whether the caller has left.
+// finish marks the call as finished, so that giveUp has no effect after that. It reports
+// whether the caller has left before that.
 func (w *call) finish() (givenUp bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -198,14 +203,15 @@ func (w *call) finish() (givenUp bool) {
 	return w.ctx.Err() != nil
 }
 
-// isLate reports whether a call with NoWait has waited long enough for answers. Time spent
-// observing a holder that appears dead does not count.
+// isLate reports whether a call with NoWait has waited for answers from DynamoDB for longer
+// than TryFor. Time spent observing a holder that appears dead does not count. isLate
+// returns false for a call without NoWait.
 func (w *call) isLate() bool {
 	return w.parts[0].want.NoWait && durations.Less(w.c.Now().Mono, max(w.began.Mono, w.watched)) > TryFor
 }
 
-// withDamaged joins the error why, which ended a wait, with the reason why another key
-// cannot be acquired. It returns why alone if there is no such reason.
+// withDamaged joins why, the reason why the wait ended, with the reason why a damaged key
+// of the call cannot be acquired. It returns why alone if no key is damaged.
 func (w *call) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
 		return errors.Join(why, *bad)
@@ -213,12 +219,15 @@ func (w *call) withDamaged(why error) error {
 	return why
 }
 
-// ended returns the error of a wait. why is the reason why the wait ended, such as the end
-// of the caller's context. last is the error of the last request; it is nil if that request
-// succeeded.
+// ended returns the error of a wait that ended before the key was granted. why is the
+// reason why the wait ended, such as the end of the caller's context. holder is nil if the
+// holder is not known. last is nil if the last request succeeded, and points to its error
+// otherwise.
 func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
-	case holder != nil && last != nil: // both errors are returned, as the holder may have released the key since the last successful request
+	// Return both errors, as the holder may have released the key since the last request that
+	// succeeded.
+	case holder != nil && last != nil:
 		return c.Errors.Held(want.Key, *holder, errors.Join(why, c.Errors.Failed("acquire", want.Key, *last)))
 	case holder != nil:
 		return c.Errors.Held(want.Key, *holder, why)

@@ -12,93 +12,96 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Acquirer acquires keys for the calls of one client.
+// Acquirer acquires keys for all calls of one client.
 type Acquirer struct {
 	*Keys
 	Observer *liveness.Observer
 	keeper   Keeper
 }
 
-// New returns an Acquirer whose grants are held by keeper.
+// New returns an Acquirer. keeper is the part of the client that renews and releases the
+// granted keys.
 func New(keys *Keys, observer *liveness.Observer, keeper Keeper) *Acquirer {
 	return &Acquirer{Keys: keys, Observer: observer, keeper: keeper}
 }
 
-// Keeper is the part of a client that holds the granted keys.
+// Keeper is the part of a client that renews and releases the granted keys.
 type Keeper interface {
-	// Holds reports whether the client holds the key by the given grant. With
-	// layout.AWSLabs the client may hold the key through an outage, although the record has
-	// not changed for a lease.
+	// Holds reports whether the client holds the key by the grant with the given id. With
+	// layout.AWSLabs the client may still hold the key after an outage, although the record
+	// has not changed for a lease.
 	Holds(key protocol.Key, grant string) bool
 
-	// GiveBack releases the holdings of a caller that has left, within the release grace.
+	// GiveBack releases the keys that were acquired for a caller that has left. It waits for
+	// the release grace at most.
 	GiveBack([]Holding)
 
 	// Shares reports whether the client's locks share the lease of a session.
 	Shares() bool
 
-	// Session returns the session for new grants. If there is no trusted session, it begins
-	// one. It returns nil if each lock has a lease of its own. The error is an
-	// *attempts.Failure.
+	// Session returns the session for new grants. If the client has no trusted session,
+	// Session begins one. It returns a nil Session if each lock of the client has a lease of
+	// its own. The error is an *attempts.Failure.
 	Session(ctx context.Context) (Session, error)
 
-	// CheckSoon is called when the client has given up attempts to acquire key. It makes
-	// sure that no such attempt, applied late, blocks the key under the client's session.
-	// The lease of such a grant would not expire as long as the session is renewed.
+	// CheckSoon is called when the client has given up attempts to acquire key. An attempt
+	// that is applied late would block the key for as long as the client renews its session.
+	// CheckSoon starts the check that frees the key in that case.
 	CheckSoon(key protocol.Key)
 }
 
-// Session is a shared lease.
+// Session is a lease that all locks of a client share.
 type Session interface {
 	Names() (id, owner string)
 	Lease() *lease.Lease
 }
 
-// Holding is a key that the client holds, and renews.
+// Holding is a key that the client holds.
 type Holding interface {
 	localqueue.Grant
 	Lease() *lease.Lease
 	GiveBack() // releases the key because the caller has left
 }
 
-// Want describes one key that a call wants, and the terms of its grant.
+// Want describes one key that a call is to acquire, and the terms of its grant.
 type Want struct {
 	Key        protocol.Key
 	Timing     lease.Timing
 	Changes    protocol.Changes
 	IfExists   bool
 	NoWait     bool
-	EvenIfDead bool // with NoWait, the call returns at once even if the holder appears dead
+	EvenIfDead bool // if NoWait is set too, the call returns at once even if the holder appears dead
 	Manual     bool // the lock is not renewed, and the client sends nothing in the background
-	Delete     bool // a release deletes the record
+	Delete     bool // the release deletes the record
 	Once       protocol.Once
 
-	OneOfSeveral bool // the key is one of several that the call wants, so no other goroutine hands it over
-	InOrder      bool // one of several keys that are acquired in sorted order
+	OneOfSeveral bool // the call is to acquire one of several keys, so no other goroutine may hand this key to it
+	InOrder      bool // the call is to acquire all of several keys, in sorted order
 
-	// Hold begins to hold a granted key. It is called at once, even if the caller has left.
+	// Hold is called as soon as the key is granted, even if the caller has left. It returns
+	// the Holding, which renews the key.
 	Hold func(ctx context.Context, g Grant) Holding
 }
 
-// Grant is a granted key: the attempt that succeeded, and the record that it left.
+// Grant is a granted key: the attempt that was applied, and the record after that write.
 type Grant struct {
 	GrantAttempt
 	Record  protocol.Record
-	Resumed bool // the grant was resumed after a Detach, so it is not released until the caller has received it
+	Resumed bool // the client resumed the grant after a Detach, so it does not release the key if the caller leaves before it has received the lock
 }
 
-// GrantAttempt is one attempt to write a grant, which is sent once. Its version is never
-// used again.
+// GrantAttempt is one write of a grant. The client sends it once and never uses its version
+// again.
 type GrantAttempt struct {
 	lease.Attempt
 	Owner   string
-	Session Session          // the session of the grant; nil if it has none
-	Dead    *protocol.Record // the dead holder that the attempt replaces; nil if there is none
-	Handed  bool             // another client wrote the grant when it handed the key over
+	Session Session          // the session of the grant; nil if the grant has a lease of its own
+	Dead    *protocol.Record // the dead holder from which the attempt takes the key over; nil if the key is free
+	Handed  bool             // another client wrote the grant, when it handed the key to this client
 }
 
-// Lives reports whether a grant by this attempt could still be trusted at the time now, if
-// the attempt was applied.
+// Lives reports whether the grant of this attempt would still be trusted at the time now,
+// if DynamoDB has applied the attempt.
 func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Session.Lease().Ended() == nil
@@ -106,9 +109,9 @@ func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	return !now.Past(t.Scaled(a.Lease).TrustedFrom(a.Sent))
 }
 
-// isWorthHaving reports whether a grant by this attempt would have at least half of its
-// trust left, if the attempt was applied. Under a session it reports whether the session is
-// trusted.
+// isWorthHaving reports whether the grant of this attempt would be trusted for at least
+// half of its trusted time from now, if DynamoDB has applied the attempt. For an attempt
+// under a session, it reports whether the session is trusted.
 func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)
@@ -117,9 +120,9 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
-// Within returns the deadline of an attempt under session s, or without a session if s is
-// nil. A reply after the deadline is useless, as the grant or the session is no longer
-// trusted by then.
+// Within returns how long to wait for the reply to an attempt under session s. s is nil if
+// the grant has a lease of its own. A later reply is useless, as the grant or the session
+// is no longer trusted by then.
 func (w *Want) Within(s Session) time.Duration {
 	limit := min(attempts.Limit, w.Timing.Trust())
 	if s == nil {

@@ -12,33 +12,35 @@
 //	                           └──────────────────────────────┘
 //
 // All waiting is done by one loop, acquire in first.go. A call for all of several keys runs
-// the loop for one key after the other, in sorted order, and renews the keys that it already
-// holds. Before its first wait, it reads the records of all remaining keys, so that it
-// observes their dead holders together.
+// the loop for one key after the other, in sorted order, and renews the keys that it
+// already holds. Before its first wait, the call reads the records of all keys that it does
+// not hold yet. So it observes all dead holders at the same time.
 //
-// In the native layout, a waiter whose grant was rejected joins the queue in the record
-// (queue.go). Its entry is an attempt without an answer: the client that releases the key
-// may apply it.
+// In the native layout, a waiter whose grant was rejected adds an entry to the queue in the
+// record (queue.go). The entry counts as a grant attempt of unknown outcome: the client
+// that releases the key may turn it into a grant.
 //
 //	rejected ──► joining ──► queued ──► the record shows its grant ──► granted
 //	                │  ▲        │
 //	                └──┘        └──► the key is free, or its holder dead: granting, as above
 //	        queue full or erased
 //
-// A takeover, a break, and a release that stores a mark erase the queue. A live waiter sees
-// at its next read that its entry is gone, and joins again with a new entry. Its earlier
-// entries remain its attempts, since a late copy of a join may bring an entry back.
+// Three writes erase the queue: a takeover, a break, and a release that marks work as done.
+// A live waiter sees at its next read that its entry is gone, and joins again with a new
+// entry. Its earlier entries still count as attempts of unknown outcome, as a late copy of
+// a join request may add an entry again.
 //
-// After a hand-over, the record shows that the key was handed over until the new holder
-// renews. A client that takes the key over from a holder that has never renewed suspends
-// the queue for a while: the other waiters in it may be dead, too.
+// After a hand-over, the record is marked as handed over until the new holder renews. If
+// the new holder never renews, another client takes the key over, and suspends the queue
+// for a while: the remaining waiters in the queue may be dead, too.
 //
 //	          takeover of a handed key               its time has passed, or lies too far ahead
 //	queue ─────────────────────────────► suspended ─────────────────────────────────────────────► queue
 //	                                     no client joins or hands over: the key is
 //	                                     released and polled as without a queue
 //
-// The requests, and what it means if one fails:
+// The first table lists the requests of a call. The second lists the replies that are the
+// same for all requests, and the other events that end a call:
 //
 //	request           sent when                          if it fails
 //	read              the holder may have changed        repeated after a pause that grows
@@ -74,9 +76,10 @@
 //	NoWait            the first holder that appears live ends the call, or ten seconds
 //	                  without an answer; with EvenIfDead, any holder does
 //
-// The package does not know the later life of a grant: [Want].Hold passes the grant to the
-// client's [Keeper], and a [Holding] tells how old it is and whether it has ended. It does
-// not know the options, handles and events of users either. An [Observation] reads a key as
-// a waiter does, for a caller that does not want it. Package internal/liveness decides when
-// a holder is dead, and internal/attempts what a reply means.
+// Package acquire does not renew or release grants: [Want].Hold passes each grant to the
+// client's [Keeper]. A [Holding] shows when the lease was last renewed and whether the
+// grant has ended. Package acquire does not use the root package's options and handles
+// either. An [Observation] reads a key as a waiter does, for a caller that does not acquire
+// the key. Package internal/liveness decides when a holder is dead. Package
+// internal/attempts decides what a reply means.
 package acquire

@@ -14,12 +14,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// otherKeysEvery is how often a call for one of several keys reads the keys whose queues it
-// has not joined. Each such read costs as many units as there are keys, so it is rarer than
-// a read of the keys whose queues the call has joined.
+// otherKeysEvery is the shortest time between two reads of the keys whose queues a call has
+// not joined, if it waits for one of several keys. Each such read costs a read unit for
+// each key. So the call reads the few keys whose queues it has joined more often.
 const otherKeysEvery = 250 * time.Millisecond
 
-// first acquires the first of the keys that is free, and gives up the others.
+// first acquires the first key of the call that becomes free, and stops waiting for the
+// other keys.
 func (w *call) first() {
 	of, h, err := w.acquire()
 	givenUp := w.finish()
@@ -34,18 +35,22 @@ func (w *call) first() {
 		w.held = []Holding{h}
 		return
 	}
-	given := w.c.detached(h.GiveBack) // releases the key at once, without waiting until the other keys have been given up
+	// Release the key at once, without waiting until leaveOthers has given up the other keys.
+	given := w.c.detached(h.GiveBack)
 	w.leaveOthers(of)
 	<-given
 }
 
-// leaveOthers gives up every key except the granted one, or all keys if granted is nil.
+// leaveOthers stops waiting for every key except granted, and for all keys if granted is
+// nil. It frees each key that one of the call's attempts has acquired.
 func (w *call) leaveOthers(granted *waiter) {
 	for _, of := range w.parts {
 		if of.local == nil {
 			continue
 		}
-		if given, had := w.c.Local.Leave(of.local); had { // a turn may have come meanwhile, for this key or for another key of the call
+		// Meanwhile the call may have become the first in the local queue of one of its keys.
+		// Pass returns that turn to the queue.
+		if given, had := w.c.Local.Leave(of.local); had {
 			w.c.Local.Pass(given.Of.Key, nil)
 		}
 	}
@@ -57,16 +62,20 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	if w.parts[0].manual { // if the lock is renewed, the caller need not wait; see cleanUp
+	// The caller waits only if its lock is not renewed; cleanUp has the reason.
+	if w.parts[0].manual {
 		w.c.AwaitGrace(w.c.detached(undone.Wait))
 	}
 }
 
-// acquire requests the keys until one is granted, no key can be granted, or the caller has
-// left. It is the only loop that waits for records to change. An error ends the wait.
+// acquire sends reads and grants until a key is granted, no key can be granted, or the
+// caller has left. It is the only loop of this package that waits for records to change. An
+// error ends the wait.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
-		u := w.c.Chance() // the same random number for all keys, as the shortest of several random pauses would be too short
+		// All keys get the same random number. The shortest of several random pauses would be too
+		// short.
+		u := w.c.Chance()
 		for len(w.turns) > 0 {
 			w.takeTurn(<-w.turns)
 		}
@@ -97,9 +106,9 @@ func (w *call) acquire() (*waiter, Holding, error) {
 	return nil, nil, w.ctx.Err() // the caller has left
 }
 
-// next returns the first key that may be requested now. If there is none, it returns the
-// pause before the next step, and whether that step is to read all records. u is uniform in
-// [0, 1).
+// next returns the first key for which a grant may be sent now. If there is no such key,
+// next returns nil, the pause before the next step, and in look whether that step is a read
+// of the records. u is a random number, uniform in [0, 1).
 func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ error) {
 	wait = math.MaxInt64
 	var anyLook, repeated bool
@@ -135,14 +144,15 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 			wait, look, repeated = pause, move == decide.Look, of.failing != nothing
 		}
 	}
-	// A repeated request may again take a long time, so read the other keys first.
+	// If the next step repeats a failed request, read the other keys first: the repeated
+	// request may again take a long time.
 	return nil, wait, look || repeated && anyLook, nil
 }
 
-// mustReadAll reports whether the next step is to read all keys. It returns true once a
-// reply has shown one of the keys, and several others are unknown: one read costs less than
-// a rejected grant for each of them. A call with NoWait sends the grants instead, as one of
-// them may succeed.
+// mustReadAll reports whether the next step is to read all keys. It returns true if replies
+// have shown the records of some keys, and at least two records are unknown. One read of
+// all keys costs less than a rejected grant for each. A call with NoWait sends the grants
+// instead, as one of them may be applied.
 func (w *call) mustReadAll(ready []*waiter) bool {
 	unread := 0
 	for _, of := range ready {
@@ -153,9 +163,10 @@ func (w *call) mustReadAll(ready []*waiter) bool {
 	return !w.waiters[0].want.NoWait && 1 < unread && unread < len(ready)
 }
 
-// chooseQueues chooses the record queues that the call joins next. It chooses the shortest
-// queues, once the records of all keys have been read. It chooses no queue while a key is
-// free, or while the outcome of a grant is unknown.
+// chooseQueues decides which queues in the records the call joins next, if it waits for
+// several keys. It chooses the shortest queues, once the records of all keys have been
+// read. It chooses no queue while a key is free, or while the outcome of a grant is
+// unknown.
 func (w *call) chooseQueues(ready []*waiter) {
 	if len(w.waiters) == 1 {
 		return
@@ -181,10 +192,11 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 }
 
-// candidates returns the keys that may be requested: the keys for which the call has the
-// turn, and the keys that need no turn. While the outcome of a grant is unknown, it returns
-// only the key of that grant, as otherwise two keys could be granted. If a call with NoWait
-// is late, candidates leaves out the keys whose last request failed.
+// candidates returns the keys for which the call may send requests. For these keys, the
+// call is first in the local queue, or does not wait there. While the outcome of a grant is
+// unknown, candidates returns only the key of that grant, as otherwise the call could
+// acquire two keys. If isLate returns true, candidates leaves out the keys whose last
+// request failed.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter
@@ -200,7 +212,8 @@ func (w *call) candidates() []*waiter {
 	return ready
 }
 
-// takeTurn marks the key of a turn as ready to be requested.
+// takeTurn records that the call is now first in the local queue of the turn's key, and may
+// send requests for that key.
 func (w *call) takeTurn(given turn) {
 	for _, of := range w.waiters {
 		if of.local == given.Of {
@@ -209,8 +222,9 @@ func (w *call) takeTurn(given turn) {
 	}
 }
 
-// pause waits until a turn comes, for at most d. It reports whether it is time to read the
-// records.
+// pause waits for d, or less if the call becomes the first in a local queue or the caller
+// leaves. It returns true if it has waited for all of d, so that the records are to be read
+// now.
 func (w *call) pause(d time.Duration) bool {
 	var over <-chan time.Time
 	if d < math.MaxInt64 {
@@ -228,9 +242,9 @@ func (w *call) pause(d time.Duration) bool {
 	return false
 }
 
-// due returns the keys whose records are to be read now. These are the few keys whose
-// queues the call has joined. Once another key is due, they are all keys, as one request
-// can read them together.
+// due returns the keys whose records are to be read now. As a rule, these are the few keys
+// whose queues the call has joined. If a key outside these is also to be read, due returns
+// all keys, as one request can read them together.
 func (w *call) due() []*waiter {
 	ready, now := w.candidates(), w.c.Now().Mono
 	var queued []*waiter
@@ -247,7 +261,7 @@ func (w *call) due() []*waiter {
 	return queued
 }
 
-// look reads the records that are due.
+// look reads the records of the keys that due returns.
 func (w *call) look() error {
 	ready := w.due()
 	if len(ready) == 1 {
@@ -273,7 +287,8 @@ func (w *call) look() error {
 			return err
 		}
 	}
-	if f != nil && f.Cause == decide.Busy { // throttling is reported once for the batch, not once for each key
+	// Report the throttled batch read once, and not once for each key.
+	if f != nil && f.Cause == decide.Busy {
 		w.c.Listener.Report(w.ctx, core.Event{Kind: core.Throttled, Key: ready[0].want.Key, Requests: requests, Err: f.Err})
 	}
 	return nil
@@ -293,8 +308,8 @@ func (w *call) readAll(of []*waiter) (map[protocol.Key]protocol.Item, int, error
 }
 
 // notAcquired returns the error that ends a call with NoWait. The error names the first key
-// that is held, or for which DynamoDB has not answered in time. notAcquired returns nil if
-// the call is to continue.
+// that another client holds, or for which DynamoDB has not answered in time. notAcquired
+// returns nil if the call is to continue, and always without NoWait.
 func (w *call) notAcquired() error {
 	late := w.isLate()
 	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }
@@ -310,11 +325,11 @@ func (w *call) notAcquired() error {
 			return of.timeoutError()
 		case of.seen != nil:
 			return w.c.Errors.Held(of.want.Key, *of.seen, w.withDamaged(nil))
-		case of.local != nil && (!of.ready || !late): // another goroutine or another process goes first
+		case of.local != nil && (!of.ready || !late): // another goroutine or another process is to acquire the key first
 			holder := cmp.Or(w.c.Local.Holder(of.want.Key), &protocol.Record{Key: of.want.Key, Owner: w.c.Owner})
 			return w.c.Errors.Held(of.want.Key, *holder, w.withDamaged(nil))
 		}
-		unanswered = of // the key was free when last seen, but no grant has been answered since
+		unanswered = of // the key was free when it was last read, and no grant has had an answer since then
 	}
 	return unanswered.timeoutError()
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// take sends one grant. It returns a holding if the key was granted. If it returns neither
-// a holding nor an error, another client holds the key.
+// take sends one grant for the key. It returns a Holding if DynamoDB has applied the grant,
+// or if the record shows that the key was handed to this waiter. If it returns neither a
+// Holding nor an error, another client holds the key.
 func (w *waiter) take() (Holding, error) {
 	if w.seen != nil {
 		if a, ok := w.handed(*w.seen); ok {
@@ -43,16 +44,18 @@ func (w *waiter) take() (Holding, error) {
 		Within: w.want.Within(session),
 		Shows:  w.shows,
 	})
-	// If there are too many attempts to name in every condition, the oldest are left in
-	// doubt. If one of them later turns out to hold the key, this client takes the key over
-	// at once.
+	// The condition of a grant names at most MostUnanswered earlier attempts. The client
+	// leaves older attempts in doubt. If a record later shows such an attempt as the holder,
+	// this client takes the key over at once.
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(w.tried.Keep(attempts.MostUnanswered)))
 	w.unclear = false
 	switch r.Outcome {
 	case attempts.Applied:
 		record, err := w.c.Decode(w.want.Key, r.Item)
 		if err != nil {
-			w.tried.Add(r.Attempt) // the grant was applied, but the record still contains a damaged part that the grant did not replace
+			// DynamoDB has applied the grant, but the record still contains a damaged part that the
+			// grant did not replace.
+			w.tried.Add(r.Attempt)
 			return nil, err
 		}
 		return w.newHolding(r.Attempt, record), nil
@@ -61,7 +64,9 @@ func (w *waiter) take() (Holding, error) {
 			return nil, err
 		}
 		if w.view.Free {
-			return nil, r.Failure() // returns the failed condition as an error, so that the caller tries again: the key is free now
+			// Return the failed condition as an error, so that the loop in acquire sends another
+			// grant: the key is free now.
+			return nil, r.Failure()
 		}
 		w.succeeded(granting)
 		if takeOver {
@@ -73,8 +78,9 @@ func (w *waiter) take() (Holding, error) {
 	return nil, r.Failure()
 }
 
-// endSession makes sure that the holder's session is dead before one of its locks is taken
-// over. It returns true if the session is alive.
+// endSession marks the holder's session as dead before the waiter takes the key over. It
+// returns true if the session is alive. It does nothing and returns false if the holder has
+// no session.
 func (w *waiter) endSession() (lives bool, err error) {
 	session := w.holdersSession()
 	if session == nil {
@@ -85,12 +91,12 @@ func (w *waiter) endSession() (lives bool, err error) {
 	if dead || err != nil {
 		return false, err
 	}
-	return true, w.lookAtSession() // the session was renewed meanwhile, so read when it would be dead now
+	return true, w.lookAtSession() // the session was renewed meanwhile, so read its row again to find out when it will be dead
 }
 
-// grant returns the next attempt and the write that it sends. If the record shows an
+// grant returns the next attempt and the write to send for it. If the record shows an
 // earlier attempt of this client, a takeover replaces that attempt. The new attempt then
-// counts as a takeover from the same dead holder as the earlier one.
+// counts as a takeover from the same dead holder as the earlier attempt.
 func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.Write) {
 	a := w.c.Attempt(w.want.Timing.Lease, session)
 	g := w.c.Grant(w.want, a)
@@ -110,8 +116,9 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 	return a, w.c.Proto.Grant(g)
 }
 
-// shows returns the attempt of this waiter that a record shows, if at least half of its
-// trust is left. Such an attempt had no answer, or its request arrived twice.
+// shows returns the attempt of this waiter by which the record shows the key as held. It
+// returns false if there is no such attempt, or if less than half of its trusted time is
+// left. The attempt had no answer, or DynamoDB received its request twice.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	if item == nil {
 		return GrantAttempt{}, false
@@ -124,7 +131,7 @@ func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, b
 	return a, ok && err == nil && !r.Released && a.isWorthHaving(w.want.Timing, w.c.Now())
 }
 
-// rejected records what the rejection of a grant has shown about the record.
+// rejected records the state of the record that the reply to a rejected grant contains.
 func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	if r.Item == nil && w.want.IfExists {
 		w.missing = true
@@ -139,20 +146,23 @@ func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	return nil
 }
 
-// slowDown limits takeovers to one each PollMin. It is called when a takeover was rejected
-// because the holder had renewed. It has an effect only if the holder's lease is very
-// short.
+// slowDown delays the next grant of this waiter, so that it sends at most one takeover in
+// each PollMin. It is called when a takeover was rejected because the holder had renewed.
+// It has an effect only if the holder's lease is shorter than PollMin.
 func (w *waiter) slowDown() {
 	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
 		w.from = max(w.from, least)
 	}
 }
 
-// newHolding begins to hold a grant.
+// newHolding returns a new Holding for the grant of attempt a. r is the record that shows
+// the grant.
 func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	w.tried.Drop(a.Version)
 	entry := a.Version
-	if at := w.queueEntry(); at != nil && !a.Handed { // the grant was this waiter's own write, which has also removed its entry
+	// The waiter wrote the grant itself. That write has also removed the waiter's entry from
+	// the queue.
+	if at := w.queueEntry(); at != nil && !a.Handed {
 		entry = at.Of.Grant
 	}
 	w.forget(entry)
@@ -160,18 +170,20 @@ func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	return w.want.Hold(w.values, Grant{GrantAttempt: a, Record: r})
 }
 
-// leaveTried moves the attempts without an answer to the client's attempts in doubt, as
-// they may still be applied once the key is free again. It returns only the attempts that
-// were sent as grants, and not the entries in the key's queue.
+// leaveTried adds the waiter's attempts without an answer to the client's attempts in
+// doubt. DynamoDB may still apply them once the key is free again. The waiter's queue
+// entries count as such attempts. leaveTried returns only the attempts that were sent as
+// grants, and not the queue entries.
 func (w *waiter) leaveTried() []GrantAttempt {
 	tried := w.tried.Unanswered()
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
 	return tried
 }
 
-// leave gives up the key. It frees the key if an attempt without an answer has acquired it,
-// and passes the turn to the next call in the local queue. leave sends its requests in the
-// background; undone counts them until they have ended.
+// leave stops waiting for the key. If the call is first in the local queue, leave lets the
+// next call proceed. It frees the key if an attempt without an answer has acquired it, and
+// removes the waiter's entry from the record's queue. leave sends these requests in the
+// background, on a goroutine that undone counts.
 func (w *waiter) leave(undone *sync.WaitGroup) {
 	tried := w.leaveTried()
 	if w.ready {
@@ -186,12 +198,15 @@ func (w *waiter) leave(undone *sync.WaitGroup) {
 	})
 }
 
-// freeInDoubt frees the key if one of the attempts holds it. It tries only once. If an
-// attempt is applied after that, it delays other clients for one lease. This client is not
-// delayed, as it knows that no caller holds the key by this attempt.
+// freeInDoubt frees the key if one of the attempts holds it. It sends each write only once.
+// If DynamoDB applies an attempt after that, the attempt delays other clients for one
+// lease. This client is not delayed, as it knows that no caller holds the key by this
+// attempt.
 func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	for len(tried) > 0 {
-		owner := tried[0].Owner // the attempts may have different owners, as a session may have ended between them
+		// The attempts may have different owners: each session has its own owner, and a session
+		// may have ended between two attempts.
+		owner := tried[0].Owner
 		n := slices.IndexFunc(tried, func(a GrantAttempt) bool { return a.Owner != owner })
 		if n < 0 {
 			n = len(tried)
@@ -202,15 +217,16 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	}
 }
 
-// free frees the key if its record shows the hold. It sends the write once, without a retry.
+// free releases the key if its record shows a grant that hold describes. It sends the write
+// once, without a retry.
 func (w *waiter) free(hold protocol.Hold) {
 	w.c.Requests.Write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete), attempts.Limit)
 }
 
-// leaveInDoubt records attempts for a key that were given up before their outcome was
-// known. So this client does not take such an attempt for a live holder. leaveInDoubt also
-// makes sure that attempts under this client's session do not block the key for others: see
-// Keeper.CheckSoon.
+// leaveInDoubt records versions as attempts in doubt: the client has given them up before
+// their outcome was known. So this client does not regard such an attempt as a live holder.
+// leaveInDoubt also calls Keeper.CheckSoon, so that an attempt under this client's session
+// does not block the key for other clients.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

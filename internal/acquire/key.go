@@ -17,42 +17,44 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// TryFor is how long a call with NoWait repeats its requests if they get no answer.
+// TryFor is how long a call with NoWait repeats its requests while DynamoDB does not
+// answer.
 const TryFor = 10 * time.Second
 
-// waiter is one key that a call wants, with the known state of the key's record and the
-// attempts to acquire the key.
+// waiter is one key that a call is to acquire. It contains the known state of the key's
+// record, and the attempts to acquire the key.
 type waiter struct {
 	*call
 	want   *Want
-	manual bool // the lock is not renewed, and the client sends nothing in the background after the call has returned
+	manual bool // value of Want.Manual that the caller has set: the lock is not renewed, and the client sends nothing in the background after the call
 
-	local   *place        // place in the local queue; nil if the waiter needs no turn, or waits for the turn elsewhere
-	ready   bool          // whether the waiter's turn in the local queue has come
-	from    time.Duration // monotonic time until which other processes go first
+	local   *place        // place in the local queue of the key; used by First only, as One and All wait there in awaitTurn
+	ready   bool          // the call is first in the local queue of the key
+	from    time.Duration // monotonic time until which the waiter pauses, so that other processes can acquire the key first
 	missing bool          // the key has no record, but a grant needs one
-	dropped error         // reason why the key cannot be acquired; nil if it can be acquired
+	dropped error         // reason why the call has stopped waiting for this key; nil if it waits
 
 	tried   attempts.Sequence[GrantAttempt]
-	unclear bool          // the last attempt had no answer
-	failing step          // kind of the last failed request, until a request of that kind, or a grant, is answered
-	retryAt time.Duration // monotonic time until which no failed request is repeated
+	unclear bool          // the last grant had no answer, so its outcome is unknown
+	failing step          // kind of the last failed request; nothing after a request of that kind, or a grant, has had an answer
+	retryAt time.Duration // monotonic time from which a failed request may be repeated
 	pauses  attempts.Pauses
 
 	view   decide.View
-	lookAt time.Duration    // monotonic time from which the record is to be read again, if the call is for several keys
-	asked  decide.Instant   // time when the request of the last observed reply was sent
+	lookAt time.Duration    // monotonic time from which the record is to be read again; set only if the call waits for several keys
+	asked  decide.Instant   // time when the waiter sent the request whose reply it observed last
 	seen   *protocol.Record // the record as it was last read, if another client holds the key
-	met    []string         // the first version that the waiter saw of its first holder; nil until it has seen a holder
+	met    []string         // the first version of the first holder that the waiter saw; nil until it has seen a holder
 	silent bool             // the holder appears dead
-	queue  inQueue          // state of the waiter in the record's queue
-	news   bool             // the holder has not been reported to the listener yet
+	queue  inQueue          // state of the waiter in the queue of the record
+	news   bool             // the waiter has not yet reported the current holder to the listener
 
-	holder  atomic.Pointer[protocol.Record] // last holder seen; read by the caller
-	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; read by the caller
+	holder  atomic.Pointer[protocol.Record] // last holder seen; also read by the goroutine that called One, First or All
+	lastErr atomic.Pointer[error]           // error of the last request; nil if it succeeded; also read by the goroutine that called One, First or All
 }
 
-// newWaiter returns the waiter for one key of a call. It has not read the record yet.
+// newWaiter returns the waiter for one key of a call. The waiter does not know the state of
+// the record yet.
 func (w *call) newWaiter(want *Want) *waiter {
 	c := w.c
 	return &waiter{
@@ -63,12 +65,15 @@ func (w *call) newWaiter(want *Want) *waiter {
 	}
 }
 
-// move returns the result of decide.Next, except that it never returns a takeover of a lock
-// of this client. u is uniform in [0,1). Call move again after the pause that it returns: the
-// clock may show that it is still too early for the step.
+// move returns the next step of the waiter and the pause before it, as decided by
+// decide.Next. It never returns a takeover of a lock of this client. u is a random number,
+// uniform in [0,1). Call move again after the pause: by the clock, it may still be too
+// early for the step.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
-	if w.failing == looking { // while reads fail, pretends that the record was read now, as a failed read must not delay a takeover
+	// While reads fail, pretend that the record was read now. A failed read must not delay a
+	// takeover.
+	if w.failing == looking {
 		view.Looked = now
 	}
 	move, wait := decide.Next(view, now, u)
@@ -79,19 +84,20 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	return decide.Next(view, now, u)
 }
 
-// isOwnLock reports whether r shows a lock of this client, which may be held through an
-// outage.
+// isOwnLock reports whether r shows a lock that this client still holds. The client may
+// hold a lock after an outage, although its record has not changed for a lease.
 func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.keeper.Holds(w.want.Key, r.Grant) }
 
-// pausing returns the time until a request for the key may be sent again; zero means now.
+// pausing returns the time until the waiter may send the next request. Zero means that it
+// may send the request now.
 func (w *waiter) pausing() time.Duration {
-	if w.from == 0 && w.retryAt == 0 { // returns early, without reading the clock
+	if w.from == 0 && w.retryAt == 0 { // return without reading the clock
 		return 0
 	}
 	return durations.Less(max(w.from, w.retryAt), w.c.Now().Mono)
 }
 
-// shown records what a read has shown.
+// shown records the state of the record from the reply to a read.
 func (w *waiter) shown(item protocol.Item) error {
 	err := w.observe(item)
 	if err == nil {
@@ -100,8 +106,8 @@ func (w *waiter) shown(item protocol.Item) error {
 	return err
 }
 
-// observe records what a reply has shown of the record. An error ends the wait for this
-// key.
+// observe records the state of the record from any reply that contains it. A returned error
+// ends the wait for this key.
 func (w *waiter) observe(item protocol.Item) error {
 	wall, now := w.c.Wall(), w.c.Now()
 	w.trouble.Passed()
@@ -113,7 +119,8 @@ func (w *waiter) observe(item protocol.Item) error {
 	}
 	w.noteQueue(item, held)
 	if err := w.isDone(item); err != nil {
-		w.seen = held // kept for leaveQueue, as the key may have been handed to this waiter
+		// leaveQueue frees the key if w.seen shows that it was handed to this waiter.
+		w.seen = held
 		return err
 	}
 	if held == nil {
@@ -130,9 +137,9 @@ func (w *waiter) observe(item protocol.Item) error {
 	return nil
 }
 
-// noteHolder records the holder that a reply has shown. now and wall are the monotonic and
-// the wall-clock time when the reply was read. v contains the time since which the holder's
-// version has been known.
+// noteHolder records held, the record of a held key as a reply has shown it. now and wall
+// are the monotonic time and the wall-clock time when the reply was read. v contains the
+// time when the client first saw the version of the record.
 func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
 	w.view.Free, w.view.Ours = false, w.isOurs(*held)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
@@ -148,18 +155,19 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.news = w.news || isNew
 }
 
-// isOurs reports whether a record shows an attempt of this client by which no caller holds
-// the key: a grant or a queue entry, of this waiter or of an earlier call.
+// isOurs reports whether the record shows a grant by an attempt of this client that no
+// caller uses. Such an attempt is a grant or a queue entry, of this waiter or of an earlier
+// call.
 func (w *waiter) isOurs(r protocol.Record) bool {
 	_, granted := w.tried.Find(r.Version)
 	_, handed := attempts.Find(w.queue.entries, r.Grant)
 	return granted || handed || w.c.IsInDoubt(w.want.Key, r.Version) || r.Grant != "" && w.c.IsInDoubt(w.want.Key, r.Grant)
 }
 
-// isDone returns an error if the record shows that the work of the call is done, no matter
-// which client holds the key now. Later grants of this call cannot be applied: their
-// condition is that the work is not done. A hand-over to an entry in the queue has no such
-// condition.
+// isDone returns an error if the record shows that the work of the call is marked as done,
+// no matter which client holds the key now. DynamoDB then rejects all later grants of this
+// call: their condition is that the work is not done. A hand-over to an entry in the queue
+// has no such condition.
 func (w *waiter) isDone(item protocol.Item) error {
 	if w.want.Once.None() || item == nil {
 		return nil
@@ -171,8 +179,8 @@ func (w *waiter) isDone(item protocol.Item) error {
 	return err
 }
 
-// refresh reads what the record refers to, such as the holder's session, and then joins the
-// queue. It does nothing while requests have to wait.
+// refresh reads the row of the holder's session if necessary, and joins the queue of the
+// record if there is room. It does nothing during the pause that pausing returns.
 func (w *waiter) refresh() error {
 	if w.pausing() > 0 {
 		return nil
@@ -191,8 +199,8 @@ func (w *waiter) refresh() error {
 	return nil
 }
 
-// tell reports the holder and the position in the queue to the listener if either has
-// changed. A waiter that joins the queue reports both at once.
+// tell reports the holder and the waiter's position in the queue to the listener if either
+// has changed. Both are in one event.
 func (w *waiter) tell() {
 	q := &w.queue
 	if w.seen == nil || w.view.Ours || !w.news && q.place+1 == q.told {
@@ -202,9 +210,9 @@ func (w *waiter) tell() {
 	w.c.Listener.Report(w.ctx, core.Event{Kind: core.Waiting, Key: w.want.Key, Holder: w.seen, Position: q.told})
 }
 
-// holdersSession returns the session of the holder. It returns nil if the holder has no
-// session. It also returns nil if the record shows an attempt of this client by which
-// no caller holds the key.
+// holdersSession returns the session of the holder. It returns nil if no client holds the
+// key, or if the holder has no session. It also returns nil if the record shows an attempt
+// of this client that no caller uses.
 func (w *waiter) holdersSession() *liveness.Session {
 	if w.seen == nil || w.view.Ours {
 		return nil
@@ -212,9 +220,9 @@ func (w *waiter) holdersSession() *liveness.Session {
 	return w.c.Observer.SessionOf(*w.seen)
 }
 
-// lookAtSession reads the row of the holder's session if necessary, and finds out when the
-// session would be dead. As long as the session is alive, all its locks are alive, even if
-// their own records are old.
+// lookAtSession reads the row of the holder's session if necessary, and records when the
+// session will be dead if it is not renewed. As long as the session is alive, all its locks
+// are alive, even if their own records are old.
 func (w *waiter) lookAtSession() error {
 	session := w.holdersSession()
 	if session == nil {
@@ -233,9 +241,10 @@ func (w *waiter) lookAtSession() error {
 	return err
 }
 
-// noteSilence records whether the holder appears dead, judged by the times in r. Some
-// holders count as live whatever these times are: a holder that has renewed since it was
-// first seen, a new holder, and a lock of this client.
+// noteSilence records whether the holder appears dead by the timestamps in r. r is the
+// record of the key, or the row of the holder's session. Three kinds of holders count as
+// live whatever the timestamps are: the first holder that the waiter saw, if it has renewed
+// since; every later holder; and a lock of this client.
 func (w *waiter) noteSilence(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -246,8 +255,9 @@ func (w *waiter) noteSilence(r protocol.Record) {
 	}
 }
 
-// isWatched reports whether the call waits for the key, in spite of NoWait, because the
-// holder appears dead. Such a wait lasts until the holder renews or can be taken over.
+// isWatched reports whether a call with NoWait waits for the key, because its holder
+// appears dead. Such a wait lasts until the holder renews or the call can take the key
+// over.
 func (w *waiter) isWatched() bool {
 	return w.want.NoWait && !w.want.EvenIfDead && w.dropped == nil && w.seen != nil && w.silent
 }
@@ -259,12 +269,13 @@ type step int
 const (
 	nothing    step = iota
 	looking         // reads the record
-	refreshing      // reads what the record refers to
-	granting        // sends a grant, after reads and refreshes
+	refreshing      // reads the row of the holder's session, and joins the queue
+	granting        // sends a grant
 )
 
-// succeeded records that a request of kind s has succeeded. Pauses stay long while requests
-// of another kind fail, such as reads of the holder's session.
+// succeeded records that a request of kind s has succeeded. It shortens the pauses only if
+// s is the kind that failed last, or a grant. So a successful read of the record does not
+// shorten them while reads of the holder's session fail.
 func (w *waiter) succeeded(s step) {
 	if s == w.failing || s == granting {
 		w.failing = nothing
@@ -272,9 +283,10 @@ func (w *waiter) succeeded(s step) {
 	}
 }
 
-// failed records that a request failed, and when it is to be repeated. It does nothing if
-// err is nil. If a repetition does not help, the call goes on with its other keys. A returned
-// error ends the wait.
+// failed records that a request of kind s failed with err, and when it is to be repeated.
+// It does nothing if err is nil. If err is about the record itself and the call waits for
+// several keys, failed drops this key, and the call continues to wait for the remaining
+// keys. A returned error ends the wait.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	switch {
@@ -292,9 +304,8 @@ func (w *waiter) failed(s step, err error) error {
 	return nil
 }
 
-// drop removes the key from the wait because the key cannot be acquired: its record is
-// missing or damaged. If no other key of the call can be acquired either, drop returns the
-// reasons.
+// drop ends the wait for this key, because its record is missing or damaged. It returns nil
+// if the call still waits for another key. Otherwise it returns the errors of all keys.
 func (w *waiter) drop(err error) error {
 	w.dropped, w.ready = err, false
 	if !w.missing {
@@ -312,12 +323,13 @@ func (w *waiter) drop(err error) error {
 	return errors.Join(errs...)
 }
 
-// repeat decides when a failed request is repeated. A returned error ends the wait.
+// repeat records when the waiter is to repeat a failed request of kind s. A returned error
+// ends the wait.
 func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	f = f.After(w.isAnswered())
 	w.retryAt = durations.Sum(w.c.Now().Mono, w.c.Requests.NextPause(&w.pauses))
 	if f.Cause == decide.ConditionFailed {
-		return nil // returns nil, as the failed condition is an answer: the key was freed meanwhile
+		return nil // the failed condition is an answer and no failure: the key was freed meanwhile
 	}
 	w.lastErr.Store(&f.Err)
 	w.trouble.Report(w.ctx, w.c, w.want.Key, f)
@@ -328,17 +340,18 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	return nil
 }
 
-// isAnswered reports whether DynamoDB has answered a request for the key: in this call, in
-// an earlier call that this one continues, or in a call that was before it in the local
-// queue.
+// isAnswered reports whether DynamoDB has answered a request for the key. That request may
+// be of this call, of an earlier call that this call continues, or of a call that was ahead
+// in the local queue.
 func (w *waiter) isAnswered() bool {
 	return w.view.Known || core.IsGoingOn(w.values) || w.c.Local.IsKnown(w.want.Key)
 }
 
-// willRepeat reports whether a failed request is waiting to be repeated.
+// willRepeat reports whether the waiter pauses before it repeats a failed request.
 func (w *waiter) willRepeat() bool { return w.c.Now().Mono < w.retryAt }
 
-// timeoutError returns the error of a call with NoWait that did not get an answer in time.
+// timeoutError returns the error of a call with NoWait that DynamoDB has not answered in
+// time.
 func (w *waiter) timeoutError() error {
 	err := fmt.Errorf("gave up after %v", w.c.since(w.began))
 	if last := w.lastErr.Load(); last != nil {

@@ -15,26 +15,27 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Keys is one client's knowledge of keys that it does not hold: which goroutines of this
-// process wait for them, and which attempts of the client may still be applied. The
-// Acquirer and the Holds of a client share it.
+// Keys is one client's knowledge of keys that it does not hold: which goroutines of the
+// client wait for them, and which of the client's attempts DynamoDB may still apply. The
+// Acquirer and the Holds of a client share one Keys.
 type Keys struct {
 	*core.Env
 	Local   *LocalQueues
 	InDoubt indoubt.Attempts[protocol.Key] // grant attempts whose outcome is unknown
 	Left    Left
 
-	roundTrip atomic.Int64 // estimate of a round trip, in nanoseconds; see decide.RoundTrip
+	roundTrip atomic.Int64 // estimate of the round trip of a request, in nanoseconds; see decide.RoundTrip
 }
 
-// NewKeys returns an empty Keys.
+// NewKeys returns the Keys of a client that has not acquired any key yet.
 func NewKeys(env *core.Env) *Keys {
 	k := &Keys{Env: env, Local: localqueue.New[Caller, Holding](handOvers, env.PollMin, env.PollMax)}
 	k.roundTrip.Store(int64(decide.FirstRoundTrip))
 	return k
 }
 
-// Attempt returns a new attempt to acquire a key under s, or without a session if s is nil.
+// Attempt returns a new attempt to acquire a key with a lease of the given term. If s is
+// not nil, the grant is under session s, and s.Names gives its owner.
 func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
 	a := GrantAttempt{Attempt: lease.Attempt{Version: protocol.NewVersion(), Sent: k.Now(), Lease: term}, Owner: k.Owner, Session: s}
 	if s != nil {
@@ -43,7 +44,7 @@ func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
 	return a
 }
 
-// Grant returns the grant that attempt a writes.
+// Grant returns the content of the write by which attempt a acquires the key of w.
 func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	var session string
 	if a.Session != nil {
@@ -55,13 +56,14 @@ func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	}
 }
 
-// HasQueue reports whether a release of the record may hand the key to a waiter in the
+// HasQueue reports whether a release may hand the key of record r to a waiter in the
 // record's queue. It returns true if the layout has queues and this queue is not suspended.
 func (k *Keys) HasQueue(r protocol.Record) bool {
 	return k.Native != nil && !decide.IsSuspended(r.NoQueueUntil, k.Wall(), k.Lease)
 }
 
-// Pauses returns the pauses that a wait makes after failed requests.
+// Pauses returns the pauses between a failed request of a waiter and its repetition. They
+// grow from PollMin to two seconds.
 func (k *Keys) Pauses() attempts.Pauses {
 	return attempts.Pauses{Least: k.PollMin, Most: 2 * time.Second}
 }
@@ -69,8 +71,9 @@ func (k *Keys) Pauses() attempts.Pauses {
 // RoundTrip returns an estimate of the round trip of a request.
 func (k *Keys) RoundTrip() time.Duration { return time.Duration(k.roundTrip.Load()) }
 
-// noteRoundTrip records a reply that has just arrived, to a request that was sent at the
-// given time. If two replies arrive at once, the estimate may miss one of them.
+// noteRoundTrip adds a request to the estimate of the round trip. The request was sent at
+// the given time, and its reply has just arrived. If two goroutines call noteRoundTrip at
+// once, the estimate may miss one of the requests.
 func (k *Keys) noteRoundTrip(sent decide.Instant) {
 	k.roundTrip.Store(int64(decide.RoundTrip(k.RoundTrip(), k.Now().Mono-sent.Mono)))
 }
@@ -91,15 +94,16 @@ func (k *Keys) detached(fn func()) <-chan struct{} {
 	return done
 }
 
-// IsInDoubt reports whether version is an attempt of this client for key that was given up
-// before its outcome was known. Nobody holds the key by such an attempt: if the record
-// shows it, this client takes the key over at once.
+// IsInDoubt reports whether version is an attempt in doubt of this client for key: the
+// client has given the attempt up before its outcome was known. No caller holds the key by
+// such an attempt. If the record shows it, this client takes the key over at once.
 func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
 
-// Freeing returns the write that frees a key if it was granted to an attempt that was given
-// up. The content of the record is not known.
+// Freeing returns the write that frees a key if DynamoDB has granted it to an attempt that
+// the client has given up. If deletes is true, the write deletes the record. The write does
+// not depend on the content of the record, which the client may not know.
 func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return proto.Delete(hold)
@@ -107,10 +111,10 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left holds records of keys that this client has handed to other clients, in the state in
-// which this client's writes left the records. If a call wants such a key again, it starts
-// from that record, as a grant would only be rejected. Left is safe for concurrent use. The
-// zero Left is empty.
+// Left contains the records of keys that this client has handed to other clients, as they
+// were after this client's write. If a call is to acquire such a key again, it joins the
+// queue without a read: it takes the record from Left. A grant would only be rejected. Left
+// is safe for concurrent use. The zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left
@@ -118,16 +122,16 @@ type Left struct {
 
 type left struct {
 	item protocol.Item
-	sent decide.Instant // time when the write was sent
+	sent decide.Instant // time when this client sent the write that handed the key over
 }
 
 const (
-	mostLeft    = 1000            // number of records that are kept
-	leftIsFresh = 2 * time.Second // time after the write during which a grant would almost certainly be rejected
+	mostLeft    = 1000            // largest number of records in a Left; one more erases them all
+	leftIsFresh = 2 * time.Second // time after the write for which a record is kept: until then, DynamoDB would almost certainly reject a grant
 )
 
-// Note keeps a record in the state in which a write left it. sent is when the write was
-// sent.
+// Note keeps item, the record of key after a write that handed the key over. sent is the
+// time when the client sent that write.
 func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,9 +146,9 @@ func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.records[key] = left{item, sent}
 }
 
-// Take returns the record of key in the state in which this client's last write left it,
-// and removes the record from Left. It returns false if there is no such record, or if the
-// write is no longer recent.
+// Take returns the record of key after this client's last hand-over, and the time when the
+// client sent that write. It removes the record from Left. It returns false if Left does
+// not contain the key, or if the write is older than leftIsFresh.
 func (l *Left) Take(key protocol.Key, now decide.Instant) (protocol.Item, decide.Instant, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

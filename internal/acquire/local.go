@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/localqueue"
 )
 
-// LocalQueues are the queues in memory in which a client's goroutines wait for keys.
+// LocalQueues are the queues in memory, one for each key, in which a client's goroutines
+// wait.
 type LocalQueues = localqueue.Queues[Caller, Holding]
 
 type (
@@ -19,33 +20,34 @@ type (
 	turn  = localqueue.Turn[Caller, Holding]
 )
 
-// Caller is a call that waits for a key.
+// Caller is a call that waits in the local queue of a key.
 type Caller struct {
 	Ctx  context.Context // context of the call; only its values are used
 	Want *Want
 }
 
-// handOvers is how many times in a row a release may hand the key to the next goroutine of
-// this client, before other processes get a chance.
+// handOvers is how many times in a row a client may hand a key to its own next goroutine.
+// After that it frees the key, so that other processes can acquire it.
 const handOvers = 16
 
-// newPlace returns a place for the local queue of a key; Join puts the place into the queue.
-// The place's turn is sent on turns, or on a channel of its own if turns is nil.
+// newPlace returns a new place for the local queue of a key. Join adds the place to the
+// queue. When the place is first in the queue, its turn is sent on turns, or on a channel
+// of its own if turns is nil.
 func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
 	wishes := localqueue.Wishes{NoWait: want.NoWait, SeeksItself: want.OneOfSeveral || !want.Once.None()}
 	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 
-// awaitTurn waits in the local queue of a key until the call's turn comes. began is when
-// the call began.
+// awaitTurn waits in the local queue of a key until the call is first there, or another
+// goroutine hands the key to the call. began is the time when the call began.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.Take(want.Key) {
-		return turn{}, nil // the turn comes at once, as no other waiter is ahead
+		return turn{}, nil // no other call of this client waits for the key or holds it
 	}
 	p := c.newPlace(ctx, want, nil)
 	c.Local.Join(p)
 	hasTurn := false
-	var ended error // reason why the caller stops waiting; nil if the listener panics
+	var ended error // reason why the caller stops waiting; still nil in the deferred function if the listener panics
 	defer func() {
 		if !hasTurn {
 			c.leavePlace(p, want.Manual && ended != nil)
@@ -76,10 +78,11 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	return turn{}, c.ended(want, c.Local.LastHolder(want.Key), ended, nil)
 }
 
-// leavePlace gives up a place in the local queue. If the turn of the place has come, but its
-// caller has not taken it, leavePlace passes the turn on. If waits is true, leavePlace waits
-// until that is done, for the release grace at most: the process may be frozen after the
-// call. See call.cleanUp.
+// leavePlace removes a place from the local queue. If the turn of the place has been sent,
+// but the call has not received it, leavePlace passes the turn to the next place. If
+// another goroutine has handed the key to the place, leavePlace releases the key. If waits
+// is true, leavePlace waits until that is done, for the release grace at most: the process
+// may be frozen after the call, as cleanUp describes.
 func (c *Acquirer) leavePlace(p *place, waits bool) {
 	given, had := c.Local.Leave(p)
 	if !had {

@@ -10,36 +10,37 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A waiter whose grant was rejected joins the queue of the record, if the layout has
-// queues. Its entry is an attempt that another client may apply: the client that releases
-// the key. The version of the entry then becomes the id of the grant, and the waiter learns
-// of the grant when it reads the record. So trust in the grant counts from the last request
-// whose reply did not show the grant. It lasts for the shorter of the lease in the record
-// and the waiter's own lease.
+// A waiter whose grant was rejected adds an entry to the queue of the record, if the layout
+// has queues. The client that releases the key may turn the entry into a grant. The version
+// of the entry then becomes the id of the grant, and the waiter finds the grant when it
+// reads the record. So the trusted time of the grant begins when the waiter sent its last
+// request whose reply did not show the grant. It lasts for the shorter of the lease in the
+// record and the waiter's own lease.
 
-// inQueue is the waiter's state in the record's queue: what it knows about the queue, and
-// about its own entries there.
+// inQueue is what a waiter knows about the queue of the record, and about its own entries
+// there.
 type inQueue struct {
-	since      time.Time      // time when the call began, by this client's wall clock
-	entries    []GrantAttempt // entries of this waiter: a release may grant it the key by any of them
+	since      time.Time      // time when the call began, by the client's wall clock
+	entries    []GrantAttempt // entries that the waiter has added: a release may turn any of them into a grant
 	place      int            // index of the waiter's last entry when the record was last read; -1 if the entry was not in the queue
 	told       int            // the position, from 1, that was last reported to the listener
 	joining    bool           // a join was sent, and the record has not been read since
 	joins      decide.Joins   // limits the joins that may still be sent
-	holdsBack  bool           // the waiter does not join, as its call is in the shorter queues of other keys
+	holdsBack  bool           // the waiter does not join the queue, as its call has joined the shorter queues of other keys
 	front      time.Time      // the front of the queue when the record was last read; see frontOf
 	firstFront time.Time      // the front when it was first seen
 	firstAt    time.Duration  // monotonic time when firstFront was seen
 	lookedAt   time.Duration  // monotonic time when the last read was sent
-	last       time.Duration  // time between the last two reads
+	last       time.Duration  // time between the last two reads, from request to request
 }
 
-// mayQueue reports whether the waiter may join the queue: the layout has queues, and the
-// call waits.
+// mayQueue reports whether the waiter may join the queue of the record. It returns true if
+// the layout has queues and the call is without NoWait.
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
-// recall begins a wait without a read. It starts from the record in the state in which this
-// client left it when it handed the key to another client a moment ago.
+// recall lets the waiter begin without a read of the record. If this client has handed the
+// key to another client a moment ago, recall observes the record as that write left it.
+// Otherwise it does nothing.
 func (w *waiter) recall() error {
 	if !w.mayQueue() || w.view.Known {
 		return nil
@@ -52,17 +53,21 @@ func (w *waiter) recall() error {
 	return w.observe(item)
 }
 
-// join adds an entry to the queue if the queue has room and the record shows no entry of
-// this waiter. The reply, or the next read, shows whether the entry was added.
+// join sends a write that adds an entry to the queue, if the queue has room and the record
+// shows no entry of this waiter. The reply, or the next read, shows whether the queue
+// contains the entry.
 func (w *waiter) join() error {
 	if !w.wantsPlace() || !w.queue.joins.Take(w.c.Now().Mono) {
 		return nil
 	}
 	a := w.c.Attempt(w.want.Timing.Lease, nil)
-	a.Version = protocol.NewVersionAt(w.queue.since) // the version contains the time of the call, so that waiters outside the queue can estimate how long they will wait
+	// The version contains the time when the call began, so that waiters outside the queue can
+	// estimate how long they will wait.
+	a.Version = protocol.NewVersionAt(w.queue.since)
 	w.queue.entries = append(w.queue.entries, a)
 	w.queue.joining, w.asked = true, a.Sent
-	// Until the record has been read, the entry may be the head, and may be handed the key.
+	// Until the waiter has read the record again, its entry may be the head of the queue, and
+	// a release may hand the key to it.
 	w.view.Position = w.position(0, *w.seen)
 	w.requests++
 	r := w.c.Requests.Write(w.values, w.c.Native.Join(w.want.Key, waiterOf(a)), attempts.Limit)
@@ -72,19 +77,22 @@ func (w *waiter) join() error {
 		return w.observe(r.Item)
 	case r.Cause != decide.ConditionFailed:
 		return &attempts.Failure{Cause: r.Cause, Err: r.Err}
-	case r.Old == nil: // the record is gone, or the engine does not return it
+	case r.Old == nil: // the record is gone, or the DynamoDB-compatible engine does not return it with a failed condition
 		return nil
 	}
 	err := w.observe(r.Old)
-	if w.queue.place < 0 && !w.view.Ours { // otherwise the entry is in the record, and this reply answers a second copy of the request
+	// The record does not contain the entry, so the join was not applied. If the record
+	// contains the entry, the reply is to a second copy of the request.
+	if w.queue.place < 0 && !w.view.Ours {
 		w.forget(a.Version)
 	}
 	return err
 }
 
-// wantsPlace reports whether the waiter is to join the queue: when the record was last read,
-// another client held the key, and the queue had room. Only a waiter that is overdue may
-// take the last places.
+// wantsPlace reports whether the waiter is to join the queue. It returns true if, when the
+// record was last read, another client held the key and the queue had room. The last places
+// are only for a waiter whose call began before the front of the queue; frontOf returns the
+// front.
 func (w *waiter) wantsPlace() bool {
 	if !w.mayQueue() || w.queue.holdsBack || w.isQueued() || w.seen == nil || w.view.Ours || !w.c.HasQueue(*w.seen) {
 		return false
@@ -96,8 +104,8 @@ func (w *waiter) wantsPlace() bool {
 	return len(w.seen.Waiters) < places
 }
 
-// noteQueue records what a reply has shown of the queue. Its request was sent at w.asked.
-// held is the record if a client holds the key, and nil otherwise.
+// noteQueue records the state of the queue from a reply. The waiter sent the request at
+// w.asked. held is the record if a client holds the key, and nil otherwise.
 func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 	if !w.mayQueue() {
 		return
@@ -125,22 +133,22 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) {
 	case w.queue.place >= 0:
 		w.view.Position = w.position(w.queue.place, shown)
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
-		// If a call is in the queues of other keys, it reads this key, and acquires it if
-		// it is free. While the queue is suspended, all waiters poll.
+		// A call that has joined the queues of other keys polls this key, and acquires it if it
+		// is free. While a queue is suspended, all waiters poll.
 	default:
 		w.view.Outside = w.outside()
 	}
 }
 
-// position returns the data that decide the pauses of a waiter behind ahead others in the
-// queue of record r.
+// position returns the data from which decide.Next computes the pauses of a waiter in the
+// queue of record r. ahead is the number of entries before the waiter's own entry.
 func (w *waiter) position(ahead int, r protocol.Record) *decide.Position {
 	return &decide.Position{Ahead: ahead, RoundTrip: w.c.RoundTrip(), Most: decide.LongestPauseInQueue(w.want.Timing.Lease, r.Lease)}
 }
 
-// noteFront records the front of the queue, and when it was seen. joined is set for the
-// reply to a join. Such a reply comes right after a read, so it does not show how far the
-// front moves between two reads.
+// noteFront records the front of the queue, and when the waiter sent the request that has
+// shown it. joined is true for the reply to a join. A join follows right after a read, so
+// its reply does not show how far the front moves between two reads.
 func (w *waiter) noteFront(front time.Time, joined bool) {
 	w.queue.front = front
 	switch {
@@ -152,7 +160,8 @@ func (w *waiter) noteFront(front time.Time, joined bool) {
 	}
 }
 
-// outside returns the data that decide the pauses of a waiter without a place in the queue.
+// outside returns the data from which decide.Next computes the pauses of a waiter that has
+// no entry in the queue.
 func (w *waiter) outside() *decide.Outside {
 	return &decide.Outside{
 		Waited: durations.Less(w.c.Now().Mono, w.began.Mono), RoundTrip: w.c.RoundTrip(),
@@ -161,31 +170,34 @@ func (w *waiter) outside() *decide.Outside {
 	}
 }
 
-// handed returns the entry by which the key was handed to this waiter, according to the
-// record r. It returns false if the record lacks something that a grant of this call would
-// write, or if too little trust is left. In these cases this call sends a grant that
-// replaces the hand-over. A hand-over does not check whether the work is marked as done.
-// handed checks the mark in r instead: only the holder can change the mark.
+// handed returns the entry of this waiter that the last release has turned into a grant,
+// according to record r. It returns false if there is no such entry. It also returns false
+// if the record lacks something that a grant of this call would write, or if too little of
+// the trusted time is left. In these cases the call sends a grant that replaces the
+// hand-over. A hand-over does not check whether the work is marked as done. So handed
+// checks the mark in r: only the holder can change it.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
-	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease) // the shorter lease counts, as a renewal stores the waiter's own lease and may be applied without an answer
+	// The shorter lease counts: a renewal stores the waiter's own lease, and DynamoDB may
+	// apply it although the waiter gets no answer.
+	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease)
 	return a, ok && r.Owner == a.Owner && !w.manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&
 		!w.c.keeper.Shares() && a.isWorthHaving(w.want.Timing, w.c.Now()) && !w.isSliver(a)
 }
 
-// isSliver reports whether so little trust in a hand-over is left that renewals could come
-// too late. This happens, for example, if the clocks may differ by most of the hand-over's
-// lease. The limit is one second of trust. If the waiter's own grant would be trusted for
-// less than two seconds, the limit is half of that time.
+// isSliver reports whether so little of a hand-over's trusted time is left that the first
+// renewal could come too late. This happens, for example, if the clocks of the clients may
+// differ by most of the hand-over's lease. The limit is one second. If the waiter's own
+// grant would be trusted for less than two seconds, the limit is half of its trusted time.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
 }
 
-// queueEntry returns the waiter's entry as it was last read, or nil if the waiter was not in
-// the queue. Between a join and the next read, it assumes that the entry is the head. If that
-// is wrong, the write that names the entry is rejected, and the reply shows where the entry
-// is.
+// queueEntry returns the waiter's last entry, with its index when the record was last read.
+// It returns nil if the entry was not in the queue. Between a join and the next read, it
+// assumes that the entry is the head of the queue. If the entry is elsewhere, DynamoDB
+// rejects the write that names it, and the reply shows where the entry is.
 func (w *waiter) queueEntry() *protocol.QueueEntry {
 	place := w.queue.place
 	if w.queue.joining {
@@ -197,8 +209,8 @@ func (w *waiter) queueEntry() *protocol.QueueEntry {
 	return &protocol.QueueEntry{Index: place, Of: waiterOf(w.queue.entries[len(w.queue.entries)-1])}
 }
 
-// frontOf returns the front of a queue, computed by decide.Front from the times in its
-// entries.
+// frontOf returns the front of a queue: a time that decide.Front computes from the times
+// when the calls of the queued waiters began.
 func frontOf(queue []protocol.Waiter) time.Time {
 	began := make([]time.Time, len(queue))
 	for i, w := range queue {
@@ -207,22 +219,25 @@ func frontOf(queue []protocol.Waiter) time.Time {
 	return decide.Front(began)
 }
 
-// isQueued reports whether the waiter is in the queue, as far as it knows.
+// isQueued reports whether the last read has shown an entry of the waiter in the queue, or
+// whether the waiter has sent a join since.
 func (w *waiter) isQueued() bool { return w.queue.joining || w.queue.place >= 0 }
 
-// forget removes an entry that has left the queue.
+// forget removes the entry with the given version from the entries of the waiter, as the
+// queue no longer contains it.
 func (w *waiter) forget(version string) {
 	w.queue.entries = slices.DeleteFunc(w.queue.entries, func(a GrantAttempt) bool { return a.Version == version })
 	w.queue.place = -1
 }
 
-// leaveQueue removes the waiter's entry from the queue. If the key was handed to the waiter
-// meanwhile, leaveQueue frees the key. After a rejected write, it tries again with the
-// entry's new index. Each new index is lower, so there are no more rejections than places.
-// If a write is throttled or has no answer, leaveQueue repeats the write. Many waiters
-// throttle the record, and an entry without a waiter would delay the others. leaveQueue
-// repeats the write only for as long as the entry could delay them, as Close waits for
-// leaveQueue.
+// leaveQueue removes the waiter's entry from the queue of the record. If a release has
+// handed the key to the waiter meanwhile, leaveQueue frees the key. After a rejected write,
+// it sends another write with the entry's new index. Each new index is lower, so there are
+// no more rejections than places in the queue.
+//
+// If a write is throttled or has no answer, leaveQueue repeats the write: an entry without
+// a waiter would delay the waiters behind it. Close waits for leaveQueue. So leaveQueue
+// repeats the write only for as long as the entry could delay other waiters.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
 	for range protocol.MostWaiters {

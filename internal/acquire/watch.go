@@ -12,29 +12,30 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Observation reads a key as a waiter does, for a caller who does not want to acquire it.
-// It is for one goroutine.
+// Observation reads the record of a key again and again, as a waiter does, for a caller
+// that does not acquire the key. It is not safe for concurrent use.
 type Observation struct {
 	c   *Acquirer
 	key protocol.Key
 
 	looked bool
 	last   Sight
-	since  time.Duration // monotonic time when the current grant, or the free key, was first seen
-	deadAt time.Duration // monotonic time when the holder will be dead if its record does not change
+	since  time.Duration // monotonic time when a read first showed the current grant, or the key as free
+	deadAt time.Duration // monotonic time when the holder will be dead if it does not renew
 }
 
-// Sight is the result of one read.
+// Sight is the state of a key as one call of Look has found it.
 type Sight struct {
 	Holder   *protocol.Record // nil if the key is free
-	Dead     bool             // the holder is dead, so that the key can be taken over
-	NewGrant bool             // this is the first read that shows this grant
+	Dead     bool             // the holder is dead, so a client may take the key over
+	NewGrant bool             // this is the first call of Look that shows the current grant
 }
 
-// Observe returns an Observation of key.
+// Observe returns a new Observation of key. It sends no request.
 func (c *Acquirer) Observe(key protocol.Key) *Observation { return &Observation{c: c, key: key} }
 
-// Look reads the record once. If the holder has a session, it also reads the session.
+// Look reads the record once. If the holder has a session, Look also reads the row of the
+// session.
 func (w *Observation) Look(ctx context.Context) (Sight, error) {
 	wall, asked := w.c.Wall(), w.c.Now()
 	item, err := w.c.Requests.Read(ctx, w.key)
@@ -59,8 +60,8 @@ func (w *Observation) Look(ctx context.Context) (Sight, error) {
 			return Sight{}, err
 		}
 	}
-	// dead is judged by the time when the request was sent, as the holder may have renewed
-	// while the reply was in flight. If the record shows an attempt in doubt of this
+	// The holder counts as dead if deadAt had passed when the request was sent. It may have
+	// renewed while the reply was in flight. If the record shows an attempt in doubt of this
 	// client, no caller holds the key, so the holder counts as dead at once.
 	dead := asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.last = Sight{Holder: r, Dead: dead, NewGrant: liveness.IsNewGrant(w.last.Holder, *r)}
@@ -68,8 +69,8 @@ func (w *Observation) Look(ctx context.Context) (Sight, error) {
 	return w.last, nil
 }
 
-// Pause returns the time until the next read. The next read is never later than the time
-// when the holder would be dead.
+// Pause returns how long the caller should wait before it calls Look again. The pause ends
+// no later than the time when the holder will be dead.
 func (w *Observation) Pause() time.Duration {
 	now := w.c.Now().Mono
 	d := decide.Pause(durations.Less(now, w.since), w.c.PollMin, w.c.PollMax, w.c.Chance())
@@ -79,23 +80,24 @@ func (w *Observation) Pause() time.Duration {
 	return d
 }
 
-// ReportEvery is the time between two reports of requests that keep failing.
+// ReportEvery is the least time between two reports of failed requests in one wait.
 const ReportEvery = time.Minute
 
-// Trouble decides when failed requests of a wait are reported: the first failure, and then
-// one each minute while requests keep failing. It is for one goroutine.
+// Trouble reports the failed requests of one wait to the listener: the first failure at
+// once, and then at most one in each ReportEvery. It is not safe for concurrent use.
 type Trouble struct {
-	since    time.Duration // monotonic time when requests began to fail; zero if the last request was answered
+	since    time.Duration // monotonic time when requests began to fail; zero if the last request had an answer
 	reported time.Duration // monotonic time of the last report; zero if there was none
 }
 
-// Passed records that a request has been answered, so requests no longer fail.
+// Passed records that a request has had an answer.
 func (t *Trouble) Passed() { t.since = 0 }
 
-// Report reports that a request for key has failed and will be repeated. It does nothing if
-// no report is due. Throttled requests have an event of their own, so they are reported only
-// after requests have failed for ReportEvery. A refusal and a failed condition are answers,
-// so they are never reported.
+// Report reports to the listener that a request for key has failed and will be repeated. It
+// does nothing if the last report is less than ReportEvery ago. Throttled requests have an
+// event of their own, so Report reports them only after requests have failed for
+// ReportEvery. A refusal and a failed condition are answers, so Report does not report
+// them.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	if f.Cause == decide.Refused || f.Cause == decide.ConditionFailed || ctx.Err() != nil {
 		return

@@ -87,7 +87,7 @@ type Want struct {
 type Grant struct {
 	GrantAttempt
 	Record  protocol.Record
-	Resumed bool // the client resumed the grant after a Detach, so it does not release the key if the caller leaves before it has received the lock
+	Resumed bool // the client has resumed the grant after a Detach; Close does not release the key before the caller has received the lock
 }
 
 // GrantAttempt is one write of a grant. The client sends it once and never uses its version

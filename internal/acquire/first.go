@@ -49,7 +49,7 @@ func (w *call) leaveOthers(granted *waiter) {
 			continue
 		}
 		// Meanwhile the call may have become the first in the local queue of one of its keys.
-		// Pass returns that turn to the queue.
+		// Pass gives that turn to the next call in the queue.
 		if given, had := w.c.Local.Leave(of.local); had {
 			w.c.Local.Pass(given.Of.Key, nil)
 		}

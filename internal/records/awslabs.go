@@ -16,8 +16,9 @@ func newAWSLabs(a layout.AWSLabs) (protocol.Protocol, error) {
 	return peers{lock{p}, p, isMillis}, errors.Join(names.errs...)
 }
 
-// javaLike returns the protocol of the layouts with the Java client's attributes. These
-// layouts write the lease differently, but each can read all spellings.
+// javaLike returns the protocol for layouts AWSLabs, Dynamolock and Native, which use the
+// attribute names of the awslabs Java client. encodeLease is the form in which the layout
+// writes a lease. Each of the three layouts can read the forms of the other two.
 func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Duration) types.AttributeValue) (versioned, *names) {
 	attributes := []string{attrOwner, attrLease, attrVersion, attrReleased, attrData}
 	p := versioned{
@@ -30,8 +31,9 @@ func javaLike(name, partition, sort, sortValue string, encodeLease func(time.Dur
 		encodeLease: encodeLease, decodeLease: (*decoder).lease,
 	}
 	if p.Partition != attrExpiresAt && p.Sort != attrExpiresAt {
-		// A client with Native may have left expiresAt in the record. If expiresAt is the
-		// table's TTL attribute, DynamoDB would delete a held lock.
+		// A client with layout Native may have left the attribute expiresAt in the record. If
+		// expiresAt is the table's TTL attribute, DynamoDB would delete the record of a held
+		// lock.
 		p.removed = []string{attrExpiresAt}
 	}
 	n := newNames(name, append(attributes, ours...))

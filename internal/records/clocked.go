@@ -8,20 +8,23 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// defaultSkew is the default of MaxSkew. Zero would be unsafe: a client whose clock is one
-// second fast would take over every lock one second early.
+// defaultSkew is the default for field MaxSkew of layouts DynamoDLM and DyndbMutex. Zero
+// would be unsafe: a client whose clock is one second fast would take over every lock one
+// second early.
 const defaultSkew = 2 * time.Second
 
-// clocked is shared by the layouts whose records have an expiry time. The client that wrote
-// the record set that time by its own clock. A holder is dead at expiry + skew + one step.
+// clocked is the common part of the protocols for layouts DynamoDLM and DyndbMutex. Their
+// records have an expiry time, set by the clock of the client that wrote the record. Other
+// clients treat the holder as dead at expiry + skew + one step.
 type clocked struct {
 	schema
 	expires string        // attribute with the expiry time
-	step    time.Duration // unit of the expiry time
+	step    time.Duration // unit in which the record stores the expiry time
 	skew    time.Duration
 }
 
-// newClocked checks the skew and fills in its default.
+// newClocked returns a clocked for the given layout. It replaces a zero skew by
+// defaultSkew, and returns an error if skew is negative.
 func newClocked(layout string, key schema, expires string, step, skew time.Duration) (clocked, error) {
 	if skew < 0 {
 		return clocked{}, fmt.Errorf("layout: %s: MaxSkew is %v: it must not be negative", layout, skew)
@@ -33,26 +36,27 @@ func (p clocked) Schema() protocol.Schema { return p.schema.Schema }
 
 func (p clocked) Skew() time.Duration { return p.skew }
 
-// setExpires sets the expiry time to now + lease.
+// setExpires adds to w that it sets the expiry time to now + lease.
 func (p clocked) setExpires(w *protocol.Write, now time.Time, lease time.Duration) {
 	w.Set(p.expires, number(endOf(now, lease, p.step)))
 }
 
-// isExpired returns the condition that a record has expired by the clock of every client.
-// Each of these clocks is wrong by at most the skew.
+// isExpired returns the condition that the record has expired by the clock of every client.
+// It assumes that the clock of each client is wrong by at most p.skew.
 func (p clocked) isExpired(w *protocol.Write, now time.Time) string {
 	last := now.Add(-p.skew).UnixMilli()/p.step.Milliseconds() - 1
 	return w.Name(p.expires) + " <= " + w.Value(number(last))
 }
 
-// decodeExpires reads the expiry time, which every lock must have. A peer writes
-// whatever number its clock and lease yield, even a fraction. A time before 1970
-// has passed; a time after the year 9999 never comes.
+// decodeExpires returns the expiry time of a record. It is an error if the record has none.
+// The layout's own library may write any number, even a fraction, which decodeExpires
+// rounds up. It returns a number below zero as the year 1970, and a time after the year
+// 9999 as the end of that year.
 func (p clocked) decodeExpires(d *decoder) time.Time {
 	d.required(p.expires)
 	return time.UnixMilli(d.clamped(p.expires, lastSecond*1000/p.step.Milliseconds()) * p.step.Milliseconds())
 }
 
-// lastSecond is the last second of the year 9999, the last that RFC 3339 can
-// express.
+// lastSecond is the last second of the year 9999, as a Unix time. RFC 3339 cannot express a
+// later second.
 const lastSecond = 253402300799

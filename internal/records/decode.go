@@ -15,15 +15,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// decoder reads the attributes of an item, and keeps the first error.
+// decoder reads the attributes of one item. After an error it continues, and keeps the
+// first error in err.
 type decoder struct {
 	item    protocol.Item
 	lenient bool // a bad attribute counts as absent, and is not an error
 	err     error
 }
 
-// mapOf returns a decoder of the map called name. It has no attributes if the item has no
-// such map.
+// mapOf returns a decoder for the attributes inside the map attribute called name. If the
+// item has no such map, the decoder finds no attributes.
 func mapOf(item protocol.Item, name string) *decoder {
 	m, _ := item[name].(*types.AttributeValueMemberM)
 	if m == nil {
@@ -38,8 +39,8 @@ func (d *decoder) fail(name, problem string) {
 	}
 }
 
-// record returns the decoded record. If decoding has failed, it returns only the key, and
-// the error.
+// record returns r if d has no error. Otherwise it returns a record that contains only the
+// key of r, and the error.
 func (d *decoder) record(r protocol.Record) (protocol.Record, error) {
 	if d.err != nil {
 		return protocol.Record{Key: r.Key}, d.err
@@ -55,7 +56,8 @@ func (d *decoder) required(name string) {
 	}
 }
 
-// key reads the key. It fails if the item does not fit the table's key.
+// key returns the item's key. It records an error if the key attributes do not have the
+// types and values of schema s.
 func (d *decoder) key(s schema) protocol.Key {
 	k := protocol.Key{Partition: d.text(s.Partition)}
 	switch {
@@ -72,7 +74,8 @@ func (d *decoder) key(s schema) protocol.Key {
 	return k
 }
 
-// kind fails if the row does not have the wanted kind. A plain lock has no kind.
+// kind records an error if the item's attribute kind is not want. The record of a plain
+// lock has no such attribute, so want is "" for it.
 func (d *decoder) kind(want string) {
 	v, _ := d.item[attrKind].(*types.AttributeValueMemberS)
 	switch {
@@ -83,7 +86,8 @@ func (d *decoder) kind(want string) {
 	}
 }
 
-// text reads a required string. It must not be empty.
+// text returns the string in the attribute called name. It records an error if the
+// attribute is missing, is no string, or is empty.
 func (d *decoder) text(name string) string {
 	s := d.name(name)
 	if v, ok := d.item[name].(*types.AttributeValueMemberS); ok && v.Value == "" {
@@ -92,8 +96,9 @@ func (d *decoder) text(name string) string {
 	return s
 }
 
-// name reads a required string that may be empty. A peer's owner may be empty,
-// for example from an environment variable that was not set.
+// name returns the string in the attribute called name. It records an error if the
+// attribute is missing or is no string. An empty string is allowed: a peer may write an
+// empty owner, for example from an environment variable that was not set.
 func (d *decoder) name(name string) string {
 	switch v := d.item[name].(type) {
 	case nil:
@@ -121,7 +126,8 @@ func (d *decoder) binary(name string) []byte {
 	}
 }
 
-// number reads a number in any spelling: 20, 20.0 and 2e1 are the same.
+// number returns the number in the attribute called name. The number may be in any form:
+// 20, 20.0 and 2e1 are the same.
 func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	switch v := d.item[name].(type) {
 	case nil:
@@ -143,11 +149,14 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	}
 }
 
-// isNumber reports whether s may be a DynamoDB number: at most 38 digits, times ten to the
-// power of -130 to 125. A server may send any text, and ten bytes can spell a number that
-// takes a gigabyte.
+// isNumber reports whether s is short enough to be parsed safely, and has the characters of
+// a number. A DynamoDB number has at most 38 digits, and an exponent from -130 to 125. A
+// server may send any text, and a text of ten bytes can express a number that needs a
+// gigabyte of memory.
 func isNumber(s string) bool {
-	const longest, most = 300, 300 // enough for a number with all its zeros written out, or with an exponent
+	// Both limits are above those of DynamoDB, even for a number with all its zeros written
+	// out.
+	const longest, most = 300, 300
 	digits, power, _ := strings.Cut(strings.ToLower(s), "e")
 	if len(s) > longest || strings.Trim(digits, "+-.0123456789") != "" {
 		return false
@@ -156,14 +165,14 @@ func isNumber(s string) bool {
 	return power == "" || err == nil && -most <= n && n <= most
 }
 
-// exact is a precision in bits that holds every integer of up to 38 digits, which is
-// DynamoDB's limit.
+// exact is a precision in bits for a big.Float. It is enough for every integer of up to 38
+// digits, the most that DynamoDB stores.
 const exact = 128
 
 func (d *decoder) integer(name string) (int64, bool) {
 	if v, ok := d.item[name].(*types.AttributeValueMemberN); ok {
 		if n, err := strconv.ParseInt(v.Value, 10, 64); err == nil {
-			return n, true // most numbers are spelled like this
+			return n, true // most numbers are plain integers
 		}
 	}
 	f, ok := d.number(name)
@@ -178,8 +187,8 @@ func (d *decoder) integer(name string) (int64, bool) {
 	return n, true
 }
 
-// floored reads a number in any form. It rounds a fraction down, and limits a number that
-// is out of range to the nearest int64.
+// floored returns the number in the attribute called name as an int64. It rounds a fraction
+// down. It returns the nearest int64 for a number that is out of range.
 func (d *decoder) floored(name string) (int64, bool) {
 	f, ok := d.number(name)
 	if !ok {
@@ -192,8 +201,8 @@ func (d *decoder) floored(name string) (int64, bool) {
 	return n, true
 }
 
-// clamped reads a number that a peer may have written in any form. It rounds a
-// fraction up, and limits the result to 0..most.
+// clamped returns the number in the attribute called name, rounded up to an integer. It
+// returns most for a larger number, and 0 for a number below zero or a missing attribute.
 func (d *decoder) clamped(name string, most int64) int64 {
 	f, ok := d.number(name)
 	switch {
@@ -225,29 +234,31 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 	return from(n)
 }
 
-// isOurs reports whether a held record is a grant by leasehold. The form of the owner does
-// not prove it, because a peer may have been given such a name. Leasehold's attributes do
-// not prove it either: dynamolock, and the Java client when it updates, keep the attributes
-// of an earlier grant. So the version must have leasehold's form, too. dynamolock never
-// writes such a version, and the other peers write none of leasehold's attributes. One case
-// remains undetected: a Java client with an owner of leasehold's form updates a record.
+// isOurs reports whether leasehold, and not a peer, has written the grant that a held
+// record shows. The form of the owner does not prove that: a user may configure a peer with
+// an owner of that form. Leasehold's attributes do not prove it either: dynamolock, and the
+// Java client in an update, keep the attributes of an earlier grant. So the version must
+// have leasehold's form, too. dynamolock never writes such a version, and the remaining
+// peers write none of leasehold's attributes. One case is not detected: a Java client whose
+// owner has leasehold's form updates a record.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }
 
-// hasGrant reports whether the item has attributes that a grant by leasehold
-// leaves.
+// hasGrant reports whether the item has a fencing token, or a grant id in leasehold's form.
+// Every grant by leasehold writes both.
 func (d *decoder) hasGrant() bool {
 	id, _ := d.item[attrGrant].(*types.AttributeValueMemberS)
 	return d.has(attrToken) || id != nil && protocol.IsVersion(id.Value)
 }
 
-// leastLease replaces a peer's lease that is zero or negative. The peers themselves take
-// over from such a holder as soon as they see the record unchanged a second time.
+// leastLease is the lease that leasehold assumes if a peer has stored a lease of zero or
+// less. The peers themselves take the key over from such a holder as soon as two of their
+// reads show the same record.
 const leastLease = time.Millisecond
 
-// lease reads a lease that is stored as a string: milliseconds, or a Go duration. A
-// negative lease is returned as 0.
+// lease returns the lease in the string attribute called name: a number of milliseconds, or
+// a Go duration. It returns a negative lease as 0.
 func (d *decoder) lease(name string) time.Duration {
 	s := d.text(name)
 	lease, err := parseLease(s)
@@ -257,8 +268,8 @@ func (d *decoder) lease(name string) time.Duration {
 	return lease
 }
 
-// seconds reads a lease that is a number of seconds, which may be a fraction. A
-// lease below zero is returned as 0.
+// seconds returns the lease in the number attribute called name: a number of seconds, which
+// may be a fraction. It returns a negative lease as 0.
 func (d *decoder) seconds(name string) time.Duration {
 	d.required(name)
 	s, ok := d.number(name)
@@ -269,8 +280,9 @@ func (d *decoder) seconds(name string) time.Duration {
 	return durations.Scale(1, math.Ceil(max(f, 0)*float64(time.Second)))
 }
 
-// heldLease checks the lease of a held record. A lease by leasehold must be above zero. A
-// peer may be configured with any lease, so its lease is raised to at least leastLease.
+// heldLease returns the lease of a held record, or leastLease if the lease is shorter. It
+// records an error if leasehold has written the grant, and its lease is not above zero. A
+// peer may be configured with any lease.
 func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.Duration {
 	if isOurs && lease <= 0 {
 		d.fail(name, "must be above zero")
@@ -278,9 +290,9 @@ func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.
 	return max(lease, leastLease)
 }
 
-// parseLease reads either spelling: the Java client's milliseconds or dynamolock's Go
-// duration. A lease that is too long for a Duration becomes the longest Duration: it was
-// meant to last forever. A negative lease becomes 0.
+// parseLease returns the lease in s: milliseconds, as the Java client writes it, or a Go
+// duration, as dynamolock writes it. A number of milliseconds that is too large for a
+// Duration becomes the longest Duration. A negative lease becomes 0.
 func parseLease(s string) (time.Duration, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return durations.Times(time.Millisecond, max(ms, 0)), nil

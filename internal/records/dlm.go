@@ -17,10 +17,11 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 	return lock{dlm{c}}, err
 }
 
-// The attributes of a dynamo-dlm record. A peer's release code has 32 hexadecimal digits
-// and stays the same during its grant. Leasehold's code has the same form, but is the
-// version, which is new in every write. Otherwise a delayed renewal could be applied after
-// a later write. A new code is safe, because each peer looks only for its own code.
+// Attributes of a dynamo-dlm record. The library dynamo-dlm writes a release code of 32
+// hexadecimal digits, and keeps it during a grant. Leasehold writes its version in that
+// form as the release code. The version is new in every write, so that a delayed renewal
+// cannot be applied after a later write. A new code does not disturb dynamo-dlm: each of
+// its clients looks only for its own code.
 const (
 	dlmCode    = "release_code"
 	dlmExpires = "expires"
@@ -54,7 +55,7 @@ func (p dlm) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setLease(w, g.Version, g.Lease, g.Now)
 }
 
-// setLease sets the attributes that every grant and renewal sets.
+// setLease adds to w the attributes that every grant and every renewal sets.
 func (p dlm) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
 	w.Set(dlmCode, text(protocol.VersionHex(version)))
 	p.setExpires(w, now, lease)
@@ -72,12 +73,15 @@ func (p dlm) held(w *protocol.Write, h protocol.Hold) string {
 
 func (p dlm) isRecord(w *protocol.Write, r protocol.Record) string {
 	if r.Grant == "" {
-		return w.In(dlmCode, []string{r.Version}) // compares the peer's code exactly as it was read, whatever its form
+		// A client of dynamo-dlm has written the release code. Compare it as it was read,
+		// whatever its form.
+		return w.In(dlmCode, []string{r.Version})
 	}
 	return showsCode(w, r.Version)
 }
 
-// showsCode returns the condition that the record has one of leasehold's versions.
+// showsCode returns the condition that the record's release code is one of the given
+// versions.
 func showsCode(w *protocol.Write, versions ...string) string {
 	codes := make([]string, len(versions))
 	for i, v := range versions {
@@ -86,8 +90,8 @@ func showsCode(w *protocol.Write, versions ...string) string {
 	return w.In(dlmCode, codes)
 }
 
-// Decode reads a record. A peer's grant has none of leasehold's attributes, because a peer
-// writes whole items.
+// Decode decodes a record. If it has a grant id or a token, leasehold has written it: the
+// library dynamo-dlm writes whole items, without these attributes.
 func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}

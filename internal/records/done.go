@@ -8,20 +8,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLastDone is a map that contains the mark of the last work that was done. Grants,
-// renewals and breaks do not change the map. The release after the work replaces the whole
-// map.
+// attrLastDone is a map attribute: the mark of the work that clients have last done under
+// the lock. Grants, renewals and breaks do not change the map. A release that marks work as
+// done replaces the whole map.
 const attrLastDone = "lastDone"
 
-// Attributes in the lastDone map. The map has either a label or a period. The owner, the
-// time and the token are for people, as in lastBreak.
+// Attributes in the lastDone map. The map contains either a label (once) or a period. The
+// owner, the time and the token in it, as in the lastBreak map, are only for people.
 const (
 	attrOnce   = "once"
-	attrPeriod = "period" // start of the period, in epoch milliseconds
+	attrPeriod = "period" // start of the period for which the work is done, in epoch milliseconds
 	attrDoneBy = "by"
 )
 
-// setDone stores the mark d. It does nothing if d is nil.
+// setDone adds to w that it stores the mark d. It does nothing if d is nil.
 func setDone(w *protocol.Write, d *protocol.Done) {
 	if d == nil {
 		return
@@ -32,7 +32,8 @@ func setDone(w *protocol.Write, d *protocol.Done) {
 	}})
 }
 
-// onceOf returns the attribute by which a mark names its work.
+// onceOf returns the name and the value of the attribute by which a mark names the work o:
+// the label or the period.
 func onceOf(o protocol.Once) (name string, value types.AttributeValue) {
 	if o.Label == "" {
 		return attrPeriod, number(o.Period.UnixMilli())
@@ -40,9 +41,9 @@ func onceOf(o protocol.Once) (name string, value types.AttributeValue) {
 	return attrOnce, text(o.Label)
 }
 
-// whereUndone adds to the condition of a grant that the grant's work is not done. An
-// attribute that cannot be read as a mark does not count, because a comparison with it is
-// false.
+// whereUndone adds to the condition of w, a grant, that the work o is not marked as done. A
+// damaged mark does not prevent the grant: DynamoDB's comparison with a damaged attribute
+// is false.
 func whereUndone(w *protocol.Write, o protocol.Once) {
 	if o.None() {
 		return
@@ -55,9 +56,9 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 	w.AndWhere("NOT " + w.Path(attrLastDone, name) + is + w.Value(value))
 }
 
-// doneOf reads a mark. It returns nil if there is none. whereUndone may have rejected a
-// grant because of the map, so any map that names the work is a mark, even without an
-// owner.
+// doneOf returns the mark in an item, or nil if the item has no mark. A lastDone map that
+// names a work is a mark even without an owner, as whereUndone rejects grants because of
+// such a map, too.
 func doneOf(item protocol.Item) *protocol.Done {
 	d := mapOf(item, attrLastDone)
 	d.lenient = true
@@ -74,7 +75,8 @@ func doneOf(item protocol.Item) *protocol.Done {
 	return &done
 }
 
-// Unmark removes the mark d.
+// Unmark returns the write that removes the mark d from the record of key k. Its condition
+// is that the record still contains that mark.
 func (p native) Unmark(k protocol.Key, d protocol.Done) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	w.Remove(attrLastDone)

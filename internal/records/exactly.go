@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// everyName lists the attribute names that the layouts write. Names that users choose are
-// in a layout's schema.
+// everyName lists the attribute names that any of the layouts writes. It does not contain
+// the names that users choose: a layout's schema contains these.
 var everyName = slices.Concat(reserved, []string{
 	attrExpiresAt, pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
 })
 
-// DeleteExactly deletes an item if it is still as it was read: every attribute has the same
-// value, and no attribute of a layout was added. An added attribute may have turned a
-// damaged item into a lock, or may come from a grant of a free item. DeleteExactly is for
-// items that are free, or that are not locks. No other item can be deleted safely without
-// knowing its holder.
+// DeleteExactly returns the write that deletes item. Its condition is that every attribute
+// still has the same value, and that the item has no new attribute of a layout. A new
+// attribute may have turned a damaged item into a lock, or may come from a grant.
+// DeleteExactly is only for items that are free, or that are not locks. The item of a held
+// lock can be deleted safely only with a condition on its holder.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}

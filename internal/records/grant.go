@@ -12,53 +12,58 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Attributes that a grant by leasehold writes in every layout, in addition to the
-// layout's own. They identify a grant, so that fenced writes can check it.
+// Attributes that identify a grant by leasehold, so that fenced writes can check it. Grants
+// write the first two in every layout, in addition to the attributes of the layout's own
+// library.
 const (
 	attrGrant     = "grantId"
 	attrToken     = "fencingToken"
 	attrGrantedAt = "grantedAt"
 )
 
-// Attributes of other kinds of rows, and of later formats. A row that has a kind
-// is not a plain lock.
+// kind is an attribute of rows that are not plain locks, such as session rows. A later
+// version of leasehold may add more kinds. session is the id of the session of a lock's
+// grant.
 const (
 	attrKind    = "kind"
 	attrSession = "session"
 )
 
-// Leasehold's own attributes, by the records that use them.
+// Names of the attributes that leasehold has added to the attributes of the layouts' own
+// libraries.
 var (
 	oursInAll     = []string{attrGrant, attrToken, attrGrantedAt, attrKind, attrLastBreak, attrLastTakeover}
 	oursInNative  = []string{attrSession, attrLeaseEnds, attrWaiters, attrHanded, attrNoQueueUntil, attrLastDone, attrStepDown}
-	oursElsewhere = []string{attrDead, attrBrokenGrants} // in rows that are not locks
+	oursElsewhere = []string{attrDead, attrBrokenGrants} // in session rows
 )
 
-// ours are the attributes of leasehold that callers may not use in any layout, because a
-// record may move to another layout.
+// ours are the names of all attributes that leasehold has added. Callers may not use them
+// in any layout, because a record may move to another layout.
 var ours = slices.Concat(oursInAll, oursInNative, oursElsewhere)
 
-// reserved are the attribute names that callers may not use in any layout: a client that is
-// configured with the wrong layout must not read a caller's attribute as a release.
+// reserved are the attribute names that callers may not use in any layout. For example, a
+// client that is configured with the wrong layout must not take a caller's attribute for
+// the mark of a released record.
 var reserved = slices.Concat(ours, []string{
 	attrOwner, attrLease, attrVersion, attrReleased, attrData,
 })
 
-// setGrant sets the attributes that identify a grant by leasehold: its id and the next
-// token. If the token was deleted with its record, tokens start again from the clock. The
-// new token is then higher than all earlier ones, unless the clocks of two clients differ by
-// more than the age of the record.
+// setGrant adds to w the attributes that identify a grant by leasehold: its id and the next
+// token. If the record has no token, for example because it was deleted, the token is
+// computed from the clock. It is then higher than all earlier tokens of the key, unless the
+// clocks of two clients differ by more than the age of the deleted record.
 func setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrGrant, text(cmp.Or(g.ID, g.Version)))
 	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))
 }
 
-// firstToken returns the first token of a record that has none. The token is valid whatever
-// the clock shows.
+// firstToken returns the token for the first grant of a record without a token: the
+// microseconds since the epoch. It is from 1 to protocol.MaxToken, whatever the clock
+// shows.
 func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), protocol.MaxToken-1) + 1 }
 
-// Grantable returns protocol.ErrLastToken if the record has the last token. A grant whose
-// token is above protocol.MaxToken would make a record that no client can read.
+// Grantable returns protocol.ErrLastToken if the record's token is protocol.MaxToken. One
+// more grant would write a higher token, and no client could read the record.
 func (s schema) Grantable(item protocol.Item) error {
 	d := decoder{item: item, lenient: true}
 	if d.token() >= protocol.MaxToken {
@@ -67,17 +72,18 @@ func (s schema) Grantable(item protocol.Item) error {
 	return nil
 }
 
-// whereGrantable sets the condition of a grant: there is no record, or one of the
-// conditions in free holds and nothing forbids the grant. Empty conditions are
-// ignored.
+// whereGrantable sets the condition of w, a grant: the table contains no record, or one of
+// the conditions in free is true and the record is a plain lock whose token can be
+// increased. With g.IfExists, the record must exist. whereGrantable ignores empty strings
+// in free.
 func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free ...string) {
 	free = slices.DeleteFunc(free, func(condition string) bool { return condition == "" })
 	if len(free) == 0 {
-		free = []string{w.In(attrGrant, nil)} // a condition that never holds
+		free = []string{w.In(attrGrant, nil)} // a condition that is never true
 	}
 	kind, grant, token := w.Name(attrKind), w.Name(attrGrant), w.Name(attrToken)
 	take := "(" + strings.Join(free, " OR ") + ") AND attribute_not_exists(" + kind + ")" +
-		// A delayed duplicate of this request must not grant again.
+		// A delayed second copy of this request must not be applied.
 		" AND (attribute_not_exists(" + grant + ") OR " + grant + " <> " + w.Text(g.Version) + ")" +
 		" AND (attribute_not_exists(" + token + ") OR " + tokenInRange(w) + ")"
 	if g.IfExists {
@@ -87,7 +93,7 @@ func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free 
 	}
 }
 
-// tokenInRange returns the condition that the token can be increased by one.
+// tokenInRange returns the condition that the record's token can be increased by one.
 func tokenInRange(w *protocol.Write) string {
 	return w.Name(attrToken) + " BETWEEN " + w.Value(zero) + " AND " + w.Value(highest)
 }
@@ -95,8 +101,9 @@ func tokenInRange(w *protocol.Write) string {
 // Numbers in the expressions of grants.
 var zero, one, highest = number(0), number(1), number(protocol.MaxToken - 1)
 
-// isGrant returns the condition that the record shows the grant of a hold. It
-// checks only leasehold's attributes, which a peer's grant may have kept.
+// isGrant returns the condition that the record contains the grant id and the token of h.
+// That does not prove that h still holds the key, as a peer's grant may have kept these
+// attributes.
 func isGrant(w *protocol.Write, h protocol.Hold) string {
 	condition := w.In(attrGrant, h.Grants)
 	if h.Token != 0 {
@@ -120,8 +127,8 @@ func ceil(d, step time.Duration) int64 {
 	return n
 }
 
-// longestLease is the longest lease that is added to a time: a longer one could
-// overflow.
+// longestLease is the longest lease that endOf adds to a time. The sum with a longer lease
+// could overflow.
 const longestLease = 100 * 365 * 24 * time.Hour
 
 // endOf returns now + lease, in units of step since the epoch, rounded up.

@@ -2,44 +2,46 @@ package records
 
 import "github.com/leasehold-go/leasehold/internal/protocol"
 
-// lock makes the writes of a plain lock's record. Each layout spells the record in its own
-// way, but each write does the same in all layouts:
+// lock builds the writes of a plain lock's record. Each layout has its own attribute names
+// and values, but each write does the same in all layouts:
 //
-//	write     sets                          if the record
-//	Grant     the grant and its lease       is not there, or is free, takeable or a dead holder's
-//	HandOver  the grant and its lease       is held by the hold, at one of its versions
-//	Renew     a version and the lease       is held by the hold, at one of its versions
-//	Release   what frees it, or deletes it  is held by the hold, at one of its versions
-//	Delete    nothing: deletes it           is held by the hold, at one of its versions
-//	Guard     nothing: only checks          shows the hold's grant, at whatever version
-//	Break     what frees it, or deletes it  is still what was read
+//	write     what it does to the record    condition
+//	Grant     sets the grant and its lease  there is no record, or the record is free, takeable,
+//	                                        or shows a dead holder
+//	HandOver  sets the grant and its lease  the record shows the hold, at one of its versions
+//	Renew     sets a version and the lease  the record shows the hold, at one of its versions
+//	Release   marks it as free, or deletes  the record shows the hold, at one of its versions
+//	Delete    deletes it                    the record shows the hold, at one of its versions
+//	Guard     changes nothing               the record shows the hold's grant, at any version
+//	Break     marks it as free, or deletes  the record has not changed since it was read
 type lock struct{ spelling }
 
-// spelling is how a family of layouts writes a plain lock's record. Methods that set
-// something add to an update; methods that return a string return a condition.
+// spelling encodes and decodes the record of a plain lock for several similar layouts.
+// Methods whose names begin with set add to the update w. Methods that return strings
+// return conditions for w.
 type spelling interface {
 	protocol.Reading
 	mustKey(k protocol.Key) protocol.Item
 
-	// keeps reports whether a release keeps the record, so that the token and the last
-	// holder can be read. Otherwise the release deletes the record.
+	// keeps reports whether a release keeps the record, so that clients can still read the
+	// token and the last holder. If it returns false, a release deletes the record.
 	keeps() bool
 
 	setGrant(w *protocol.Write, g protocol.Grant)
 	setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal)
 	setRelease(w *protocol.Write, r protocol.Release) // called only if keeps returns true
 
-	// grantable returns conditions: a record is free to be granted if any of them holds.
-	// Empty conditions do not count.
+	// grantable returns conditions on a record: DynamoDB may apply the grant g if one of them
+	// is true. Empty strings in the result are not conditions.
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
-	// held returns the condition that the record shows the hold at one of its versions.
-	// stands returns the condition that the hold's grant has not ended, whether it was
-	// renewed or not.
+	// held returns the condition that the record shows the grant of h at one of the versions
+	// in h. stands returns the condition that the grant of h has not ended, at any version.
 	held(w *protocol.Write, h protocol.Hold) string
 	stands(w *protocol.Write, h protocol.Hold) string
 
-	// isRecord returns the condition that the record has not changed since r.
+	// isRecord returns the condition that the record has not changed since it was decoded as
+	// r.
 	isRecord(w *protocol.Write, r protocol.Record) string
 }
 

@@ -9,13 +9,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// LockBut reads an item as a lock without the given attribute. It returns the record, held
-// or free, and true if that succeeds. The attribute may be a user's own or of a later
-// format. The item must not be deleted: a client may work under the lock, and the rest is
-// the user's data. Other attributes with leasehold's names are left out, too, if they
-// cannot be read. LockBut returns false for leasehold's rows that are not locks, even if p
-// is another layout of the same table. Renaming an attribute of such a row would hide the
-// row from the clients that use it, so no caller may advise it.
+// LockBut decodes an item as a lock, as if it did not have the given attribute, which
+// cannot be read. It ignores more attributes with leasehold's names if they cannot be read
+// either. LockBut returns the record, held or free, and true if the item is a lock apart
+// from these attributes. The attribute may be a user's, or one of a later version of
+// leasehold. Such an item must not be deleted: a client may hold the lock, and the
+// remaining attributes may be the user's data.
+//
+// LockBut returns false for leasehold's rows that are not locks, even if p is another
+// layout of the same table. A caller advises to rename the attribute, which would hide such
+// a row from the clients that use it.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	switch key := p.Schema().KeyOf(item); p.(type) {
 	case native, peers:

@@ -12,27 +12,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLeaseEnds is the time when a lease ends, by the wall clock of the client that
-// acquired or renewed it. The attribute contains the version that it describes. Clients
-// without a bounded clock, older clients and other libraries renew a record and leave the
-// attribute unchanged. The attribute then names a version that never comes back, and does
-// not count.
+// attrLeaseEnds is the attribute with the time when the lease ends, by the wall clock of
+// the client that acquired or renewed it. The attribute also contains the version of the
+// record that this client wrote. Clients without a bounded clock, older clients and other
+// libraries renew a record without changing the attribute. Readers then ignore the
+// attribute, as it contains an old version.
 const attrLeaseEnds = "leaseEnds"
 
-// storesEnd reports whether a grant or a renewal stores when its lease ends. The end of a
-// lease of more than a hundred years is not worth storing.
+// storesEnd reports whether a grant or a renewal stores when its lease ends. It returns
+// true if the client's clock is bounded and the lease is at most longestLease.
 func (p versioned) storesEnd(lease time.Duration) bool { return p.skew > 0 && lease <= longestLease }
 
-// leaseEnds encodes the end of the lease that a version begins at now: eight bytes of epoch
-// milliseconds, rounded up, and the version.
+// leaseEnds returns the value of attrLeaseEnds for a lease that begins at now, in a write
+// with the given version. The value is the end of the lease in epoch milliseconds, rounded
+// up, in eight bytes, and then the version.
 func leaseEnds(version string, now time.Time, lease time.Duration) types.AttributeValue {
 	end := binary.BigEndian.AppendUint64(nil, uint64(endOf(now, lease, time.Millisecond)))
 	return &types.AttributeValueMemberB{Value: slices.Concat(end, packed(version))}
 }
 
-// leaseEndsOf returns the end of the lease that a version began. It returns the zero time
-// if the item has no lease end, or only the end of another version's lease. Neither case
-// counts as damage.
+// leaseEndsOf returns the end of the lease from the item's attrLeaseEnds. It returns the
+// zero time if the item has no such attribute, or if the attribute contains another version
+// than the given one. Neither case is an error.
 func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 	const end = 8
 	b, _ := item[attrLeaseEnds].(*types.AttributeValueMemberB)
@@ -42,7 +43,8 @@ func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-// packed returns a version in few bytes.
+// packed returns the bytes of a version that has leasehold's form, instead of their
+// hexadecimal digits. It returns any other version as it is.
 func packed(version string) []byte {
 	if b, err := hex.DecodeString(protocol.VersionHex(version)); err == nil && protocol.IsVersion(version) {
 		return b

@@ -17,27 +17,30 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 	return lock{mutex{c}}, err
 }
 
-// The attributes of a dyndb-mutex record. A peer's holder is a name, which several of its
-// objects may share. Leasehold's holder is the owner and the version, which is new in every
-// write. So a peer of the same name cannot release leasehold's lock.
+// Attributes of a dyndb-mutex record, and the holder of a free record. The library
+// dyndb-mutex writes a name as the holder, which several of its mutex objects may share.
+// Leasehold writes the owner and the version, which is new in every write. So a client of
+// dyndb-mutex with the same name cannot release leasehold's lock.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"
 	mutexFree    = "__empty__"
 )
 
-// mutexCollect is how long after its expiry DynamoDB's TTL may delete a record:
-// two days, as in the peer. The peer writes milliseconds, which TTL reads as a
-// time far in the future; leasehold writes seconds.
+// mutexCollect is the time between the expiry of a record and its TTL value, after which
+// DynamoDB may delete it. It is two days, as in the library dyndb-mutex. That library
+// writes the value in milliseconds, which DynamoDB reads as a time far in the future.
+// Leasehold writes seconds.
 const mutexCollect = 48 * time.Hour
 
 type mutex struct{ clocked }
 
-// holderOf returns the holder that a write by leasehold stores.
+// holderOf returns the value of attribute holder that leasehold writes for an owner and a
+// version.
 func holderOf(owner, version string) string { return owner + "/" + version }
 
-// parseHolder splits a holder that leasehold may have written. A holder that leasehold has
-// not written may have no owner.
+// parseHolder returns the owner and the version from a value of attribute holder that
+// holderOf has returned. For any other value, the owner may be empty.
 func parseHolder(holder string) (owner, version string) {
 	i := strings.LastIndexByte(holder, '/')
 	return holder[:max(i, 0)], holder[i+1:]
@@ -66,7 +69,7 @@ func (p mutex) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setLease(w, g.Owner, g.Version, g.Lease, g.Now)
 }
 
-// setLease sets the attributes that every grant and renewal sets.
+// setLease adds to w the attributes that every grant and every renewal sets.
 func (p mutex) setLease(w *protocol.Write, owner, version string, lease time.Duration, now time.Time) {
 	w.Set(mutexHolder, text(holderOf(owner, version)))
 	w.Set(p.TTL, number(endOf(now.Add(mutexCollect), lease, time.Second)))
@@ -77,7 +80,8 @@ func (p mutex) setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal
 	p.setLease(w, h.Owner, r.Version, r.Lease, r.Now)
 }
 
-// setRelease sets what a peer's release sets.
+// setRelease adds to w the attributes that a release by the library dyndb-mutex sets, and
+// the TTL.
 func (p mutex) setRelease(w *protocol.Write, r protocol.Release) {
 	w.Set(mutexHolder, text(mutexFree))
 	w.Set(mutexExpires, number(0))
@@ -99,7 +103,7 @@ func (p mutex) stands(w *protocol.Write, h protocol.Hold) string {
 	return isGrant(w, h) + " AND " + w.Name(mutexHolder) + " <> " + w.Text(mutexFree)
 }
 
-// shows returns the condition that the record has this owner and one of the
+// shows returns the condition that the record contains the given owner and one of the
 // versions.
 func (p mutex) shows(w *protocol.Write, owner string, versions []string) string {
 	holders := make([]string, len(versions))
@@ -109,9 +113,9 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 	return w.In(mutexHolder, holders)
 }
 
-// showsForAnyOwner returns the condition that the record has one of the versions, with any
-// owner: a resumed grant keeps the owner that it was granted to. The condition is empty if
-// there are no versions, and needs parentheses before an AND.
+// showsForAnyOwner returns the condition that the record contains one of the versions, with
+// any owner. A resumed grant keeps the owner to which it was granted. The condition is
+// empty if there are no versions. It contains OR without parentheses.
 func (p mutex) showsForAnyOwner(w *protocol.Write, versions []string) string {
 	conditions := make([]string, len(versions))
 	for i, v := range versions {
@@ -124,8 +128,8 @@ func (p mutex) held(w *protocol.Write, h protocol.Hold) string {
 	return isGrant(w, h) + " AND " + p.shows(w, h.Owner, h.Versions)
 }
 
-// Decode reads a record. The version of a peer's grant is its expiry time, exactly
-// as written: nothing else distinguishes two grants of a peer.
+// Decode decodes a record. For a grant by the library dyndb-mutex, the version is the
+// expiry time, exactly as stored: nothing else distinguishes two grants of that library.
 func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
@@ -134,7 +138,7 @@ func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	holder := d.name(mutexHolder)
 	token := d.token()
 	if holder == mutexFree {
-		r.Released = true // the other attributes do not matter: a grant overwrites them
+		r.Released = true // the expiry time and the grant id may be damaged: the next grant overwrites them
 	} else {
 		r.ExpiresAt = p.decodeExpires(&d)
 		if owner, version := parseHolder(holder); d.isOurs(owner, version) {

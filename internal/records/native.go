@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// newNative returns the protocol of layout Native. How it writes is in lock.go and versioned.go.
+// newNative returns the protocol of layout Native. The methods in lock.go and versioned.go
+// build its writes.
 func newNative(n layout.Native) (protocol.Protocol, error) {
 	ttl := cmp.Or(n.TTL, attrExpiresAt)
 	if ttl == "-" {

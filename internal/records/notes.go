@@ -8,9 +8,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLastBreak is a map that describes the last break of a grant of the record. Grants do
-// not change the map. So a holder learns that its grant was broken even after another
-// client has been granted the key. The map names the broken grant by its token.
+// attrLastBreak is a map attribute that describes the last break of the lock by an
+// operator. Grants do not change the map. So the former holder can read that its grant was
+// broken, even after another client has acquired the key. The map names the broken grant by
+// its token.
 const attrLastBreak = "lastBreak"
 
 // Attributes in the lastBreak map.
@@ -20,7 +21,8 @@ const (
 	attrBrokenReason = "reason"
 )
 
-// setBroken describes the break of the grant of r, if b names its client.
+// setBroken adds to w a lastBreak map for the break b of the grant in record r. It does
+// nothing if b does not name the client that broke the lock.
 func setBroken(w *protocol.Write, r protocol.Record, b protocol.Break) {
 	if b.By == "" {
 		return
@@ -35,8 +37,9 @@ func setBroken(w *protocol.Write, r protocol.Record, b protocol.Break) {
 	w.Set(attrLastBreak, &types.AttributeValueMemberM{Value: m})
 }
 
-// brokenOf reads the map that setBroken stored. It returns nil if the item has no readable
-// map. The map is for people, so it never makes a record unreadable.
+// brokenOf returns the content of the lastBreak map. It returns nil if the item has no such
+// map, or if the map is damaged. The map is only for people, so damage in it is not an
+// error.
 func brokenOf(item protocol.Item) *protocol.Broken {
 	d := mapOf(item, attrLastBreak)
 	b := protocol.Broken{By: d.text(attrBrokenBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
@@ -49,16 +52,17 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 	return &b
 }
 
-// attrLastTakeover is a map that describes the last grant that was taken over. Only a
-// takeover writes it. Its time is when that takeover's grant was made: a later GrantedAt
-// means that another grant was made since.
+// attrLastTakeover is a map attribute that describes the last takeover: the token and the
+// owner of the dead holder's grant, and the time of the takeover. Only a takeover writes
+// the map. If the record's GrantedAt is later than the time in the map, the current grant
+// is not that takeover.
 const attrLastTakeover = "lastTakeover"
 
-// attrTakenFrom is the owner in the lastTakeover map. The time and the token are as in
-// lastBreak.
+// attrTakenFrom is the dead holder's owner in the lastTakeover map. The map contains the
+// time and the token under the same names as the lastBreak map.
 const attrTakenFrom = "from"
 
-// setTakenOver describes the grant that g takes over, if there is one.
+// setTakenOver adds to w a lastTakeover map if g takes the key over from a dead holder.
 func setTakenOver(w *protocol.Write, g protocol.Grant) {
 	if g.Dead == nil {
 		return
@@ -70,8 +74,9 @@ func setTakenOver(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrLastTakeover, &types.AttributeValueMemberM{Value: m})
 }
 
-// takenOverOf reads the map that setTakenOver stored. It returns nil if the item has no
-// readable map. The map is for people, so it never makes a record unreadable.
+// takenOverOf returns the content of the lastTakeover map. It returns nil if the item has
+// no such map, or if the map is damaged. The map is only for people, so damage in it is not
+// an error.
 func takenOverOf(item protocol.Item) *protocol.TakenOver {
 	d := mapOf(item, attrLastTakeover)
 	t := protocol.TakenOver{From: d.text(attrTakenFrom), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
@@ -81,16 +86,18 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 	return &t
 }
 
-// attrStepDown is a map that describes the last request to step down: the grant, the client
-// that asked, and the time. The map names the grant. So it does not concern later grants,
-// and they do not change it.
+// attrStepDown is a map attribute that describes the last request to a holder to step down:
+// the id of its grant, the client that sent the request, and the time. Later grants do not
+// change the map, and ignore it, as it contains another grant id.
 const attrStepDown = "stepDown"
 
-// attrAskedBy is the owner in the stepDown map. The time is as in lastBreak.
+// attrAskedBy is the client that sent the request, in the stepDown map. The map contains
+// the time under the same name as the lastBreak map.
 const attrAskedBy = "by"
 
-// Ask asks the holder to step down if its grant is current. It changes neither version nor
-// lease, so that no renewal fails.
+// Ask returns the write that asks the holder of h to step down. Its condition is that the
+// grant of h is current. The write changes neither the version nor the lease, so that no
+// renewal fails.
 func (p native) Ask(h protocol.Hold, by string, at time.Time) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(h.Key))
 	w.Set(attrStepDown, &types.AttributeValueMemberM{Value: protocol.Item{
@@ -100,6 +107,6 @@ func (p native) Ask(h protocol.Hold, by string, at time.Time) *protocol.Write {
 	return w
 }
 
-// askedOf returns the grant that the stepDown map names, or "" if the item has no such map
-// that can be read.
+// askedOf returns the grant id in the stepDown map. It returns "" if the item has no such
+// map, or if the map is damaged.
 func askedOf(item protocol.Item) string { return mapOf(item, attrStepDown).text(attrGrant) }

@@ -11,13 +11,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// pythonCollect is how long after the end of its lease DynamoDB's TTL may delete a record.
-// python_dynamodb_lock uses one hour: if a holder's clock is slow by more than that, TTL
-// may delete a record that the holder still renews. An update cannot write the later of two
-// times, so leasehold allows for slow clocks with a week instead.
+// pythonCollect is the time between the end of a lease and the TTL value of its record,
+// after which DynamoDB may delete the record. python_dynamodb_lock uses one hour. If a
+// holder's clock is slow by more than that, DynamoDB may delete a record that the holder
+// still renews. An update cannot write the later of two times, so leasehold uses a week to
+// allow for slow clocks.
 const pythonCollect = 7 * 24 * time.Hour
 
-// The attributes of a python_dynamodb_lock record.
+// Attributes of a python_dynamodb_lock record.
 const (
 	pythonOwner   = "owner_name"
 	pythonLease   = "lease_duration"

@@ -14,16 +14,18 @@ import (
 )
 
 // attrWaiters is the queue of a record: a list of entries. An entry is one binary value,
-// short so that many fit into a kilobyte: the 16 bytes of the grant id, 17 of the client id
-// (24 of its 26 letters are 15 bytes in base 32), and then the owner's name.
+// short so that a kilobyte can contain many entries. It begins with the 16 bytes of the
+// grant id. Then follow 17 bytes of the client id: its first 24 letters are decoded from
+// base 32 to 15 bytes, and its last two letters follow as they are. The rest is the name in
+// the owner.
 const attrWaiters = "waiters"
 
 // attrHanded marks a grant by which a release handed the key to a waiter of another client.
-// The mark stays until that waiter sends a write of its own. If the waiter dies first, the
-// client that takes the key over from it sets attrNoQueueUntil. This is the time before
-// which no client should join the queue or hand the key over. It is in epoch milliseconds
-// by the clock of the client that wrote it. Both attributes are advice: if they are wrong,
-// they only cost time.
+// The mark stays until that waiter sends a write of its own. If the waiter dies before
+// that, another client takes the key over, and may set attrNoQueueUntil. Before that time,
+// no client should join the queue or hand the key over. The time is in epoch milliseconds
+// by the clock of the client that wrote it. No lock depends on these two attributes: wrong
+// values only delay waiters.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -47,7 +49,8 @@ func entryOf(w protocol.Waiter) types.AttributeValue {
 	)}
 }
 
-// waiterOf decodes an entry. It returns false if v is not an entry.
+// waiterOf returns the waiter that entry v describes. It returns false if v is not a queue
+// entry.
 func waiterOf(v types.AttributeValue) (protocol.Waiter, bool) {
 	b, _ := v.(*types.AttributeValueMemberB)
 	if b == nil || len(b.Value) < grantBytes+idBytes {
@@ -62,8 +65,9 @@ func waiterOf(v types.AttributeValue) (protocol.Waiter, bool) {
 	return w, protocol.HasClientID(w.Owner)
 }
 
-// waitersOf returns the queue of an item, or nil if the queue is damaged: it is only
-// advice.
+// waitersOf returns the queue of an item. It returns nil if the item has no queue, or if
+// the queue is damaged. A damaged queue is not an error, as waiters can also acquire the
+// key without a queue.
 func waitersOf(item protocol.Item) []protocol.Waiter {
 	list, _ := item[attrWaiters].(*types.AttributeValueMemberL)
 	if list == nil {
@@ -80,7 +84,7 @@ func waitersOf(item protocol.Item) []protocol.Waiter {
 	return line
 }
 
-// pathOf returns the path of an entry of the queue.
+// pathOf returns the path of the queue entry with the given index, for an expression in w.
 func pathOf(w *protocol.Write, index int) string {
 	return w.Name(attrWaiters) + "[" + strconv.Itoa(index) + "]"
 }
@@ -89,7 +93,9 @@ func standsAt(w *protocol.Write, p protocol.QueueEntry) string {
 	return pathOf(w, p.Index) + " = " + w.Value(entryOf(p.Of))
 }
 
-// Join appends to the queue of a held record.
+// Join returns the write that appends the entry of waiter of to the queue. Its condition is
+// that the record of key k is held, its queue is not full, and the queue does not contain
+// the entry yet.
 func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	line, entry := w.Name(attrWaiters), entryOf(of)
@@ -104,7 +110,8 @@ func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 	return w
 }
 
-// Leave removes one entry.
+// Leave returns the write that removes one entry from the queue. Its condition is that the
+// entry has the index in at.
 func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	w.RemovePath(pathOf(w, at.Index))
@@ -112,9 +119,10 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 	return w
 }
 
-// HandToHead gives the key to the head, and marks it as handed over. The write does not
-// store when the lease ends, because only the head can know that. The head trusts the lease
-// from the time of its own read, which may be later than this write.
+// HandToHead returns the write by which holder h hands the key to the head of the queue,
+// and removes the head's entry. It marks the grant as handed over. The write does not store
+// when the lease ends, because only the head can know that: the head trusts the lease from
+// the time of its own read, which may be later than this write.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record
@@ -127,15 +135,15 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// A write that ends a grant in place of its holder erases the queue: the waiters may be as
-// dead as the holder, and live waiters join again. A takeover and a break are such writes.
-// A release that stores a mark erases the queue, too, because its waiters may want the work
-// that is done. They see the mark at their next read, and need not leave one by one.
+// A takeover and a break erase the queue: its waiters may be as dead as the holder, and
+// live waiters join again. A release that marks work as done erases the queue, too, because
+// the waiters may wait to do the same work. They see the mark at their next read, and need
+// not remove their entries one by one.
 
-// Grant makes the same write as in all layouts. It also removes the queue entry of the
-// client that acquires the key, or erases the queue of a dead holder. An entry has an index
-// only while the record exists: if the record is gone, the grant is rejected and the waiter
-// reads again. A takeover may suspend the queue.
+// Grant returns the same write as in all layouts, with two additions. A takeover erases the
+// queue, and may suspend it. A grant of a waiter in the queue removes the waiter's entry.
+// DynamoDB rejects such a grant if the record is gone, and the waiter then reads the record
+// again.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {
@@ -151,14 +159,15 @@ func (p native) Grant(g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// Break makes the same write as in all layouts, and erases the queue.
+// Break returns the same write as in all layouts, except that it also erases the queue.
 func (p native) Break(r protocol.Record, b protocol.Break) *protocol.Write {
 	w := p.lock.Break(r, b)
 	w.Remove(attrWaiters)
 	return w
 }
 
-// Release makes the same write as in all layouts. If it stores a mark, it erases the queue.
+// Release returns the same write as in all layouts, except that a release that marks work
+// as done also erases the queue.
 func (p native) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
 	w := p.lock.Release(h, r)
 	if r.Done != nil {

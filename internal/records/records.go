@@ -1,7 +1,7 @@
-// Package records encodes and decodes lock records. For each layout it makes the
-// conditional write of every operation, decodes items, and knows the keys of
-// other rows. It does not know the client, the network or waiting. Package
-// layout, which users configure, does not know this package.
+// Package records encodes and decodes lock records. For each layout it builds the
+// conditional write of every operation, decodes items, and computes the keys of session
+// rows. It sends no requests and does not wait. Package layout, which users configure, does
+// not import package records.
 package records
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Of returns the protocol of a layout. The error lists everything that is wrong
-// with the layout's configuration, such as attribute names that clash.
+// Of returns the protocol of a layout. The error lists all mistakes in the layout's
+// configuration, such as two attributes with the same name.
 func Of(l layout.Layout) (protocol.Protocol, error) {
 	switch l := l.(type) {
 	case layout.Native:
@@ -33,9 +33,10 @@ func Of(l layout.Layout) (protocol.Protocol, error) {
 	return nil, fmt.Errorf("layout: %T is not a layout: use a struct of package layout, not a pointer to it", l)
 }
 
-// WithMaxSkew does what Of does, for a client whose wall clock is never wrong by more than
-// skew. If skew is 0, the client's clock is not bounded. The error matches
-// errors.ErrUnsupported if the layout's records do not contain when their leases end.
+// WithMaxSkew returns the protocol of a layout, as Of does, for a client whose wall clock
+// is never wrong by more than skew. Zero means that the error of the clock is not known.
+// WithMaxSkew returns an error that matches errors.ErrUnsupported if skew is above zero and
+// the layout is not Native: only its records contain the time when the lease ends.
 func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
 	p, err := Of(l)
 	if err != nil || skew <= 0 {

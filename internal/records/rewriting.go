@@ -9,16 +9,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// peers is the protocol of a layout of a peer, for a table that may also contain records of
-// other layouts. The peer's library may be unable to read such records.
+// peers is the protocol of layouts AWSLabs and Dynamolock. A table may also contain records
+// that were written in another layout, and that the library of this layout cannot read.
 type peers struct {
 	lock
 	record versioned
-	reads  func(lease string) bool // reports whether the library can read a lease
+	reads  func(lease string) bool // reports whether the layout's library can read a lease
 }
 
-// Foreign describes the part of an item that the layout's library cannot read or must not
-// find. It returns "" if there is none. A grant by leasehold writes all of it anew.
+// Foreign describes the attribute of an item that prevents the layout's library from using
+// the record: a lease that it cannot read, or an attribute expiresAt. It returns "" if
+// there is no such attribute. Leasehold's next grant replaces or removes it.
 func (p peers) Foreign(item protocol.Item) string {
 	lease, ok := item[p.record.lease].(*types.AttributeValueMemberS)
 	switch {
@@ -30,13 +31,13 @@ func (p peers) Foreign(item protocol.Item) string {
 	return ""
 }
 
-// isMillis reports whether the Java client can read a lease.
+// isMillis reports whether the awslabs Java client can read a lease: it must be an integer.
 func isMillis(lease string) bool {
 	_, err := strconv.ParseInt(lease, 10, 64)
 	return err == nil
 }
 
-// isDuration reports whether dynamolock can read a lease.
+// isDuration reports whether dynamolock can read a lease: it must be a Go duration.
 func isDuration(lease string) bool {
 	_, err := time.ParseDuration(lease)
 	return err == nil

@@ -16,10 +16,11 @@ const (
 	maxSortBytes      = 1024
 )
 
-// schema is the key of a layout's table. It encodes keys for requests.
+// schema describes the key attributes of a layout's table. Its methods check and encode
+// keys for requests.
 type schema struct {
 	protocol.Schema
-	sortValue string // sort key of calls that name none
+	sortValue string // sort key that is used if a call does not name one
 }
 
 func (s schema) Complete(k protocol.Key) protocol.Key {
@@ -70,13 +71,14 @@ func keyBytes(what, s string, most int) error {
 	case len(s) > most:
 		return fmt.Errorf("the %s has %d bytes: DynamoDB allows %d", what, len(s), most)
 	case !utf8.ValidString(s):
-		// JSON replaces invalid bytes, so different keys would become the same.
+		// The JSON encoder replaces invalid bytes, so two different keys would become the same.
 		return fmt.Errorf("the %s is not UTF-8", what)
 	}
 	return nil
 }
 
-// names finds clashes among the attribute names that a layout is configured with.
+// names collects the attribute names that a layout is configured with, and an error for
+// each name that is used twice.
 type names struct {
 	layout string
 	taken  map[string]string
@@ -101,7 +103,8 @@ func (n *names) claim(role, name string) {
 	n.taken[name] = "the " + role
 }
 
-// sortValue checks that a default sort key is given only if there is a sort key.
+// sortValue adds an error if the layout has a default value for the sort key, but no sort
+// key.
 func (n *names) sortValue(key, value string) {
 	if value != "" && key == "" {
 		n.errs = append(n.errs, fmt.Errorf("layout: %s: SortValue is set without SortKey, the attribute's name", n.layout))

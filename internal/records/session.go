@@ -10,17 +10,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// native is the protocol of Native, whose records may belong to a session.
+// native is the protocol of layout Native. Its locks may share the lease of a session.
 type native struct {
 	lock
 	record versioned
 }
 
-// SessionPrefix is the prefix of the keys of session rows.
+// SessionPrefix is the prefix of the partition keys of session rows.
 const SessionPrefix = "leasehold/session/"
 
-// SessionKey returns the key of a session's row. In a table with a sort key, the
-// sort key is "-".
+// SessionKey returns the key of the row of the session with the given id. In a table with a
+// sort key, the row's sort key is "-".
 func (p native) SessionKey(id string) protocol.Key {
 	k := protocol.Key{Partition: SessionPrefix + id}
 	if p.record.Sort != "" {
@@ -35,8 +35,9 @@ func (p native) IsSessionKey(k protocol.Key) bool {
 	return ok && k == p.SessionKey(id)
 }
 
-// Session returns the protocol of session rows. A peer can list them like locks, but never
-// takes one over: their version is renewed as long as the session holds a lock.
+// Session returns the protocol of session rows. The library of another layout lists a
+// session row like a lock, but does not take it over while the session holds locks: the
+// client then renews the version of the row.
 func (p native) Session() protocol.Protocol {
 	s := p.record
 	s.kind, s.shares, s.handsOver = protocol.KindSession, false, false
@@ -45,16 +46,18 @@ func (p native) Session() protocol.Protocol {
 	return sessions{lock{s}, s}
 }
 
-// attrDead is the mark of a session whose client has ended it.
+// attrDead is the attribute that marks a session as dead. A client sets it before it takes
+// over a lock of the session, or when the session's own client ends the session.
 const attrDead = "dead"
 
-// attrBrokenGrants is a map in a session's row. It has one entry for each notice: the id of
-// the notice, and the broken grant under the session. If the session's client reads
-// notices, the row has the map from its creation. A broken grant is never granted again, so
-// a late copy of a notice is harmless.
+// attrBrokenGrants is a map attribute of a session's row. It contains a notice for each
+// lock of the session that an operator has broken: the id of the notice, and the id of the
+// broken grant. If the session's client reads notices, the row has the map from its
+// creation. A late copy of a notice is harmless, as a grant id is never used again.
 const attrBrokenGrants = "brokenGrants"
 
-// TellBroken adds a notice to the brokenGrants map.
+// TellBroken returns the write that adds a notice to the brokenGrants map of a session's
+// row. word is the id of the notice, and grant is the id of the broken grant.
 func (p native) TellBroken(session, word, grant string) *protocol.Write {
 	s := p.Session().(sessions)
 	w := protocol.NewUpdate(p.mustKey(p.SessionKey(session)))
@@ -68,7 +71,8 @@ type sessions struct {
 	record versioned
 }
 
-// Grant creates a session's row. The row must not exist, as each id is used only once.
+// Grant returns the write that creates a session's row. Its condition is that the row does
+// not exist, as each session id is used only once.
 func (p sessions) Grant(g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	p.setGrant(w, g)
@@ -77,7 +81,8 @@ func (p sessions) Grant(g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// Renew renews the row, and removes the notices that have been read.
+// Renew returns the write that renews a session's row and removes the notices that the
+// session's client has read.
 func (p sessions) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	w := p.lock.Renew(h, r)
 	for _, word := range r.Heard {
@@ -86,7 +91,7 @@ func (p sessions) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	return w
 }
 
-// Decode reads a row. A notice in the row that cannot be read does not count as damage.
+// Decode decodes a session's row. A damaged notice in the row is not an error.
 func (p sessions) Decode(item protocol.Item) (protocol.Record, error) {
 	r, err := p.lock.Decode(item)
 	told, ok := item[attrBrokenGrants].(*types.AttributeValueMemberM)
@@ -96,7 +101,7 @@ func (p sessions) Decode(item protocol.Item) (protocol.Record, error) {
 	r.BrokenGrants = make(map[string]string, len(told.Value))
 	for word, v := range told.Value {
 		grant, _ := v.(*types.AttributeValueMemberS)
-		if grant == nil { // the notice was written by hand and names no grant
+		if grant == nil { // the notice was written by hand and contains no grant id
 			grant = &types.AttributeValueMemberS{}
 		}
 		r.BrokenGrants[word] = grant.Value

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Attributes of the awslabs Java client, also used by Dynamolock and Native. The
-// Java client's listing throws an exception for a row without the first three,
-// so every row has them.
+// Attributes of the awslabs Java client, also used by layouts Dynamolock and Native. When
+// the Java client lists locks, it throws an exception for a row without one of the first
+// three. So every row has these.
 const (
 	attrOwner    = "ownerName"
 	attrLease    = "leaseDuration"
@@ -20,31 +20,32 @@ const (
 	attrReleased = "isReleased"
 	attrData     = "data"
 
-	attrExpiresAt = "expiresAt" // native's TTL attribute
+	attrExpiresAt = "expiresAt" // the default TTL attribute of layout Native
 )
 
-// released is the mark of a record that is free.
+// released is the value of attribute isReleased in the record of a free lock.
 var released = text("1")
 
-// versioned is the protocol of layouts whose records have an owner, a lease and a
-// version that every write changes. A holder is dead once its version has not
-// changed for one lease, by the clock of the client that observes it.
+// versioned is the common part of the protocols whose records have an owner, a lease and a
+// version that every write changes. A holder is dead once the version has not changed for
+// one lease, by the clock of the client that observes the record.
 type versioned struct {
 	schema
 	owner, lease, version string        // attribute names
-	released, data        string        // attribute names; empty if the layout has none
-	own                   []string      // attribute names of the layout, except keys and TTL
-	kind                  string        // kind of the rows, if they are not locks
-	shares                bool          // records may belong to a session
-	handsOver             bool          // keys are handed over to waiters in the record's queue, and the record shows a hand-over
-	removed               []string      // attributes that every grant removes
+	released, data        string        // attribute names; empty if the layout has no such attribute
+	own                   []string      // all attribute names of the layout, except the names of the keys and of the TTL attribute
+	kind                  string        // value of attribute kind; empty for locks
+	shares                bool          // locks may share the lease of a session
+	handsOver             bool          // a release may hand the key to a waiter in the record's queue
+	removed               []string      // names of attributes that every grant removes
 	skew                  time.Duration // how much the wall clock of this client may be wrong; 0 if the clock is not bounded
 
 	encodeLease func(time.Duration) types.AttributeValue
 	decodeLease func(*decoder, string) time.Duration
 
-	// collect is how long after the end of its lease DynamoDB's TTL may delete a held
-	// record. Each write moves that time. 0 means that held records have no TTL.
+	// collect is the time between the end of a lease and the TTL value of its held record,
+	// after which DynamoDB may delete the record. Every grant and renewal sets the TTL value
+	// anew. Zero means that held records have no TTL value.
 	collect time.Duration
 }
 
@@ -65,8 +66,9 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead reports whether r was decoded from an attribute called name that only native
-// writes. Every layout reads these attributes, so they are not the caller's.
+// isRead reports whether the attribute called name is one of leasehold's that only layout
+// Native writes, and that Decode has decoded into r. Decode reads these attributes in every
+// layout, and does not return them as attributes of the caller.
 func isRead(name string, r protocol.Record) bool {
 	switch name {
 	case attrWaiters:
@@ -100,7 +102,8 @@ func (p versioned) grantable(w *protocol.Write, g protocol.Grant) []string {
 	return []string{free, takeable}
 }
 
-// setGrant sets the attributes that every grant sets.
+// setGrant adds to w the attributes that every grant sets, and removes the attributes that
+// it removes.
 func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(p.owner, text(g.Owner))
 	w.Set(attrGrantedAt, number(g.Now.UnixMilli()))
@@ -122,15 +125,16 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setChanges(w, g.Changes)
 }
 
-// setSeen records that the holder has sent a write of its own. Every grant and renewal
-// calls it, except the one that hands the key to a waiter of another client.
+// setSeen removes the mark of a hand-over: the holder has now sent a write of its own.
+// Every grant and renewal calls setSeen, except the write that hands the key to a waiter of
+// another client.
 func (p versioned) setSeen(w *protocol.Write) {
 	if p.handsOver {
 		w.Remove(attrHanded)
 	}
 }
 
-// setLease sets the attributes that every grant and renewal sets.
+// setLease adds to w the attributes of a lease, which every grant and every renewal sets.
 func (p versioned) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
 	w.Set(p.version, text(version))
 	w.Set(p.lease, p.encodeLease(lease))
@@ -148,8 +152,8 @@ func (p versioned) setRenewal(w *protocol.Write, _ protocol.Hold, r protocol.Ren
 	p.setChanges(w, r.Changes)
 }
 
-// setRelease marks the record as released. Owner and lease stay, as the peers
-// cannot read a record without them.
+// setRelease adds to w that it marks the record as released. The owner and the lease stay
+// in the record, as the libraries of the layouts cannot read a record without them.
 func (p versioned) setRelease(w *protocol.Write, r protocol.Release) {
 	w.Set(p.released, released)
 	w.Set(p.version, text(r.Version))
@@ -174,7 +178,8 @@ func (p versioned) isRecord(w *protocol.Write, r protocol.Record) string {
 	return p.unreleased(w) + w.Name(p.owner) + " = " + w.Text(r.Owner) + " AND " + w.In(p.version, []string{r.Version})
 }
 
-// unreleased returns the beginning of a condition on a held record.
+// unreleased returns the first part of a condition, including AND: the record is not marked
+// as released. It returns "" if the layout has no such mark.
 func (p versioned) unreleased(w *protocol.Write) string {
 	if !p.keeps() {
 		return ""
@@ -182,7 +187,7 @@ func (p versioned) unreleased(w *protocol.Write) string {
 	return "attribute_not_exists(" + w.Name(p.released) + ") AND "
 }
 
-// setChanges writes the caller's data and attributes.
+// setChanges adds to w the changes to the caller's data and attributes.
 func (p versioned) setChanges(w *protocol.Write, c protocol.Changes) {
 	switch {
 	case c.SetData && c.Data == nil:
@@ -201,9 +206,9 @@ func (p versioned) setChanges(w *protocol.Write, c protocol.Changes) {
 	}
 }
 
-// Decode reads a record. Of a released record only the release mark, the kind and
-// the token are checked. Other damage must not prevent a grant, because a grant
-// writes all other attributes anew.
+// Decode decodes a record. In a released record, it checks only the key, the release mark,
+// the kind and the token. Damage in the remaining attributes must not prevent a grant,
+// because a grant replaces them.
 func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}
@@ -225,7 +230,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)
-	if r.Released { // the version no longer matters
+	if r.Released { // do not check the version: a released record needs none
 		isOurs = protocol.HasClientID(r.Owner) && d.has(attrGrant)
 	}
 	r.Lease = p.decodeLease(&d, p.lease)
@@ -238,16 +243,17 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Token = token
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)
-		// The attribute may name the session of an earlier grant, or may be a peer's own
-		// attribute. It counts only if it names the owner's session.
+		// The attribute session may contain the session of an earlier grant, or may be an
+		// attribute that a user of another library has added. It counts only if it names the
+		// session of the record's owner.
 		if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok && p.shares && id.Value == protocol.ClientID(r.Owner) {
 			r.Session = id.Value
 		}
-		if r.Session == "" { // otherwise the session's row says when the holder's lease ends
+		if r.Session == "" { // a lock under a session has no lease end of its own: the session's row contains it
 			r.LeaseEnds = p.leaseEndsOf(item, r.Version)
 		}
 	}
-	d.lenient = d.lenient || !isOurs && p.collect == 0 // a peer may use the name of the TTL attribute for something else
+	d.lenient = d.lenient || !isOurs && p.collect == 0 // in a grant by another library, the attribute may be no TTL value
 	expires := d.time(p.TTL, func(s int64) time.Time { return time.Unix(s, 0) })
 	if p.collect > 0 {
 		d.required(p.TTL)

@@ -13,48 +13,53 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Effect is a write's effect, as far as an answer proves it.
+// Effect is the effect of a write on the table, as far as the answer to its request proves
+// it.
 type Effect int
 
 // Values of Effect.
 const (
-	Unknown    Effect = iota // the write may have been applied, or may still be
-	NotApplied               // the write was not applied, and never will be
+	Unknown    Effect = iota // the write may have been applied, or may still be applied later
+	NotApplied               // the write was not applied, and never will be applied
 	Applied
 )
 
 // Cause is the reason why a request did not succeed.
 type Cause int
 
-// Values of Cause. The comments say how the client reacts to each.
+// Values of Cause. Each comment says what the value means and, after a colon, what the
+// client does.
 const (
 	None            Cause = iota
-	ConditionFailed       // a condition was not met: read the old item in the answer
-	Busy                  // throttled, or in conflict with a transaction: retry later
-	Refused               // the request itself is wrong, or the caller is not allowed to send it: give up, unless Denied says otherwise
-	Unreachable           // no answer, a server error, or an unreadable answer: retry
-	Unidentified          // the request had no credentials, or DynamoDB refused them: see After
-	Conflict              // conflict between two transactions: retry immediately, with jitter
-	GuardFailed           // the guard of a lock failed in a transaction
-	WriteFailed           // one of the caller's own writes failed in a transaction
-	TokenTaken            // another transaction has used the idempotency token
+	ConditionFailed       // the condition of the write was false: read the old item in the answer
+	Busy                  // the request was throttled, or was in conflict with a transaction: retry later
+	Refused               // the request itself is wrong, or the caller may not send it: give up; a waiter may retry if Denied returns true
+	Unreachable           // the request had no answer, a server error, or an unreadable answer: retry
+	Unidentified          // the request had no credentials, or DynamoDB refused them: call After
+	Conflict              // the transaction was in conflict with another write: retry after a short random pause
+	GuardFailed           // in a commit, the guard of a lock failed; see CommitReply
+	WriteFailed           // in a commit, one of the caller's own writes failed; see CommitReply
+	TokenTaken            // in a commit, another transaction has used the idempotency token; see CommitReply
 )
 
-// Reply is a classified answer.
+// Reply is the meaning of the answer to a request, or of the lack of an answer.
 type Reply struct {
 	Effect Effect
 	Cause  Cause
-	Outage bool                            // DynamoDB itself cannot serve the request, because of a server error or throttling
-	Old    map[string]types.AttributeValue // old item, set with ConditionFailed; nil if there is none, or if the server does not return it
+	Outage bool                            // DynamoDB could not serve the request, because of a server error or throttling
+	Old    map[string]types.AttributeValue // item before the write, set only with ConditionFailed; nil if no item exists, or if the server did not return it
 }
 
-// Classify interprets the error of a request. If it does not know the error, the effect of
-// the request is unknown. Such an error may come from a wrapper around the SDK.
+// Classify returns the meaning of err, the error of a request to DynamoDB. If Classify does
+// not recognize the error, it returns the effect Unknown. Such an error may come from a
+// wrapper around the AWS SDK.
 func Classify(err error) Reply {
 	if err == nil {
 		return Reply{Effect: Applied}
 	}
-	if NotSigned(err) { // check this first: the error of a credential provider may contain an answer from a server other than DynamoDB
+	// Check this first: the error of a credential provider may contain an answer from a server
+	// other than DynamoDB.
+	if NotSigned(err) {
 		if request := RequestError(err); errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) || ServerSilent(err) && !NoCredentials(err) {
 			return Reply{Effect: NotApplied, Cause: Unreachable}
 		}
@@ -86,28 +91,31 @@ func Classify(err error) Reply {
 	return Reply{Effect: Unknown, Cause: Unreachable}
 }
 
-// Denied reports whether IAM denied a request. A denial may be temporary: an administrator
-// may correct the policy, and a new policy takes a while to reach all of DynamoDB. A waiter
-// retries a denied request if DynamoDB has answered an earlier request of the same wait.
-// Without an earlier answer it gives up, since the policy may never allow the key.
+// Denied reports whether err means that an IAM policy denied a request. A denial may be
+// temporary: an administrator may correct the policy, and a new policy takes a while to
+// reach all of DynamoDB. A waiter retries a denied request if DynamoDB has answered an
+// earlier request of the same wait. Without an earlier answer, the waiter gives up, since
+// the policy may never allow the key.
 func Denied(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && codes[api.ErrorCode()] == denied
 }
 
-// CredentialsRefused reports whether AWS refused a request because of the credentials that
-// signed it. Such credentials have expired, are unknown, or do not fit the signature.
+// CredentialsRefused reports whether err means that AWS refused a request because of the
+// credentials that signed it. The credentials have expired, are unknown to AWS, or do not
+// fit the signature.
 func CredentialsRefused(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && !NotSigned(err) && codes[api.ErrorCode()].cause == Unidentified
 }
 
-// Throttled reports whether DynamoDB refused a request, or cancelled a transaction, because
-// there were too many requests.
+// Throttled reports whether err means that DynamoDB refused a request, or cancelled a
+// transaction, because there were too many requests.
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
-// refusedAs reports whether DynamoDB refused a request, or cancelled a transaction, for a
-// reason with meaning m. The cause of m must not be None.
+// refusedAs reports whether err means that DynamoDB refused a request with an error code of
+// meaning m, or cancelled a transaction for a reason with the cause of m. The cause of m
+// must not be None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
@@ -118,9 +126,9 @@ func refusedAs(m meaning, err error) bool {
 	return ok && codes[api.ErrorCode()] == m
 }
 
-// signedAtAWrongTime reports whether a request was refused because this machine's clock is
-// wrong. The SDK has then learned the right time from the answer. It marks the error as
-// retryable, and signs the next request with the right time.
+// signedAtAWrongTime reports whether err means that AWS refused a request because this
+// machine's clock is wrong. In that case, the SDK reads the right time from the answer,
+// marks the error as retryable, and signs the next request with the right time.
 func signedAtAWrongTime(err error) bool {
 	clock, ok := as[interface{ RetryableError() bool }](err)
 	return ok && clock.RetryableError()
@@ -133,10 +141,11 @@ func status(err error) int {
 	return 0
 }
 
-// After returns the cause to act on. It returns c unless c is Unidentified. accepted
-// reports whether DynamoDB has accepted the client's credentials before. If it has, the
-// credentials were good and may soon be good again, so the client retries (Unreachable).
-// Otherwise the client might wait forever, so it gives up immediately (Refused).
+// After returns the cause by which the client decides what to do next. It returns c unless
+// c is Unidentified. For Unidentified, the result depends on accepted: whether DynamoDB has
+// accepted the client's credentials before. If it has, After returns Unreachable, so that
+// the client retries: valid credentials may soon be available again. Otherwise After
+// returns Refused, so that the client gives up and does not wait forever.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:
@@ -147,18 +156,18 @@ func (c Cause) After(accepted bool) Cause {
 	return Refused
 }
 
-// ServerSilent reports whether a request failed because its server did not answer in time,
-// or answered that it is unavailable. The server may be a credential provider's, which may
-// start later than this client.
+// ServerSilent reports whether err means that the server of a request did not answer in
+// time, or answered with a server error. The server may be DynamoDB, or the server of a
+// credential provider, which may start later than this client.
 func ServerSilent(err error) bool {
 	_, unsent := as[*smithyhttp.RequestSendError](err)
 	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)
 }
 
-// Accepted reports whether DynamoDB has accepted the caller's credentials, as far as err
-// shows. err is nil if the request succeeded. A denial does not show it, as the credentials
-// may be another caller's. A server error does not show it either, since the server may
-// fail before it checks credentials.
+// Accepted reports whether err, the result of a request, proves that DynamoDB has accepted
+// the caller's credentials. err is nil if the request succeeded. A denial is no proof, as
+// the credentials may belong to the wrong identity. A server error is no proof either,
+// since the server may fail before it checks the credentials.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:
@@ -169,21 +178,22 @@ func Accepted(err error) bool {
 	return false
 }
 
-// Answered reports whether err is an answer of AWS; nil is the answer of a successful
-// request. If Answered returns true, the request was signed.
+// Answered reports whether err, the result of a request, shows that AWS has answered the
+// request. err is nil if the request succeeded. Answered returns false for a request that
+// the SDK did not sign.
 func Answered(err error) bool {
 	_, api := as[smithy.APIError](err)
 	return err == nil || api && !NotSigned(err)
 }
 
-// NoMetadata is a text in the SDK's error. It means that this machine's metadata service
-// has no credentials. The SDK asks that service last, so the error usually means that no
-// credentials are configured.
+// NoMetadata is text in the error that the AWS SDK returns if the EC2 metadata service has
+// no credentials for this machine. The SDK tries that service last, so the error usually
+// means that no credentials are configured.
 const NoMetadata = "no EC2 IMDS role found"
 
-// NoCredentials reports whether a request was not sent because no credentials are
-// configured, as far as the error shows. It returns false if a credential provider could
-// not be reached, or refused to give credentials.
+// NoCredentials reports whether err shows that the SDK did not send a request because no
+// credentials are configured. It returns false if a credential provider did not answer, or
+// refused to return credentials.
 func NoCredentials(err error) bool {
 	if !NotSigned(err) {
 		return false
@@ -196,9 +206,9 @@ func NoCredentials(err error) bool {
 	return !refused && !canceled && !stepFailed(err, "sign request: ") && !ServerSilent(err)
 }
 
-// RequestError returns the error of the SDK's request that err wraps. err may also wrap the
-// reason why the wait around that request ended, which RequestError leaves out. If err wraps
-// no error of a request, RequestError returns err.
+// RequestError returns the error of the SDK that err wraps. It omits other errors that err
+// wraps, such as the reason why a wait ended. If err wraps no error of the SDK,
+// RequestError returns err.
 func RequestError(err error) error {
 	if request, ok := as[*smithy.OperationError](err); ok {
 		return request
@@ -206,8 +216,8 @@ func RequestError(err error) error {
 	return err
 }
 
-// NotSigned reports whether the SDK did not send the request because it could not get
-// credentials, or could not sign with the credentials.
+// NotSigned reports whether err means that the SDK did not send a request because it could
+// not obtain credentials, or could not sign the request with them.
 func NotSigned(err error) bool {
 	if _, ok := as[*v4.SigningError](err); ok {
 		return true
@@ -215,8 +225,8 @@ func NotSigned(err error) bool {
 	return stepFailed(err, "get identity: ", "sign request: ")
 }
 
-// neverSent reports whether the SDK did not send the request because it could not
-// build it, or did not know how to authenticate or where to send it.
+// neverSent reports whether err means that the SDK did not send a request because it could
+// not encode the request, choose an authentication scheme, or find the endpoint.
 func neverSent(err error) bool {
 	if request, ok := as[*smithy.OperationError](err); !ok || errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) {
 		return false
@@ -230,9 +240,9 @@ func neverSent(err error) bool {
 	return stepFailed(err, "resolve auth scheme: ", "failed to resolve service endpoint")
 }
 
-// stepFailed reports whether an SDK operation failed at one of the given steps. The SDK has
-// no error types for these steps, so stepFailed compares the beginning of the error's text
-// with the names in steps.
+// stepFailed reports whether err means that an SDK operation failed at one of the given
+// steps. The SDK has no error types for these steps. So stepFailed compares the beginning
+// of the error text with each string in steps.
 func stepFailed(err error, steps ...string) bool {
 	op, ok := as[*smithy.OperationError](err)
 	if !ok {
@@ -248,7 +258,7 @@ func as[E any](err error) (E, bool) {
 	return target, ok
 }
 
-// Advice for error messages.
+// Advice in error messages: what the user can do.
 const (
 	RaiseCapacity   = "raise the table's capacity, or make it pay per request"
 	CheckConnection = "check the network, the region and the endpoint"
@@ -256,9 +266,9 @@ const (
 	OtherSchema     = "the table's key does not fit the layout: run leasehold table check"
 )
 
-// meaning is the interpretation of an error code.
+// meaning is what an error code of DynamoDB means for the client and the user.
 type meaning struct {
-	cause  Cause  // cause of an error with this code; None if the HTTP status decides
+	cause  Cause  // cause of an error with this code; None if the client decides by the HTTP status
 	advice string // the problem and its remedy, for error messages
 }
 
@@ -270,8 +280,8 @@ var (
 	refused    = meaning{Unidentified, "the credentials were refused: check them, the region and this machine's clock"}
 )
 
-// codes are the error codes that say more than the status of the answer (DynamoDB API
-// reference, "Error handling with DynamoDB").
+// codes contains the error codes for which the HTTP status of the answer is not enough
+// (DynamoDB API reference, "Error handling with DynamoDB").
 var codes = map[string]meaning{
 	"ProvisionedThroughputExceededException":   throttled,
 	"RequestLimitExceeded":                     throttled,
@@ -296,8 +306,9 @@ var codes = map[string]meaning{
 	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for an answer without an error code
 }
 
-// Advice returns text for error messages about a request that DynamoDB has refused: what is
-// wrong, and what to do. It returns "" if DynamoDB's own text says enough.
+// Advice returns text for an error message about err, the error of a request: what is
+// wrong, and what the user can do. It returns "" if it has nothing to add to the text of
+// err.
 func Advice(err error) string {
 	switch api, ok := as[smithy.APIError](err); {
 	case Throttled(err):

@@ -5,17 +5,17 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// CommitReply is a classified answer to a transaction whose last items are the guards of
-// locks.
+// CommitReply is the meaning of the answer to a commit: a transaction that writes the
+// caller's items, and whose last items are the guards of locks.
 type CommitReply struct {
 	Effect  Effect
 	Cause   Cause
-	Reasons []types.CancellationReason // reasons of all items; set only with GuardFailed and WriteFailed
-	Failed  []int                      // indexes of the failed guards among the guards; set only with GuardFailed
+	Reasons []types.CancellationReason // cancellation reasons of all items, in their order; set only with GuardFailed and WriteFailed
+	Failed  []int                      // indexes of the failed guards, counted from the first guard; set only with GuardFailed
 }
 
-// ClassifyCommit interprets the error of a transaction with the given number of items. The
-// last items are the guards; the parameter guards is their number.
+// ClassifyCommit returns the meaning of err, the error of a commit. items is the number of
+// all items of the transaction, and guards is the number of guards at their end.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)
@@ -23,7 +23,7 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 	if api, ok := as[smithy.APIError](err); ok {
 		switch api.ErrorCode() {
 		case "TransactionInProgressException":
-			// Another request with the same token is in flight.
+			// Another request with the same idempotency token is in flight.
 			return CommitReply{Effect: Unknown, Cause: Busy}
 		case "IdempotentParameterMismatchException":
 			return CommitReply{Effect: NotApplied, Cause: TokenTaken}
@@ -33,13 +33,14 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 	return CommitReply{Effect: r.Effect, Cause: r.Cause}
 }
 
-// cancelledBy interprets the reasons why a transaction was cancelled (DynamoDB API
-// reference, TransactWriteItems, "Cancellation Reasons"). If items have different reasons,
-// the worst one decides. A cancelled transaction has written nothing.
+// cancelledBy returns the meaning of the reasons why a commit was cancelled (DynamoDB API
+// reference, TransactWriteItems, "Cancellation Reasons"). If the items have different
+// reasons, the gravest reason determines the cause. A cancelled transaction has written
+// nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
-		return t // refused, as the reasons cannot be matched to the items
+		return t // with Refused, as it is not known which item each reason belongs to
 	}
 	worst := None
 	for i, r := range reasons {
@@ -61,7 +62,7 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 		}
 	}
 	switch worst {
-	case None: // no item has a reason, although the transaction was cancelled
+	case None: // no item has a reason, although DynamoDB has cancelled the transaction
 		return t
 	case GuardFailed, WriteFailed:
 		t.Reasons = reasons
@@ -70,23 +71,22 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 	return t
 }
 
-// Stage is the stage of a commit. All its requests have the same idempotency
-// token.
+// Stage is the stage of a commit. All requests of a commit have the same idempotency token.
 type Stage int
 
 // Values of Stage.
 const (
-	Sending   Stage = iota // the transaction is sent repeatedly until it is answered
-	Voiding                // only the guards are sent: if they use up the token, the transaction can never be applied
-	Rereading              // the token was used already: the transaction is sent again, to find out whether it was applied
+	Sending   Stage = iota // the client sends the transaction, repeatedly if it gets no answer
+	Voiding                // the client sends a transaction of only the guards: if DynamoDB applies it, the token is used, so the caller's writes can never be applied
+	Rereading              // the token was used already: the client sends the first transaction again, to find out whether it was applied
 )
 
-// Course is the state of a commit when one of its requests has been answered.
+// Course is the state of a commit after the answer to one of its requests.
 type Course struct {
 	Stage      Stage
-	Unanswered bool // a request has had no answer, so its writes may have been applied or may still be applied
-	Trusted    bool // the lock is still trusted
-	Stopped    bool // the caller's context has ended, the client is closing, or the token is too old
+	Unanswered bool // an earlier request has had no answer, so its writes may have been applied, or may still be applied
+	Trusted    bool // the holder still trusts the locks
+	Stopped    bool // the caller's context has ended, the client is closing, or the idempotency token is too old
 }
 
 // Step is the next step of a commit.
@@ -98,22 +98,22 @@ const (
 	Void                  // go to stage Voiding
 	Reread                // go to stage Rereading
 	Committed             // the writes have been applied exactly once
-	NotHeld               // a guard failed: nothing was written, and nothing will be
-	Cancelled             // one of the writes failed: nothing was written, and nothing will be
-	Rejected              // the request itself is wrong or not allowed
-	GiveUp                // DynamoDB was busy until no time was left
-	Doubtful              // the writes may have been applied, or may still be
+	NotHeld               // the guard of a lock failed: the writes were not applied, and never will be
+	Cancelled             // one of the caller's writes failed: none was applied, and none ever will be
+	Rejected              // the request itself is wrong, or the caller may not send it
+	GiveUp                // the time is over, and no request was applied
+	Doubtful              // the outcome is unknown: the writes may have been applied, or may still be applied
 )
 
-// NextCommit returns what to do after an answer to a request of a commit. It
-// relies on three facts:
+// NextCommit returns the next step of a commit after the answer t to one of its requests.
+// It relies on three facts:
 //
 //   - A repeated request whose token has been applied succeeds and writes
 //     nothing, whatever its conditions say by now.
 //   - A token that one transaction has used cannot be used by another.
 //   - A guard that has failed once fails forever.
 //
-// The first two are from the DynamoDB API reference, ClientRequestToken.
+// The DynamoDB API reference states the first two, under ClientRequestToken.
 func NextCommit(t CommitReply, c Course) Step {
 	switch t.Cause {
 	case None:

@@ -1,5 +1,5 @@
-// Package decide contains the client's decisions as pure functions over plain
-// values: how long a holder may trust its lock, what an answer means, what a
-// waiter does next. It reads no clock and sends no request, so every decision can
-// be tested by tables, by fuzzing and by a model.
+// Package decide contains the client's decisions as pure functions of plain values. For
+// example, it decides how long a holder may trust its lock, what an answer of DynamoDB
+// means, and what a waiter does next. It reads no clock and sends no request. So table
+// tests, fuzz tests and a model checker can test every decision.
 package decide

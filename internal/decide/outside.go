@@ -7,39 +7,39 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Constants for the pauses of a waiter without a place in the queue.
+// Constants for the pauses of a waiter without a place in the queue of the record.
 const (
 	longestOutside = 12 * time.Second
-	firstOutside   = 250 * time.Millisecond // longest first pause; a longer one would leave the key idle if few waiters wait outside the queue
+	firstOutside   = 250 * time.Millisecond // longest pause after the first read; after a longer pause, a key with few waiters outside the queue could be idle
 	leastAhead     = 8                      // a waiter outside the queue pauses at least as long as a queued waiter with this many waiters ahead of it
 	mostOfWait     = 1. / 32                // shortest pause, as a fraction of the waiter's wait so far
-	unmoved        = 1. / 10                // pause if the front has hardly moved since the waiter first saw it, as a fraction of the waiter's wait so far
-	hardly         = 1. / 8                 // a front that moves more slowly has hardly moved, in seconds per second
-	toFront        = 1. / 2                 // pause, as a fraction of the estimated time until the waiter is at the front
-	spread         = 1. / 4                 // random deviation of a pause, as a fraction of the pause
+	unmoved        = 1. / 10                // pause if the front has hardly moved since the waiter's first read, as a fraction of the waiter's wait so far
+	hardly         = 1. / 8                 // a front that moves more slowly than this has hardly moved; in seconds per second
+	toFront        = 1. / 2                 // pause, as a fraction of the estimated time until the front reaches the waiter
+	spread         = 1. / 4                 // largest random deviation of a pause, as a fraction of the pause
 )
 
-// Outside holds the facts from which a waiter without a place in a record's queue computes
-// its pauses. Each entry of the queue contains the time when its waiter began to wait. The
-// clock of that waiter's client gives this time. So clocks decide which waiter has waited
-// longer, but never which client holds the key.
+// Outside contains the facts from which a waiter without a place in the queue of a record
+// computes its pauses. Each entry of the queue contains the time when its waiter began to
+// wait, by the clock of that waiter's client. So wrong clocks can change which waiter reads
+// more often, but never which client holds the key.
 type Outside struct {
 	Waited    time.Duration
 	RoundTrip time.Duration // see RoundTrip
-	Ahead     time.Duration // time from the front to the start of this wait; zero or negative if the waiter is overdue
-	Moved     time.Duration // time by which the front has moved since the waiter first saw it
-	Seen      time.Duration // time since the waiter first saw the front; 0 after one read
+	Ahead     time.Duration // time from the front of the queue to the time when this waiter began to wait; zero or negative if the waiter is overdue; see Front
+	Moved     time.Duration // time by which the front has moved since the waiter's first read
+	Seen      time.Duration // time from the waiter's first read to its last; 0 after one read
 	Last      time.Duration // duration of the last pause
 }
 
-// Front returns the median of the times when the waiters in a queue began to wait. began
-// contains these times; a zero time is unknown and ignored. Front returns the zero time if
-// all are unknown. A waiter outside the queue is overdue if it began to wait before the
-// front.
+// Front returns the front of a queue: the median of the times in began, when the waiters in
+// the queue began to wait. Zero times in began are unknown, and Front ignores them. It
+// returns the zero time if all times are unknown. A waiter outside the queue is overdue if
+// it began to wait before the front.
 //
-// A later front would make more waiters overdue, so that chance would decide more often.
-// With 64 clients and the front at three quarters of the times instead of one half, a
-// section costs three more reads, and waits are longer.
+// If the front were a later time than the median, more waiters would be overdue, and would
+// compete for the last places of the queue. With 64 clients and the third quartile as the
+// front, each grant costs three more reads, and waits are longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {
@@ -49,14 +49,17 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time until the next read of a grant of the given age. It is half of the
-// estimated time until the front of the queue reaches the waiter. The estimate assumes that
-// the front moves as fast as it has so far. After only one read, no speed is known. The
-// estimate then assumes one second per second, as in a queue of constant length where all
-// waiters wait equally long. A front that has hardly moved gives no estimate: it stands still
-// while waiters are served that began at nearly the same time, and moves on all at once. A
-// waiter reads rarely if it has waited for a long time or is
-// far from the front, because there may be thousands of such waiters.
+// pause returns the time until the waiter's next read. age is the age of the current grant,
+// and u is a random number, uniform in [0,1). The pause is half of the estimated time until
+// the front of the queue reaches the waiter. The estimate assumes that the front moves as
+// fast as it has so far. After only one read, the speed is unknown. The estimate then
+// assumes one second per second, as in a queue of constant length where all waiters wait
+// equally long.
+//
+// If the front has hardly moved, there is no estimate. While the clients in the queue have
+// all begun to wait at nearly the same time, the front does not move, and then moves by a
+// long time at once. A waiter that has waited for a long time, or is far from the front,
+// reads rarely, because there may be thousands of such waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

@@ -5,25 +5,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Transaction is a classified answer to a TransactWriteItems request.
+// Transaction is the meaning of the answer to a TransactWriteItems request.
 type Transaction struct {
 	Effect  Effect
-	Cause   Cause    // the gravest cause among the items; if the request failed as a whole, the cause of that failure
-	Reasons []Reason // reasons of all items, in the order sent; nil if the answer has none
+	Cause   Cause    // the gravest cause among the items, or the cause of an error of the whole request
+	Reasons []Reason // cancellation reasons of all items, in their order; nil if the answer contains no reasons
 }
 
-// Reason says why one item cancelled a transaction. Cause is None if the item did not
-// cancel the transaction.
+// Reason is the meaning of DynamoDB's cancellation reason for one item of a transaction.
+// Cause is None if the item was no reason to cancel the transaction.
 type Reason struct {
 	Cause Cause
-	Old   map[string]types.AttributeValue // the old item, set with ConditionFailed; nil if no item exists, or if the request did not ask for the old item
+	Old   map[string]types.AttributeValue // item in the table, set only with ConditionFailed; nil if no item exists, or if the request did not ask for it
 }
 
-// ClassifyTransaction interprets the error of a TransactWriteItems request. A
-// cancelled transaction has written nothing.
+// ClassifyTransaction returns the meaning of err, the error of a TransactWriteItems
+// request. A cancelled transaction has written nothing.
 func ClassifyTransaction(err error) Transaction {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		t := Transaction{Effect: NotApplied, Cause: Busy} // if the answer has no reasons, the transaction may succeed later
+		// If the answer contains no reasons, the cause is Busy, as the transaction may succeed
+		// later.
+		t := Transaction{Effect: NotApplied, Cause: Busy}
 		for i, r := range cancelled.CancellationReasons {
 			reason := classifyReason(r)
 			t.Reasons = append(t.Reasons, reason)
@@ -37,20 +39,22 @@ func ClassifyTransaction(err error) Transaction {
 		return t
 	}
 	if _, ok := as[*types.TransactionInProgressException](err); ok {
-		// No other request has this token, so the request in progress is an earlier copy of
-		// this one.
+		// No other request has the idempotency token of this request. So DynamoDB is still
+		// processing an earlier copy of it.
 		return Transaction{Effect: Unknown, Cause: Unreachable}
 	}
 	r := Classify(err)
 	return Transaction{Effect: r.Effect, Cause: r.Cause}
 }
 
-// gravity orders the causes of a cancellation. The worst is a request that can never
-// succeed, then a failed condition, then causes that may pass.
+// gravity orders the causes of a cancelled transaction; a higher number is graver. The
+// gravest is a request that can never succeed, then a failed condition, and then causes
+// that may not occur again if the request is repeated.
 var gravity = map[Cause]int{None: 0, Busy: 1, Conflict: 2, ConditionFailed: 3, Refused: 4}
 
-// classifyReason interprets a code of TransactWriteItems (DynamoDB API reference,
-// "TransactionCanceledException"). An unknown code is not retried.
+// classifyReason returns the meaning of a cancellation reason (DynamoDB API reference,
+// "TransactionCanceledException"). It returns Refused for an unknown code, so that the
+// client does not retry.
 func classifyReason(r types.CancellationReason) Reason {
 	switch aws.ToString(r.Code) {
 	case "", "None":

@@ -2,20 +2,21 @@ package decide
 
 import "slices"
 
-// StillToName returns the versions that the next condition must name, oldest first. tried
-// has the versions of the attempts of one grant that have no answer. shown is the version
-// that a read has shown.
+// StillToName returns the versions that the condition of the holder's next write must name,
+// oldest first. tried contains the versions of attempts of one grant that have had no
+// answer, oldest first. shown is the version in the record when the client last read it.
 //
-// If shown is in tried, the result is shown and all later versions: their attempts may
-// still be applied. Earlier attempts cannot be applied, since their conditions name
-// versions that are gone. If shown is not in tried, all attempts may still be applied.
+// If tried contains shown, the result is shown and all later versions, whose attempts
+// DynamoDB may still apply. DynamoDB can no longer apply earlier attempts, since their
+// conditions name versions that never come back. If tried does not contain shown, DynamoDB
+// may still apply all attempts.
 //
-// The parameter most is the largest number of versions that a condition can name. If there
-// are more, the oldest are dropped, but shown is never dropped. That is safe: if a dropped
-// attempt is applied after all, the next write does not name it and is rejected. Nothing is
-// granted twice.
+// most is the largest number of versions in the result. If there are more, StillToName
+// omits the oldest versions, but never shown. That is safe: if DynamoDB applies an omitted
+// attempt after all, it rejects the next write, whose condition does not name that attempt.
+// No key is granted twice.
 //
-// Package attempts explains attempts without an answer, and why a condition names them.
+// Package attempts explains why a condition names attempts that have had no answer.
 func StillToName(tried []string, shown string, most int) []string {
 	first := slices.Index(tried, shown)
 	if first < 0 {

@@ -1,6 +1,7 @@
-// Package localqueue keeps a queue for each key in which the goroutines of one client wait.
-// One of them has the key's turn, to acquire the key or to hold it. The others wait
-// in the queue and send nothing.
+// Package localqueue contains the queues in which the goroutines of one client wait for
+// keys. There is one queue for each key. At most one goroutine has the turn of a key: it
+// acquires the key or holds it. The remaining goroutines wait in the queue and send no
+// requests.
 //
 //	               its turn                granted
 //	in the queue ───────────► acquiring ───────────────► holding
@@ -10,12 +11,13 @@
 //	      │                                                    │
 //	      └───────────► holding, by a hand-over ◄──────────────┘
 //
-// While goroutines hand a key over to each other, it never becomes free for other
-// processes. So after some hand-overs in a row, the next in the queue gets its turn with a
-// delay. The delay is the longest pause that a process makes between two reads of those
-// grants: such a process reads the record meanwhile, and finds the key free.
+// While goroutines hand a key over to each other, the key never becomes free for other
+// processes. So after several hand-overs in a row, the holder frees the key, and the next
+// waiter gets its turn with a delay. The delay is the longest pause between two reads of a
+// waiter in another process. So such a waiter reads the record during the delay, and finds
+// the key free.
 //
-// The package knows neither DynamoDB nor leases. The types of a grant, and of the data that
-// a hand-over needs, are the caller's. The package does no I/O. Only its callers wait, on the
-// channels of their [Waiter].
+// Package localqueue does not use DynamoDB, and does no I/O. Its caller defines the types
+// of grants and of the data that a hand-over needs. The functions of the package do not
+// block: the goroutines wait on the channels of their [Waiter].
 package localqueue

@@ -2,11 +2,12 @@ package localqueue
 
 import "github.com/leasehold-go/leasehold/internal/protocol"
 
-// Successor takes the next waiter out of the queue, so that a release of the grant can hand
-// the key to that waiter. It returns nil if there is no waiter, or if other processes are
-// next. The turn stays with the grant until HandOver or LetSeek. queued means that the
-// record has a queue, and that this queue is empty. In this case no other process polls,
-// and hand-overs are not counted.
+// Successor removes the first waiter from the queue of a key and returns it, so that the
+// holder can hand the key to that waiter. grant is the holder's grant. Successor returns
+// nil if the holder is to free the key: no waiter can accept it, or other processes are to
+// get a chance. The holder's goroutine keeps the turn until HandOver or LetSeek is called.
+// queued means that the record has a queue, and that this queue is empty. In this case no
+// other process waits for the key, and Successor does not count hand-overs.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,8 +26,9 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 	return q.next()
 }
 
-// HandOver gives a successor its turn, and the key with it. It returns false if the
-// successor has left. The turn then stays with the previous grant.
+// HandOver gives the turn and the key to a waiter that Successor has returned. granted is
+// the waiter's grant. HandOver returns false if the waiter has left. The goroutine of the
+// previous grant then keeps the turn.
 func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,12 +41,15 @@ func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	if granted != none {
 		l.granted(q, to.Key, granted)
 	}
-	to.turns <- Turn[C, G]{Of: to, Granted: granted} // sent last, because the new grant may be released from here on
+	// Send the turn last, because the waiter may release the new grant as soon as it has
+	// received the turn.
+	to.turns <- Turn[C, G]{Of: to, Granted: granted}
 	return true
 }
 
-// LetSeek gives a successor its turn without the key. It returns false if the successor has
-// left. The turn then stays with the previous grant.
+// LetSeek gives the turn, but not the key, to a waiter that Successor has returned. It
+// returns false if the waiter has left. The goroutine of the previous grant then keeps the
+// turn.
 func (l *Queues[C, G]) LetSeek(to *Waiter[C, G]) bool {
 	var none G
 	return l.HandOver(to, none)

@@ -10,48 +10,52 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Queues are the queues of one client, by key. They are safe for concurrent use.
+// Queues contains the local queues of one client, one for each key. It is safe for
+// concurrent use.
 //
-// C is the caller's type for the data that a hand-over to a waiter needs.
+// C is the type of the data about a waiter that a hand-over needs. G is the type of a
+// grant.
 type Queues[C any, G grantType] struct {
 	handOvers        int           // maximum number of hand-overs of a key in a row
-	pollMin, pollMax time.Duration // shortest and longest pause of other processes between reads
+	pollMin, pollMax time.Duration // shortest and longest pause between two reads of a waiter in another process
 
 	mu    sync.Mutex
-	byKey map[protocol.Key]*queue[C, G] // the keys whose turn is taken
+	byKey map[protocol.Key]*queue[C, G] // the queues of the keys for which a goroutine has the turn
 }
 
-// Grant is a key that this client holds. Its methods are called with the mutex of the
-// Queues held, so they must not call the Queues.
+// Grant is a grant by which a client holds a key. Queues calls its methods while it holds
+// mu, so they must not call methods of Queues.
 type Grant interface {
 	Age() time.Duration      // time since the key was granted
 	IsOver() bool            // reports whether the grant has ended
-	Record() protocol.Record // the holder's record, to show to waiters
+	Record() protocol.Record // record that shows the grant, to report to waiters
 }
 
 type grantType interface {
-	comparable // allows a comparison with the zero value, which means no grant
+	comparable // so that a grant can be compared with the zero value, which means no grant
 	Grant
 }
 
-// queue is the queue of one key.
+// queue is the queue of one key, with the goroutine that has the turn.
 type queue[C any, G grantType] struct {
 	waiting   []*Waiter[C, G]
-	grant     G                // the grant of the goroutine that has the turn; zero before that goroutine has a grant
-	reported  *protocol.Record // last reported holder; nil once the key is granted here or the turn is passed on
-	before    *protocol.Record // holder that was known in the previous turn, if that turn ended without a grant
-	known     bool             // a holder or a grant was reported, so DynamoDB has answered a request for the key
+	grant     G                // grant of the goroutine that has the turn; zero while that goroutine acquires the key
+	reported  *protocol.Record // holder in another process that ReportHolder has last received; nil after this client has acquired the key or passed the turn on
+	before    *protocol.Record // last known holder of the previous turn; nil if that goroutine acquired the key
+	known     bool             // a goroutine has reported a holder or a grant, so DynamoDB has answered a request for the key
 	handOvers int              // number of hand-overs in a row
-	longest   time.Duration    // age of the longest grant among these hand-overs
+	longest   time.Duration    // longest age of a grant at its end, among these hand-overs
 }
 
-// New returns empty queues. A key is handed over at most handOvers times in a row. pollMin
-// and pollMax are the bounds of the pauses of other processes.
+// New returns Queues without waiters. handOvers is the maximum number of hand-overs of a
+// key in a row. pollMin and pollMax are the shortest and the longest pause between two
+// reads of a waiter in another process.
 func New[C any, G grantType](handOvers int, pollMin, pollMax time.Duration) *Queues[C, G] {
 	return &Queues[C, G]{handOvers: handOvers, pollMin: pollMin, pollMax: pollMax, byKey: map[protocol.Key]*queue[C, G]{}}
 }
 
-// Join puts a waiter in the queue of its key. The first waiter gets its turn at once.
+// Join adds w to the queue of its key. If no goroutine has the turn of the key, w gets the
+// turn at once.
 func (l *Queues[C, G]) Join(w *Waiter[C, G]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,8 +69,8 @@ func (l *Queues[C, G]) Join(w *Waiter[C, G]) {
 	l.tellHolder(q)
 }
 
-// Take takes the turn of a key, without a place in the queue. It returns false if the turn
-// is already taken.
+// Take gives the turn of a key to the calling goroutine, which needs no Waiter. It returns
+// false if another goroutine has the turn.
 func (l *Queues[C, G]) Take(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,9 +81,9 @@ func (l *Queues[C, G]) Take(key protocol.Key) bool {
 	return true
 }
 
-// Leave takes a waiter out of its queue. If the turn of the waiter, or of another waiter
-// with the same channel, has already come, Leave returns that turn. The caller must then
-// pass it on.
+// Leave removes w from its queue. If a turn has already been sent on the channel of w, but
+// has not been received, Leave returns that turn and true. The caller must then pass the
+// turn on. It may be the turn of another waiter with the same channel.
 func (l *Queues[C, G]) Leave(w *Waiter[C, G]) (Turn[C, G], bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,8 +99,8 @@ func (l *Queues[C, G]) Leave(w *Waiter[C, G]) (Turn[C, G], bool) {
 	}
 }
 
-// Holder returns the known holder of the key, in this process or another, or nil if none is
-// known.
+// Holder returns the record of the key's holder, in this process or in another process. It
+// returns nil if no holder is known.
 func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +110,8 @@ func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	return nil
 }
 
-// LastHolder returns Holder or, if that is nil, the holder that was known in the previous
-// turn. That holder may have released the key since.
+// LastHolder returns the result of Holder or, if that is nil, the last holder that was
+// known in the previous turn. That holder may have released the key since.
 func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,8 +122,8 @@ func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	return cmp.Or(l.holder(q), q.before)
 }
 
-// IsKnown reports whether a holder or a grant of the key was reported since the queue
-// began. Such a report means that DynamoDB has answered a request for the key.
+// IsKnown reports whether DynamoDB has answered a request for the key since the queue was
+// created: a goroutine has reported a holder or a grant.
 func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +131,9 @@ func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
 	return q != nil && q.known
 }
 
-// ReportHolder sets the holder of a key that a goroutine is waiting to acquire, and reports
-// the holder to each waiter that has set NoWait.
+// ReportHolder records the holder of a key that a goroutine is trying to acquire. It sends
+// the holder to each waiter in the key's queue that has set NoWait, and removes that
+// waiter.
 func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,8 +143,8 @@ func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	}
 }
 
-// Granted sets the grant of the goroutine that has the turn. If the grant has ended
-// already, the turn is passed on.
+// Granted records that the goroutine with the turn has acquired the key by grant. If the
+// grant has already ended, Granted gives the turn to the next waiter.
 func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,8 +153,9 @@ func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
 	}
 }
 
-// GrantedOutOfTurn sets a grant that did not wait for a turn. A goroutine that has the turn
-// continues to wait for the key.
+// GrantedOutOfTurn records the grant of a goroutine that has acquired the key without a
+// turn, and gives the turn to that goroutine. If another goroutine has the turn,
+// GrantedOutOfTurn does nothing.
 func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,13 +166,13 @@ func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 	}
 }
 
-// Pass ends the turn of a key: the next waiter in the queue gets it. grant must be the
-// grant of the goroutine that has the turn, or zero if that goroutine has none yet.
-// Otherwise Pass does nothing.
+// Pass gives the turn of a key to the next waiter in the queue. grant must be the grant of
+// the goroutine that has the turn, or zero if that goroutine has not acquired the key. If
+// it is a different grant, Pass does nothing.
 func (l *Queues[C, G]) Pass(key protocol.Key, grant G) { l.PassAfter(key, grant, 0) }
 
-// PassQueued does what Pass does, for a record with a queue. Other processes wait in that
-// queue, so they need no time to find the key free.
+// PassQueued does the same as Pass, for a key whose record has a queue. Waiters of other
+// processes wait in that queue, so the next waiter gets its turn without a delay.
 func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +182,7 @@ func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
 	}
 }
 
-// PassAfter does what Pass does, but the next waiter starts only after delay.
+// PassAfter does the same as Pass, but the next waiter may send requests only after delay.
 func (l *Queues[C, G]) PassAfter(key protocol.Key, grant G, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,7 +191,8 @@ func (l *Queues[C, G]) PassAfter(key protocol.Key, grant G, delay time.Duration)
 	}
 }
 
-// holder returns the known holder of the key, or nil. The caller must hold l.mu.
+// holder returns the record of the key's holder, or nil if no holder is known. The caller
+// must hold l.mu.
 func (l *Queues[C, G]) holder(q *queue[C, G]) *protocol.Record {
 	var none G
 	if q.grant == none {
@@ -195,8 +202,8 @@ func (l *Queues[C, G]) holder(q *queue[C, G]) *protocol.Record {
 	return &holder
 }
 
-// tellHolder reports the holder, if it is known, to the waiters that have set NoWait. The
-// caller must hold l.mu.
+// tellHolder sends the holder, if it is known, to the waiters that have set NoWait, and
+// removes them from the queue. The caller must hold l.mu.
 func (l *Queues[C, G]) tellHolder(q *queue[C, G]) {
 	if len(q.waiting) == 0 {
 		return
@@ -214,7 +221,7 @@ func (l *Queues[C, G]) tellHolder(q *queue[C, G]) {
 	})
 }
 
-// granted sets the grant of the goroutine that has the turn. The caller must hold l.mu.
+// granted does the work of Granted. The caller must hold l.mu.
 func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 	q.grant, q.reported, q.before, q.known = grant, nil, nil, true
 	l.tellHolder(q)
@@ -223,9 +230,9 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 	}
 }
 
-// pass gives the turn to the next waiter. A waiter for one of several keys is never handed
-// a key: it acquires the key itself. If the key was just released, it does so before any
-// other process reads the record. So the turn of such a waiter counts as a hand-over. The
+// pass gives the turn to the next waiter. A waiter with SeeksItself acquires the key
+// itself. If this client has just released the key, the waiter acquires it before another
+// process reads the record. So pass counts the turn of such a waiter as a hand-over. The
 // caller must hold l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
@@ -251,7 +258,7 @@ func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duratio
 	w.turns <- Turn[C, G]{Of: w, Delay: delay}
 }
 
-// next takes the first waiter out of the queue.
+// next removes the first waiter from the queue and returns it.
 func (q *queue[C, G]) next() *Waiter[C, G] {
 	w := q.waiting[0]
 	q.waiting = q.waiting[1:]

@@ -1,10 +1,11 @@
-// Package observed remembers which version of each record was observed last, and since
-// when. A holder is dead once its version has not changed for its lease.
+// Package observed stores the last version of each record that a client has read, and the
+// time when the client first read that version. A holder is dead once the version of its
+// record has not changed for a lease.
 //
-// A pinned key is never forgotten to make room for others. Otherwise the key's holder would
-// repeatedly be observed as if for the first time, and would never be found dead. Of the
-// other keys, the newest are remembered.
+// The number of keys is limited, except for pinned keys. The package forgets the oldest
+// keys that are not pinned. If it forgot a key that a waiter polls, each read would count
+// as the first, and the waiter would never find the holder dead. So waiters pin their keys.
 //
-// The package can distinguish two versions and two grants, and knows nothing else of
-// records. It reads no clock, and does not decide which holder is dead.
+// The package compares the versions and the grants of records, and no other fields. It
+// reads no clock. It does not decide which holders are dead.
 package observed

@@ -9,40 +9,39 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Version is a version of a record, and when it was first observed.
+// Version is a version of a record, with the time when the client first read it.
 type Version struct {
 	ID      string
-	Grant   string         // identifies the grant (liveness.GrantOf); renewals do not change it
-	Since   decide.Instant // when this version was first observed
-	Granted time.Duration  // monotonic time when the grant was first observed
+	Grant   string         // identifies the grant in the record; the result of liveness.GrantOf; renewals do not change it
+	Since   decide.Instant // time when the client first read this version
+	Granted time.Duration  // monotonic time when the client first read this grant
 }
 
-// Versions are the observations of one client: the last version of each key. They are safe
-// for concurrent use.
+// Versions contains the last version of each key's record that one client has read. It is
+// safe for concurrent use.
 type Versions struct {
 	most int // maximum number of keys that are not pinned
 
 	mu    sync.Mutex
 	byKey map[protocol.Key]*entry
-	idle  *list.List           // entries that are not pinned, newest first
-	pins  map[protocol.Key]int // number of pins by key
+	idle  *list.List           // entries of keys that are not pinned, newest first
+	pins  map[protocol.Key]int // by key, how many more times Pin was called than Unpin
 }
 
-// entry is one observation. Only its field idle changes.
+// entry is the last version of one key. After its creation, only the field idle changes.
 type entry struct {
 	key protocol.Key
 	Version
-	idle *list.Element // element of Versions.idle; nil while the key is pinned
+	idle *list.Element // element of this entry in Versions.idle; nil while the key is pinned
 }
 
-// New returns Versions that remember, besides the pinned keys, at most the given number of
-// keys.
+// New returns an empty Versions. most is the maximum number of keys that are not pinned.
 func New(most int) *Versions {
 	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), pins: map[protocol.Key]int{}}
 }
 
-// Pin keeps the version of a key, whether it is known now or only later, until Unpin has
-// been called as often as Pin.
+// Pin makes v keep the version of key until Unpin has been called as often as Pin. It also
+// applies to a version that Note records later.
 func (v *Versions) Pin(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -53,7 +52,7 @@ func (v *Versions) Pin(key protocol.Key) {
 	}
 }
 
-// Unpin undoes one Pin.
+// Unpin undoes one call of Pin for key.
 func (v *Versions) Unpin(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -67,8 +66,8 @@ func (v *Versions) Unpin(key protocol.Key) {
 	}
 }
 
-// Note records the version that a reply has shown at o.Since, and returns it with the
-// time when it was first observed.
+// Note records the version o of a key's record, which a reply has shown at o.Since. It
+// returns o with the times when the client first read this version and this grant.
 func (v *Versions) Note(key protocol.Key, o Version) Version {
 	o.Granted = o.Since.Mono
 	v.mu.Lock()
@@ -90,7 +89,8 @@ func (v *Versions) Note(key protocol.Key, o Version) Version {
 	return o
 }
 
-// Forget drops the version of a key that is free, or whose record is gone.
+// Forget removes the version of key. The caller calls it if the key is free, or if the
+// table no longer contains the record.
 func (v *Versions) Forget(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -99,8 +99,8 @@ func (v *Versions) Forget(key protocol.Key) {
 	}
 }
 
-// rest makes e the newest of the entries that are not pinned. If these are too many, it
-// forgets the oldest. The caller must hold v.mu.
+// rest adds e to the entries of keys that are not pinned, as the newest. If there are then
+// more than v.most, it removes the oldest. The caller must hold v.mu.
 func (v *Versions) rest(e *entry) {
 	e.idle = v.idle.PushFront(e)
 	if v.idle.Len() > v.most {
@@ -108,7 +108,7 @@ func (v *Versions) rest(e *entry) {
 	}
 }
 
-// remove forgets e. The caller must hold v.mu.
+// remove removes e from v. The caller must hold v.mu.
 func (v *Versions) remove(e *entry) {
 	delete(v.byKey, e.key)
 	if e.idle != nil {

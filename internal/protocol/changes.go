@@ -6,19 +6,19 @@ import (
 	"reflect"
 )
 
-// Changes are changes to the caller's data and attributes. Everything else stays
-// as it is.
+// Changes are the changes that a write makes to the caller's data and attributes in a
+// record. Data and attributes that Changes does not contain keep their values.
 type Changes struct {
 	SetData     bool
-	Data        []byte // used with SetData; nil removes the data
-	InitialData []byte // stored if the record has no data; in grants only
-	Attributes  Item   // a nil value removes the attribute
+	Data        []byte // new data if SetData is true; nil removes the data
+	InitialData []byte // data that a grant stores if the record has no data
+	Attributes  Item   // new values by attribute name; a nil value removes the attribute
 }
 
-// None reports whether nothing is changed.
+// None reports whether c changes neither data nor attributes.
 func (c Changes) None() bool { return !c.SetData && c.InitialData == nil && len(c.Attributes) == 0 }
 
-// In reports whether r already has the values that the changes would write.
+// In reports whether r already has the data and the attributes that c would write.
 func (c Changes) In(r Record) bool {
 	if c.SetData && ((c.Data == nil) != (r.Data == nil) || !bytes.Equal(c.Data, r.Data)) {
 		return false
@@ -34,7 +34,8 @@ func (c Changes) In(r Record) bool {
 	return true
 }
 
-// LeaveData reports whether r has data or attributes of the caller after the changes.
+// LeaveData reports whether r would contain data or attributes of the caller after the
+// changes in c.
 func (c Changes) LeaveData(r Record) bool {
 	if c.Data != nil || r.Data != nil && !c.SetData {
 		return true

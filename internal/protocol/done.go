@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// Once names the work of a grant if that work is to be done once. The name is a label or a
-// period. The zero Once names no work: the grant may be repeated.
+// Once names work that clients are to do once under a lock. The name is a label or a
+// period. The zero Once names no work: grants do not depend on work that is marked as done.
 type Once struct {
-	Label  string    // the work is done if this label was the last one marked
-	Period time.Time // start of the period, in whole milliseconds; the work is done if the mark has this period or a later one; zero with a label
+	Label  string    // the work is done if the record's mark has this label
+	Period time.Time // start of the period, in whole milliseconds; the work is done if the record's mark has this period or a later period; zero if Label is set
 }
 
 // None reports whether o names no work.
 func (o Once) None() bool { return o == Once{} }
 
-// IsDone reports whether the mark d shows that the work of o is done. It returns false if d
-// is nil.
+// IsDone reports whether the mark d means that the work o is done. It returns false if d is
+// nil, or if o names no work.
 func (o Once) IsDone(d *Done) bool {
 	switch {
 	case d == nil || o.None():
@@ -28,22 +28,23 @@ func (o Once) IsDone(d *Done) bool {
 	return !d.Period.IsZero() && !d.Period.Before(o.Period)
 }
 
-// Done is the mark of a record: the last work done under its key. The release that ends the
-// work writes it, so a record has it only if the lock was held until then.
+// Done is the mark in a record: the work that clients have last done under the lock. The
+// release after the work writes it. So a record has the mark only if the client held the
+// lock until the work was done.
 type Done struct {
-	Once   string    // label of the work; empty if the work had a period
-	Period time.Time // the start of the period; zero if the work had a label
-	Owner  string    // holder under whose grant the work was done
-	At     time.Time // when the work was done, by the holder's clock
+	Once   string    // label of the work; empty if a period names the work
+	Period time.Time // start of the period; zero if a label names the work
+	Owner  string    // owner of the grant under which the work was done
+	At     time.Time // time when the work was done, by the holder's clock
 	Token  int64     // fencing token of the grant
 }
 
-// ShortestPeriod is the shortest period that Every accepts.
+// ShortestPeriod is the shortest period that PeriodProblem accepts.
 const ShortestPeriod = time.Second
 
-// PeriodOf returns the period of the given length that contains now. Periods are counted
-// from the epoch, 1970-01-01 00:00 UTC: if they divide a day, one begins with each day in
-// UTC.
+// PeriodOf returns the period of the given length that contains now. The first period
+// begins at 1970-01-01 00:00 UTC. So if a day is a multiple of the length, a period begins
+// at each midnight in UTC.
 func PeriodOf(now time.Time, length time.Duration) Once {
 	ms, step := now.UnixMilli(), length.Milliseconds()
 	past := ms % step
@@ -53,10 +54,11 @@ func PeriodOf(now time.Time, length time.Duration) Once {
 	return Once{Period: time.UnixMilli(ms - past).UTC()}
 }
 
-// LongestLabel is the maximum length of a label in bytes: a label stays in the record.
+// LongestLabel is the maximum length in bytes of a label of work. It is short, as the
+// record keeps the label.
 const LongestLabel = 256
 
-// LabelProblem returns the problem with a label, or "" if it is valid.
+// LabelProblem returns the problem with a label of work, or "" if the label is valid.
 func LabelProblem(label string) string {
 	switch {
 	case label == "":
@@ -69,7 +71,8 @@ func LabelProblem(label string) string {
 	return ""
 }
 
-// PeriodProblem returns the problem with the length of a period, or "" if it is valid.
+// PeriodProblem returns the problem with the length of a period, or "" if the length is
+// valid.
 func PeriodProblem(length time.Duration) string {
 	switch {
 	case length < ShortestPeriod:

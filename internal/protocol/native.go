@@ -4,50 +4,56 @@ import (
 	"time"
 )
 
-// Native is the protocol of leasehold's own layout. Beyond Protocol, its records may belong
-// to a session, contain a mark of the last work that was done and a queue of waiters, and
-// ask their holder to step down.
+// Native is the protocol of leasehold's own layout. In addition to the methods of Protocol,
+// it has methods for sessions, marks of work that is done, queues of waiters, and requests
+// to step down.
 type Native interface {
 	Protocol
 
-	// SessionKey returns the key of a session's row. IsSessionKey reports whether
-	// a key is one.
+	// SessionKey returns the key of the row of the session with the given id. IsSessionKey
+	// reports whether k is the key of a session's row.
 	SessionKey(id string) Key
 	IsSessionKey(k Key) bool
 
-	// Session returns the protocol of session rows. A grant creates a row and
-	// never takes one over. A release marks the session as dead; that is final.
+	// Session returns the protocol of session rows. Its Grant creates a row and takes over no
+	// existing row. Its Release marks the session as dead. A dead session never becomes alive
+	// again.
 	Session() Protocol
 
-	// TellBroken notifies a session's client, through the session's row, that a grant under
-	// the session was broken. word is the id of this notice. The client removes a notice
-	// that it has read by its id, so that it removes no later notice of the same grant. The
-	// write changes neither version nor lease, so that no renewal fails. Its condition
-	// fails if the row does not exist, is dead, or belongs to a client that does not read
-	// notices.
+	// TellBroken returns the write that adds a notice to a session's row: an operator has
+	// broken the given grant under the session. word is the id of the notice. The session's
+	// client removes a notice by this id once it has read it. So it does not remove a later
+	// notice of the same grant. The write changes neither the version nor the lease, so that
+	// no renewal fails. Its condition fails if the row does not exist, if the session is dead,
+	// or if its client does not read notices.
 	TellBroken(session, word, grant string) *Write
 
-	// Unmark removes the mark d if the record still has it.
+	// Unmark returns the write that removes the mark d from the record of k. Its condition is
+	// that the record still contains that mark.
 	Unmark(k Key, d Done) *Write
 
-	// Join appends w to the queue of a held record, unless w is there already. The queue is
-	// advice: if a client writes the record without the queue, the waiters only lose time.
+	// Join returns the write that appends w to the queue of a held record, unless the queue
+	// contains w already. No lock depends on the queue: if a client writes the record without
+	// it, the waiters only lose time.
 	Join(k Key, w Waiter) *Write
 
-	// Leave removes w from the queue if w is still at its position.
+	// Leave returns the write that removes the entry w.Of from the queue. Its condition is
+	// that the entry is still at w.Index.
 	Leave(k Key, w QueueEntry) *Write
 
-	// HandToHead is HandOver to the head of the queue. It also removes the head's entry. g
-	// contains the head's owner and grant id, and a new version. The id cannot serve as the
-	// version: a late copy of the head's join may bring the id back, but a version must
-	// never come back.
+	// HandToHead returns the write that hands the key to the head of the queue, as HandOver
+	// does, and removes the head's entry. g contains the head's owner and grant id, and a new
+	// version. The version must differ from the grant id: a version must never come back, and
+	// a late copy of the head's join may add the id to the queue again.
 	HandToHead(h Hold, g Grant) *Write
 
-	// Ask asks the holder to step down, if the record still shows the grant of h.
+	// Ask returns the write that asks the holder of h to step down. Its condition is that the
+	// grant of h has not ended. by is the client that asks.
 	Ask(h Hold, by string, at time.Time) *Write
 }
 
-// IsSessionKey reports whether k is the key of a session's row.
+// IsSessionKey reports whether k is the key of a session's row. It returns false for
+// layouts without sessions.
 func IsSessionKey(p Protocol, k Key) bool {
 	native, ok := p.(Native)
 	return ok && native.IsSessionKey(k)
@@ -59,11 +65,11 @@ const DefaultLease = 20 * time.Second
 // noRow is the version of a row that does not exist.
 const noRow = "none"
 
-// NoRow returns the record of a session whose row does not exist. TTL deletes a row long
-// after the session has died. An operator may delete it earlier, and then the session's
-// locks may still be trusted for one lease. The session's own lease is gone with the row,
-// so the caller passes the observer's lease.
+// NoRow returns a record that stands for a session without a row. DynamoDB's TTL deletes a
+// row long after the session has died. An operator may delete it earlier, and the session's
+// client may then trust its locks for one more lease. That lease was in the row, so the
+// caller passes the lease of the client that observes the session.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
-// IsNoRow reports whether v is the version of a NoRow record.
+// IsNoRow reports whether version is the version of a record from NoRow.
 func IsNoRow(version string) bool { return version == noRow }

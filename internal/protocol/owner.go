@@ -16,18 +16,19 @@ import (
 const clientIDLen = 26
 
 // LongestOwner is the maximum length of an owner's name in bytes, without the client id.
-// Every record and every write of a record contain the name, and readers show it.
+// The length is limited because every record and every write of a record contain the name,
+// and commands print it.
 const LongestOwner = 255
 
-// NewOwner returns an owner: the name, a slash and a new client id. The id
-// distinguishes two clients of the same name, and helps to distinguish grants by
-// leasehold from those of a peer that keeps leasehold's attributes.
+// NewOwner returns an owner: the name, a slash and a new client id. The id distinguishes
+// two clients with the same name. It also helps to distinguish grants by leasehold from
+// grants by another library that keeps leasehold's attributes.
 func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }
 
-// HasClientID reports whether an owner ends with text in the form of a client id. A peer's
-// name may end in that form by coincidence.
+// HasClientID reports whether an owner ends with text in the form of a client id. An owner
+// from another library may end in that form by coincidence.
 func HasClientID(owner string) bool {
 	id, ok := clientID(owner)
 	return ok && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
@@ -39,8 +40,8 @@ func ClientID(owner string) string {
 	return id
 }
 
-// ShortOwner returns an owner in a short form for people: the client id is cut to four
-// characters.
+// ShortOwner returns an owner in a short form for people, with only the first four
+// characters of the client id. It returns any other text unchanged.
 func ShortOwner(owner string) string {
 	if !HasClientID(owner) {
 		return owner
@@ -57,11 +58,13 @@ func clientID(owner string) (string, bool) {
 }
 
 // NewVersion returns a UUID made of the current time and 74 random bits (RFC 9562, version
-// 7). Every attempt to write uses a new one, so that no version is ever used twice. The
-// time is for people, and shows whether a holder looks dead: see VersionTime.
+// 7). Every attempt to write uses a new UUID, so that no version is ever used twice.
+// VersionTime returns the time in it, for people and to find out whether a holder appears
+// dead.
 func NewVersion() string { return NewVersionAt(time.Now()) }
 
-// NewVersionAt does what NewVersion does, with t as the time.
+// NewVersionAt returns a version like NewVersion, but with the time t instead of the
+// current time.
 func NewVersionAt(t time.Time) string {
 	var b [16]byte
 	rand.Read(b[6:]) // cannot fail since Go 1.24
@@ -73,9 +76,9 @@ func NewVersionAt(t time.Time) string {
 	return VersionOfHex(hex.EncodeToString(b[:]))
 }
 
-// VersionTime returns when a version was made, by the clock of the client that made it. It
-// returns the zero time for a version of a peer, or of an earlier leasehold, whose versions
-// were entirely random.
+// VersionTime returns the time when NewVersion returned v, by the clock of that client. It
+// returns the zero time for a version from another library. It also returns the zero time
+// for a version from an early release of leasehold, which contains only random bits.
 func VersionTime(v string) time.Time {
 	if !IsVersion(v) || v[14] != '7' || !strings.ContainsRune("89ab", rune(v[19])) {
 		return time.Time{}
@@ -90,8 +93,8 @@ func IsVersion(v string) bool {
 	return len(digits) != len(v) && VersionOfHex(digits) == v
 }
 
-// VersionHex returns a version as 32 hexadecimal digits. Any other string is
-// returned unchanged.
+// VersionHex returns a version as 32 hexadecimal digits, without hyphens. It returns any
+// other string unchanged.
 func VersionHex(v string) string {
 	if !IsVersion(v) {
 		return v
@@ -99,8 +102,8 @@ func VersionHex(v string) string {
 	return strings.ReplaceAll(v, "-", "")
 }
 
-// VersionOfHex is the inverse of VersionHex. Any other string is returned
-// unchanged.
+// VersionOfHex returns the version whose 32 hexadecimal digits VersionHex returned. It
+// returns any other string unchanged.
 func VersionOfHex(v string) string {
 	if len(v) != 32 || strings.Trim(v, "0123456789abcdef") != "" {
 		return v
@@ -108,12 +111,13 @@ func VersionOfHex(v string) string {
 	return v[:8] + "-" + v[8:12] + "-" + v[12:16] + "-" + v[16:20] + "-" + v[20:]
 }
 
-// Key names a lock.
+// Key is the name of a lock: the values of the partition key and the sort key of its
+// record.
 type Key struct{ Partition, Sort string }
 
 // String returns the key in a form for people: the partition key, followed by the sort key
-// in parentheses if there is one. A part that could be misread in a line of text is quoted.
-// If the text has more than 120 characters, its middle is left out.
+// in parentheses if the key has one. String quotes a part that could be misread in a line
+// of text. If the result has more than 120 characters, String omits its middle.
 func (k Key) String() string {
 	name := visible.Word(k.Partition)
 	if k.Sort != "" {
@@ -122,8 +126,8 @@ func (k Key) String() string {
 	return visible.Middle(name, 120)
 }
 
-// Compare compares two keys by the order in which several keys are acquired. That order is
-// the same in every process.
+// Compare compares two keys like strings.Compare: first by the partition key, then by the
+// sort key. Every process acquires several keys in this order.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Partition, o.Partition), strings.Compare(k.Sort, o.Sort))
 }

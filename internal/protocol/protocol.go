@@ -1,6 +1,6 @@
-// Package protocol is the interface between the client and the layouts. The
-// client decides when to write and what an answer means. A layout knows how that
-// write looks in its table. They exchange plain values: a Record decoded from an
+// Package protocol is the interface between the client and the layouts of tables. The
+// client decides when to write, and what an answer means. The layout encodes each write for
+// its table, and decodes the items. They exchange plain values: a Record decoded from an
 // item, and a Write ready to be sent.
 package protocol
 
@@ -13,55 +13,57 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Item is an item in the SDK's form.
+// Item is a DynamoDB item, in the form that the AWS SDK for Go uses.
 type Item = map[string]types.AttributeValue
 
-// Record is a stored lock, in the client's terms.
+// Record is the decoded record of a lock, or the decoded row of a session.
 type Record struct {
 	Key          Key
 	Owner        string
-	Token        int64  // 0 if the holder has none
-	Grant        string // empty if the holder has none
+	Token        int64  // fencing token; 0 if the holder has no token
+	Grant        string // grant id; empty if the holder has no grant id
 	Version      string
 	Lease        time.Duration
 	GrantedAt    time.Time
 	Released     bool
 	ExpiresAt    time.Time
-	LeaseEnds    time.Time // end of the lease by the wall clock of the client that wrote this version, if that clock is bounded; zero if unknown
+	LeaseEnds    time.Time // end of the lease, by the wall clock of the client that wrote this version; zero if that client does not have a bounded clock
 	Data         []byte
-	Attributes   Item    // attributes of the caller
-	Session      string  // id of the session that is renewed instead of the record
-	Broken       *Broken // the last break of a grant of this record; nil if there is none
+	Attributes   Item    // attributes that the caller has added
+	Session      string  // id of the session that the holder renews instead of this record; empty if the record has its own lease
+	Broken       *Broken // the last break of the lock by an operator; nil if the record has none
 	TakenOver    *TakenOver
 	Waiters      []Waiter  // the queue, its head first
-	Handed       bool      // another client has handed the key over, and the holder has written nothing since
-	NoQueueUntil time.Time // before this time no client joins the queue or hands the key over; zero if not set; advice only
-	Done         *Done     // the last work done; nil if unknown
-	Asked        string    // id of the last grant whose holder was asked to step down; empty if there is none
+	Handed       bool      // the previous holder has handed the key over, and the new holder has sent no write since
+	NoQueueUntil time.Time // before this time, clients neither join the queue nor hand the key over; zero if the queue is not suspended
+	Done         *Done     // mark of the work that clients have last done under the lock; nil if the record has none
+	Asked        string    // id of the grant whose holder was last asked to step down; empty if no holder was asked
 
-	BrokenGrants map[string]string // in a session's row: broken grants under the session, by the id of the break notice
+	BrokenGrants map[string]string // in a session's row: ids of broken grants under the session, by the id of the notice of the break
 }
 
-// TakenOver describes the last grant that was taken over. The description is for people.
+// TakenOver describes the last takeover of a key from a dead holder. The description is
+// only for people.
 type TakenOver struct {
-	From  string    // owner of that grant
-	At    time.Time // time of the takeover by the clock of the client that took the key over; equals GrantedAt of its grant
-	Token int64     // the grant's token; 0 if it had none
+	From  string    // owner of the dead holder's grant
+	At    time.Time // time of the takeover, by the clock of the client that took the key over; equal to GrantedAt of that client's grant
+	Token int64     // token of the dead holder's grant; 0 if that grant had no token
 }
 
-// Broken describes the break of a grant. The description is for people.
+// Broken describes the break of a lock by an operator. The description is only for people.
 type Broken struct {
 	By     string
-	At     time.Time // time of the break, by the clock of the client that broke the grant
+	At     time.Time // time of the break, by the clock of the client that broke the lock
 	Reason string
-	Token  int64 // the grant's token; 0 if it had none
+	Token  int64 // token of the broken grant; 0 if that grant had no token
 }
 
-// longestReason is the maximum length in bytes of the reason for a break. The record keeps
-// the reason, and the holder prints it in one line.
+// longestReason is the maximum length in bytes of the reason for a break. The length is
+// limited because the record keeps the reason, and the holder prints it in one line.
 const longestReason = 1000
 
-// ReasonProblem returns the problem with the reason for a break, or "" if it is valid.
+// ReasonProblem returns the problem with the reason for a break, or "" if the reason is
+// valid.
 func ReasonProblem(reason string) string {
 	switch {
 	case len(reason) > longestReason:
@@ -72,42 +74,46 @@ func ReasonProblem(reason string) string {
 	return ""
 }
 
-// Break is the write that frees a held key of any client.
+// Break contains the values of the write by which an operator frees a held key of any
+// client.
 type Break struct {
 	Version string    // new in each attempt
 	Expires time.Time // when TTL may delete the record; zero for never
-	By      string    // owner of the client that breaks the grant; stored if the record is kept; if empty, no description of the break is stored
+	By      string    // owner of the client that breaks the lock; if empty, the write stores no description of the break
 	At      time.Time
 	Reason  string
 }
 
-// KindSession is the kind of a row that is renewed for all locks of a client.
+// KindSession is the kind of a session's row. A client renews the row instead of the
+// records of its locks.
 const KindSession = "session"
 
-// DecodeError is the reason why an item is not a lock of the layout.
+// DecodeError is the error for an item that a layout cannot decode: the name of an
+// attribute, and the problem with it.
 type DecodeError struct{ Attribute, Problem string }
 
 func (e *DecodeError) Error() string { return e.Attribute + " " + e.Problem }
 
-// Grant is the write that acquires a key.
+// Grant contains the values of the write that acquires a key.
 type Grant struct {
 	Key          Key
 	Owner        string
-	Version      string // new in each attempt; also the grant's id, unless ID is set
-	ID           string // the grant's id, if another client has chosen it; if empty, Version is the id
+	Version      string // version of the record after this write, new in each attempt; also the grant id if ID is empty
+	ID           string // the grant id, if the client that receives the key by a hand-over has chosen it; empty if Version is the grant id
 	Lease        time.Duration
 	Now          time.Time
 	IfExists     bool
-	Session      string      // id of the owner's session; empty if the record itself is renewed
-	Takeable     []string    // versions of earlier attempts that no client treats as held: the grant may replace them
-	Dead         *Record     // the dead holder that the grant replaces; its queue is erased; nil if there is none
-	NoQueueUntil time.Time   // until when the queue of the dead holder is suspended; zero if it is not suspended
-	Entry        *QueueEntry // queue entry of the client that acquires the key; the grant removes it from the record's queue; nil if there is none
-	Once         Once        // the work of the grant; the grant is rejected if that work is done
+	Session      string      // id of the owner's session; empty if the grant has a lease of its own
+	Takeable     []string    // versions of earlier attempts of this client by which no caller holds the key; the grant may replace them
+	Dead         *Record     // the dead holder from which the client takes the key over; nil if the key is free
+	NoQueueUntil time.Time   // time until which the takeover suspends the queue; zero if it does not
+	Entry        *QueueEntry // queue entry of the waiter that acquires the key, which the grant removes; nil if the waiter has no entry
+	Once         Once        // work to do under the grant; DynamoDB rejects the grant if the record marks that work as done
 	Changes      Changes
 }
 
-// Renewal is the write that gives a hold a new version, and so restarts its lease.
+// Renewal contains the values of the write that renews a hold: it writes a new version,
+// which restarts the lease.
 type Renewal struct {
 	Version string // new in each attempt
 	Lease   time.Duration
@@ -116,24 +122,25 @@ type Renewal struct {
 	Heard   []string // ids of break notices that the session's client has read; the renewal removes them from the row
 }
 
-// Release is the write that frees a key.
+// Release contains the values of the write by which the holder frees a key.
 type Release struct {
 	Version string // new in each attempt
 	Now     time.Time
 	Expires time.Time // when TTL may delete the record; zero for never
-	Done    *Done     // the mark to store; nil keeps the record's mark
+	Done    *Done     // mark of the work that was done under the lock; nil keeps the mark in the record
 	Changes Changes
 }
 
-// Schema is the key and the TTL attribute that a layout's table must have.
+// Schema describes the key attributes and the TTL attribute that a layout's table must
+// have.
 type Schema struct {
-	Partition  string // the partition key's name
-	Sort       string // the sort key's name, empty for none
+	Partition  string // name of the partition key
+	Sort       string // name of the sort key; empty if the table has no sort key
 	SortNumber bool   // the sort key is a number
-	TTL        string // the attribute of DynamoDB's TTL, empty for none
+	TTL        string // name of the attribute for DynamoDB's TTL; empty if the layout does not use TTL
 }
 
-// KeyOf reads the key of an item. A missing part is "".
+// KeyOf returns the key of an item. It returns "" for a part that the item does not have.
 func (s Schema) KeyOf(item Item) Key {
 	part := func(name string) string {
 		switch v := item[name].(type) {
@@ -147,94 +154,100 @@ func (s Schema) KeyOf(item Item) Key {
 	return Key{Partition: part(s.Partition), Sort: part(s.Sort)}
 }
 
-// MaxToken is the highest fencing token. JSON readers that use doubles read it, and the
-// next integer, exactly (RFC 8259, section 6). Nothing is granted after it.
+// MaxToken is the highest fencing token. A key whose record contains it cannot be granted
+// again. JSON parsers that use doubles represent this number and the next integer exactly
+// (RFC 8259, section 6).
 const MaxToken = 1<<53 - 2
 
-// ErrLastToken is returned if a record has the token MaxToken, so that no grant can follow.
+// ErrLastToken is returned if a record contains the token MaxToken, so that its key cannot
+// be granted again.
 var ErrLastToken = errors.New("the fencing token is the last")
 
-// Hold contains the values that a record must have for a write of the holder to succeed.
-// Delayed duplicates do no harm: a version can come back only by a duplicate of its own
-// grant, and then with a higher token.
+// Hold contains the values that a record must have so that DynamoDB applies a write of the
+// holder. A second copy of a request that arrives late does no harm: only a copy of a grant
+// can bring a version back, and it writes a higher token.
 type Hold struct {
 	Key      Key
 	Owner    string
-	Grants   []string // ids of the grant; several while a hand-over has no answer yet
-	Token    int64    // 0 while unknown, because a grant has no answer yet
-	Versions []string // the last confirmed version, and the versions of attempts without an answer
+	Grants   []string // id of the grant; several ids while the outcome of a hand-over is unknown
+	Token    int64    // fencing token; 0 if the grant has had no answer, so that the token is unknown
+	Versions []string // version of the holder's last write that was applied, and versions of its attempts without an answer
 }
 
-// Reading is the part of a Protocol that writes nothing.
+// Reading contains the methods of Protocol that do not build writes.
 type Reading interface {
-	// CheckKey returns an error if k cannot be encoded.
+	// CheckKey returns an error if k is not a valid key in the layout.
 	CheckKey(k Key) error
 
-	// Key encodes k. It returns the error of CheckKey.
+	// Key returns the key attributes for k. It returns the error of CheckKey if k is not
+	// valid.
 	Key(k Key) (Item, error)
 
-	// Schema returns the key and the TTL attribute that the table must have.
+	// Schema returns the key attributes and the TTL attribute that the table must have.
 	Schema() Schema
 
-	// Skew returns by how much the wall clock of this machine may be wrong. It applies in
-	// layouts whose records have an expiry time, and where the client's clock is bounded.
-	// Elsewhere it returns 0: a holder is dead after its version has not changed for one
-	// lease, and no other clock counts.
+	// Skew returns by how much the wall clock of this machine may be wrong. It returns the
+	// configured MaxSkew if the layout's records have an expiry time, or if the client's clock
+	// is bounded. Otherwise it returns 0: a holder is dead once its version has not changed
+	// for one lease, by the clock of the client that observes it.
 	Skew() time.Duration
 
-	// Owned reports whether records name their owner.
+	// Owned reports whether the layout's records contain the owner.
 	Owned() bool
 
-	// Complete fills in the default sort key of a key without one.
+	// Complete returns k with the layout's default sort key if k has no sort key.
 	Complete(k Key) Key
 
-	// Reserved reports whether callers may not use an attribute name.
+	// Reserved reports whether the layout or leasehold uses the attribute name, so that
+	// callers must not use it.
 	Reserved(name string) bool
 
-	// Decode reads an item. The error is a *DecodeError if it is not a lock.
+	// Decode decodes an item. It returns a *DecodeError if the item is not a valid lock
+	// record.
 	Decode(item Item) (Record, error)
 
-	// Grantable returns ErrLastToken if no grant can follow the one that the key's record
-	// shows, whether the key is held or free.
+	// Grantable returns ErrLastToken if the item contains the token MaxToken, so that its key
+	// cannot be granted again. The key may be held or free.
 	Grantable(item Item) error
 }
 
-// Protocol makes the writes of one layout. Its methods are pure functions.
+// Protocol builds the writes of one layout. Its methods are pure functions and send no
+// requests.
 type Protocol interface {
 	Reading
 
-	// Grant acquires a key that is free, or whose record shows a takeable
-	// version or a dead holder.
+	// Grant returns the write that acquires a key. Its condition is that the key is free, or
+	// that its record shows the dead holder or one of the takeable versions in g.
 	Grant(g Grant) *Write
 
-	// Renew renews the hold.
+	// Renew returns the write that renews h.
 	Renew(h Hold, r Renewal) *Write
 
-	// HandOver ends the hold and grants its key to g.Owner, in one write.
+	// HandOver returns the write that ends h and grants its key to g.Owner.
 	HandOver(h Hold, g Grant) *Write
 
-	// Release frees the key and keeps the record, or deletes it in layouts that
-	// cannot keep it.
+	// Release returns the write that frees the key. It keeps the record, or deletes the record
+	// in layouts that cannot mark it as free.
 	Release(h Hold, r Release) *Write
 
-	// Delete frees the key by deleting the record.
+	// Delete returns the write that frees the key by deleting the record.
 	Delete(h Hold) *Write
 
-	// Guard checks that the grant has not ended, whether it was renewed or not. It changes
-	// nothing.
+	// Guard returns the condition check that the grant of h has not ended, at any version. The
+	// check is part of a transaction, and changes nothing.
 	Guard(h Hold) *Write
 
-	// Break frees the key, whatever client holds it, if the record still shows the grant
-	// and the version of r.
+	// Break returns the write that frees the key, whatever client holds it. Its condition is
+	// that the record still has the owner and the version of r.
 	Break(r Record, b Break) *Write
 }
 
-// Rewriting is the protocol of a layout for tables to which other layouts may have written,
-// too.
+// Rewriting is the protocol of a layout whose table may also contain records that were
+// written in another layout.
 type Rewriting interface {
 	Protocol
 
-	// Foreign describes the part of an item that the layout's own library cannot read. It
-	// returns "" if there is none.
+	// Foreign describes the attribute of an item that prevents the layout's own library from
+	// using the record. It returns "" if there is no such attribute.
 	Foreign(item Item) string
 }

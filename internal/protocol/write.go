@@ -11,16 +11,17 @@ import (
 )
 
 // Write is one conditional write of a lock record: an update, a delete, or a condition
-// check that changes nothing. Every attribute name has a placeholder, because some of the
-// peers' names are reserved words. Package records makes the write of each operation.
+// check that changes nothing. It uses placeholders for all attribute names, because some
+// names in the layouts are reserved words of DynamoDB. Package records builds the write of
+// each operation.
 type Write struct {
 	key       Item
 	verb      verb
-	set       strings.Builder // clauses of the update expression
+	set       strings.Builder // SET clause of the update expression; remove is the REMOVE clause
 	remove    strings.Builder
 	condition string
-	names     []string // attribute names, by the number of their placeholder
-	values    Item     // values by placeholder; nil if there are none, because DynamoDB refuses an empty map
+	names     []string // attribute names; the index of a name is the number in its placeholder
+	values    Item     // values by placeholder; nil if the write has no values, because DynamoDB refuses an empty map
 }
 
 type verb int
@@ -31,27 +32,27 @@ const (
 	check
 )
 
-// These capacities are enough for most writes, so that no clause or slice has to grow.
+// Initial capacities of the slices and clauses of a Write. They are enough for most writes.
 const (
-	usualOperands = 16  // number of names, or of values
-	usualClause   = 128 // bytes of a clause
+	usualOperands = 16  // number of attribute names, and number of values
+	usualClause   = 128 // bytes in the SET clause, and in the REMOVE clause
 )
 
-// NewUpdate returns an update of the record with that key.
+// NewUpdate returns an update of the record with the given key attributes.
 func NewUpdate(key Item) *Write { return newWrite(update, key) }
 
-// NewDelete returns a delete of the record with that key.
+// NewDelete returns a delete of the record with the given key attributes.
 func NewDelete(key Item) *Write { return newWrite(remove, key) }
 
-// NewCheck returns a condition check of the record with that key. It can only be
-// sent in a transaction.
+// NewCheck returns a condition check of the record with the given key attributes. It can
+// only be sent in a transaction.
 func NewCheck(key Item) *Write { return newWrite(check, key) }
 
 func newWrite(verb verb, key Item) *Write {
 	return &Write{key: key, verb: verb, names: make([]string, 0, usualOperands)}
 }
 
-// Name returns the placeholder of an attribute name.
+// Name returns the placeholder for an attribute name in expressions of w.
 func (w *Write) Name(name string) string {
 	n := slices.Index(w.names, name)
 	if n < 0 {
@@ -61,7 +62,7 @@ func (w *Write) Name(name string) string {
 	return ofNames.at(n)
 }
 
-// Value returns a placeholder for v.
+// Value returns a new placeholder for the value v in expressions of w.
 func (w *Write) Value(v types.AttributeValue) string {
 	if w.values == nil {
 		w.values = Item{}
@@ -71,8 +72,8 @@ func (w *Write) Value(v types.AttributeValue) string {
 	return placeholder
 }
 
-// placeholders holds the placeholders of the numbers that most writes use. They are made
-// only once.
+// placeholders contains the first placeholders with the given prefix, such as #0 and #1, so
+// that most writes need not format any.
 type placeholders struct {
 	prefix string
 	ready  [usualOperands]string
@@ -88,7 +89,7 @@ func newPlaceholders(prefix string) *placeholders {
 	return p
 }
 
-// at returns the placeholder of number n.
+// at returns the placeholder with the number n.
 func (p *placeholders) at(n int) string {
 	if n < len(p.ready) {
 		return p.ready[n]
@@ -96,19 +97,21 @@ func (p *placeholders) at(n int) string {
 	return p.prefix + strconv.Itoa(n)
 }
 
-// Text returns a placeholder for a string.
+// Text returns a new placeholder for the string value s in expressions of w.
 func (w *Write) Text(s string) string { return w.Value(&types.AttributeValueMemberS{Value: s}) }
 
-// Set sets an attribute.
+// Set makes the update set the attribute name to v.
 func (w *Write) Set(name string, v types.AttributeValue) { w.SetTo(name, w.Value(v)) }
 
-// SetTo sets an attribute to an operand of an update expression.
+// SetTo makes the update set the attribute name to operand, which is in the syntax of
+// update expressions.
 func (w *Write) SetTo(name, operand string) { w.SetPath(w.Name(name), operand) }
 
-// Remove removes an attribute.
+// Remove makes the update remove the attribute name.
 func (w *Write) Remove(name string) { w.RemovePath(w.Name(name)) }
 
-// Path returns the path of an attribute inside maps.
+// Path returns the path of an attribute inside maps, with placeholders. The last name is
+// the attribute, and the names before it are the maps.
 func (w *Write) Path(names ...string) string {
 	placeholders := make([]string, len(names))
 	for i, name := range names {
@@ -117,14 +120,15 @@ func (w *Write) Path(names ...string) string {
 	return strings.Join(placeholders, ".")
 }
 
-// SetPath sets the attribute at a path to an operand of an update expression. The
-// map around it must exist.
+// SetPath makes the update set the attribute at path to operand. DynamoDB rejects the
+// update if a map in the path does not exist.
 func (w *Write) SetPath(path, operand string) { add(&w.set, "SET ", path, " = ", operand) }
 
-// RemovePath removes the attribute at a path. The map around it must exist.
+// RemovePath makes the update remove the attribute at path. DynamoDB rejects the update if
+// a map in the path does not exist.
 func (w *Write) RemovePath(path string) { add(&w.remove, "REMOVE ", path) }
 
-// add adds an action to a clause of an update expression.
+// add appends an action to a clause of an update expression. keyword begins the clause.
 func add(clause *strings.Builder, keyword string, action ...string) {
 	if clause.Len() == 0 {
 		clause.Grow(usualClause)
@@ -137,14 +141,15 @@ func add(clause *strings.Builder, keyword string, action ...string) {
 	}
 }
 
-// Where sets the condition.
+// Where sets the condition of the write.
 func (w *Write) Where(condition string) { w.condition = condition }
 
-// AndWhere adds to the condition.
+// AndWhere adds a condition: DynamoDB applies the write only if both the earlier condition
+// and this condition are true.
 func (w *Write) AndWhere(condition string) { w.condition = "(" + w.condition + ") AND " + condition }
 
-// In returns the condition that the attribute has one of the values. Without
-// values, it returns a condition that never holds.
+// In returns the condition that the attribute name has one of the values. Without values,
+// it returns a condition that is never true.
 func (w *Write) In(name string, values []string) string {
 	if len(values) == 0 {
 		// This condition is false for an attribute of any type, even in a damaged record.
@@ -154,8 +159,8 @@ func (w *Write) In(name string, values []string) string {
 	return w.PathIn(w.Name(name), values)
 }
 
-// PathIn returns the condition that the attribute at a path has one of the values. There
-// must be at least one value.
+// PathIn returns the condition that the attribute at path has one of the values. values
+// must not be empty.
 func (w *Write) PathIn(path string, values []string) string {
 	placeholders := make([]string, len(values))
 	for i, v := range values {
@@ -167,8 +172,8 @@ func (w *Write) PathIn(path string, values []string) string {
 // IsDelete reports whether the write is a DeleteItem.
 func (w *Write) IsDelete() bool { return w.verb == remove }
 
-// named returns the names by placeholder. There is at least one: the condition contains a
-// name.
+// named returns the attribute names by placeholder. The result is never empty, as every
+// condition contains a name.
 func (w *Write) named() map[string]string {
 	named := make(map[string]string, len(w.names))
 	for n, name := range w.names {
@@ -181,8 +186,8 @@ func (w *Write) expression() *string {
 	return aws.String(strings.TrimSpace(w.set.String() + " " + w.remove.String()))
 }
 
-// UpdateItem returns the request. Its answer contains the new item or, if the
-// condition failed, the old one.
+// UpdateItem returns the write as an UpdateItem request. DynamoDB's answer contains the new
+// item or, if the condition failed, the old item.
 func (w *Write) UpdateItem(table string) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName:                           aws.String(table),
@@ -196,8 +201,8 @@ func (w *Write) UpdateItem(table string) *dynamodb.UpdateItemInput {
 	}
 }
 
-// DeleteItem returns the request. Its answer contains the old item if the
-// condition failed.
+// DeleteItem returns the write as a DeleteItem request. DynamoDB's answer contains the old
+// item if the condition failed.
 func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
 	return &dynamodb.DeleteItemInput{
 		TableName:                           aws.String(table),
@@ -209,8 +214,8 @@ func (w *Write) DeleteItem(table string) *dynamodb.DeleteItemInput {
 	}
 }
 
-// TransactItem returns the write as part of a transaction. Its cancellation reason
-// contains the old item if the condition failed.
+// TransactItem returns the write as one item of a TransactWriteItems request. If its
+// condition failed, the cancellation reason for the item contains the old item.
 func (w *Write) TransactItem(table string) types.TransactWriteItem {
 	const old = types.ReturnValuesOnConditionCheckFailureAllOld
 	switch w.verb {

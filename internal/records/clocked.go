@@ -36,7 +36,7 @@ func (p clocked) Schema() protocol.Schema { return p.schema.Schema }
 
 func (p clocked) Skew() time.Duration { return p.skew }
 
-// setExpires adds to w that it sets the expiry time to now + lease.
+// setExpires makes w set the expiry time to now + lease.
 func (p clocked) setExpires(w *protocol.Write, now time.Time, lease time.Duration) {
 	w.Set(p.expires, number(endOf(now, lease, p.step)))
 }

@@ -21,7 +21,7 @@ const (
 	attrDoneBy = "by"
 )
 
-// setDone adds to w that it stores the mark d. It does nothing if d is nil.
+// setDone makes w store the mark d. It does nothing if d is nil.
 func setDone(w *protocol.Write, d *protocol.Done) {
 	if d == nil {
 		return

@@ -152,8 +152,8 @@ func (p versioned) setRenewal(w *protocol.Write, _ protocol.Hold, r protocol.Ren
 	p.setChanges(w, r.Changes)
 }
 
-// setRelease adds to w that it marks the record as released. The owner and the lease stay
-// in the record, as the libraries of the layouts cannot read a record without them.
+// setRelease makes w mark the record as released. The owner and the lease stay in the
+// record, as the libraries of the layouts cannot read a record without them.
 func (p versioned) setRelease(w *protocol.Write, r protocol.Release) {
 	w.Set(p.released, released)
 	w.Set(p.version, text(r.Version))

@@ -13,16 +13,16 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Bounded has a DynamoDB client return a *ForeignError for a reply that DynamoDB does not
-// send. It also has the client reuse its connections.
+// Bounded changes the options of a DynamoDB client in three ways. The client returns a
+// *ForeignError for a reply that DynamoDB cannot have sent. It does not accept compressed
+// replies, as a few compressed bytes could grow to a reply of megabytes. It reuses its
+// connections, as follows.
 //
-// Compression is off, as a few compressed bytes could grow to a reply of megabytes.
-//
-// The SDK closes the body of a request once the reply has come. From then on the body's
-// WriteTo returns io.EOF. The transport may look for the end of the body only after that.
-// It then takes io.EOF for a failure, and drops a connection that is still good. So Bounded
-// gives the transport a body of its own, which the SDK cannot close. That body must be one
-// of a kind that the transport knows to be in memory. For any other body the transport
+// The SDK closes the body of a request once the reply has arrived. From then on, the body's
+// method WriteTo returns io.EOF. If net/http looks for the end of the body only after that,
+// it takes io.EOF for a failure, and closes a connection that is still usable. So Bounded
+// gives net/http another body, which the SDK cannot close. That body is an io.NopCloser
+// around a bytes.Buffer: net/http knows that this type is in memory. For other types it
 // sends the header separately.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
@@ -47,7 +47,7 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if err := check(response); err != nil {
-		_ = response.Body.Close() // closed unread, as the reply is not from DynamoDB
+		_ = response.Body.Close() // closed without reading it, as the reply is not from DynamoDB
 		return nil, &ForeignError{endpointOf(r), err}
 	}
 	reply := &replyBody{ReadCloser: response.Body, request: r, left: longestReply}
@@ -58,9 +58,10 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// BoundedReplies bounds the replies that clients of other AWS services read, such as
-// credential providers. An oversized reply fails, and its connection is closed. Use
-// BoundedReplies in the APIOptions of an aws.Config, and Bounded for a DynamoDB client.
+// BoundedReplies limits the size of replies for SDK clients of AWS services other than
+// DynamoDB, such as credential providers. A request with a larger reply fails, and the SDK
+// closes its connection. Use BoundedReplies in the APIOptions of an aws.Config. For a
+// DynamoDB client, use Bounded.
 func BoundedReplies(stack *middleware.Stack) error {
 	bound := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		if awsmiddleware.GetServiceID(ctx) == dynamodb.ServiceID {
@@ -78,8 +79,9 @@ func BoundedReplies(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("BoundedReplies", bound), middleware.After)
 }
 
-// readOnly returns the request with a body that has only the methods Read and Seek. The
-// transport cannot call WriteTo, which fails once the SDK has closed the body: see Bounded.
+// readOnly returns the request with a body that has only the methods Read and Seek. So
+// net/http cannot call the body's WriteTo, which fails once the SDK has closed the body, as
+// Bounded describes.
 func readOnly(r *smithyhttp.Request) *smithyhttp.Request {
 	if body, ok := r.GetStream().(io.ReadSeeker); ok {
 		if only, err := r.SetStream(struct{ io.ReadSeeker }{body}); err == nil {

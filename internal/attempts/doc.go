@@ -1,19 +1,19 @@
-// Package attempts sends all requests of the client, and finds out the outcome of its
-// conditional writes.
+// Package attempts sends all DynamoDB requests of a client, and finds out the outcome of
+// its conditional writes.
 //
-// An operation on a record (a grant, a renewal, a release, a break) is a
-// sequence of attempts. Each attempt is a write under a version that was never
-// used before. Its condition names what the write replaces, and every earlier
-// attempt of the sequence that has had no answer:
+// An operation on a record is a grant, a renewal, a release or a break. The client sends it
+// as a sequence of attempts. Each attempt is a write with a new version. Its condition
+// names the version V that the operation replaces, and the version of each earlier attempt
+// of the sequence that has had no answer:
 //
 //	attempt 1   if the record shows V             write version 1
 //	attempt 2   if it shows V or 1                write version 2
 //	attempt 3   if it shows V or 1 or 2           write version 3
 //
-// So however late an unanswered attempt is applied, the next one replaces it. And no
-// attempt is applied after a later one: by then the record shows nothing that its
-// condition names. If a record shows one of the versions, that attempt was applied,
-// though its answer never came.
+// So the next attempt replaces an unanswered attempt, no matter how late DynamoDB applies
+// that. DynamoDB rejects an attempt that arrives after a later attempt was applied: the
+// record then shows no version that its condition names. If a record shows one of the
+// versions, DynamoDB has applied that attempt, although the client received no answer.
 //
 // A sequence ends in one of four ways:
 //
@@ -22,9 +22,10 @@
 //	refused      AWS refuses the request, and no attempt can have been applied
 //	unanswered   no time is left, and attempts without an answer may still be applied
 //
-// Until then, temporary failures are retried, after random pauses that grow:
-// throttling, a conflict with a transaction, a lost reply. So a single attempt may
-// also end as failed: it was not applied, and can be retried.
+// Until the sequence ends, the client retries after temporary failures: throttling, a
+// conflict with a transaction, a lost reply. It pauses before each retry, for a random time
+// that grows. So a single attempt may also end as failed: DynamoDB has not applied it, and
+// the client can retry.
 //
 // # What each reply means
 //
@@ -45,12 +46,12 @@
 //	                             refused
 //	timeout, reset, 5xx          unanswered
 //
-// A wait retries a denial as well, if DynamoDB has answered an earlier request of the
-// same wait: see [Failure.After].
+// A waiter also retries after a denial, if DynamoDB has answered an earlier request of the
+// same wait; [Failure.After] decides this.
 //
-// The SDK's own retries are off: a write that is sent again must be a new attempt,
-// whose condition names the ones before.
+// The retries of the AWS SDK are turned off: a write that is sent again must be a new
+// attempt, whose condition names the earlier attempts.
 //
-// The package knows neither locks nor leases. An [Operation] knows what it writes, and
-// how it recognises its own version in a record.
+// Package attempts does not depend on locks and leases. The caller's [Operation] builds the
+// writes, and finds the operation's versions in a record.
 package attempts

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Failure is the error of a request that failed for any reason other than its condition.
-// The request can be retried unless it was refused. A wait also retries some refusals: see
-// After.
+// Failure is the error of a request that failed, except for a failed condition. The client
+// may retry the request unless AWS has refused it. A waiter also retries after some
+// refusals; After decides which.
 //
 //nolint:errname // a Failure tells the caller how to continue; most do not end the operation
 type Failure struct {
@@ -24,17 +24,19 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// FailureOf returns the Failure that err wraps. It returns nil if err wraps none, as for a
-// record that cannot be decoded. A retry does not help in that case.
+// FailureOf returns the Failure that err wraps. It returns nil if err wraps no Failure, for
+// example if err means that a record cannot be decoded. A retry does not help against such
+// an error.
 func FailureOf(err error) *Failure {
 	var f *Failure
 	errors.As(err, &f) // leaves f nil if err wraps no Failure
 	return f
 }
 
-// After returns the failure that a wait acts on. answered reports whether DynamoDB has
-// answered an earlier request of the same wait. In that case a denial may be temporary, so
-// After returns a failure that can be retried. After returns nil for a nil Failure.
+// After returns the failure by which a waiter decides whether to retry. answered is true if
+// DynamoDB has answered an earlier request of the same wait. In that case a denial may be
+// temporary, so After returns a failure after which the waiter retries. Otherwise After
+// returns f, which may be nil.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}
@@ -42,7 +44,8 @@ func (f *Failure) After(answered bool) *Failure {
 	return f
 }
 
-// classify returns the error of a request as a *Failure, or nil if err is nil.
+// classify returns err, the error of a request, as a *Failure. It returns nil if err is
+// nil.
 func (s *Sender) classify(ctx context.Context, err error) error {
 	s.noteRegion(ctx)
 	if err == nil {
@@ -57,8 +60,8 @@ func (s *Sender) classify(ctx context.Context, err error) error {
 	return &Failure{Cause: cause, Err: err}
 }
 
-// UnsignedError is the error of a request that was not sent because there were no
-// credentials, though earlier requests had some.
+// UnsignedError is the error of a request that the SDK did not send because it had no
+// credentials, although DynamoDB has accepted earlier requests of the client.
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {
@@ -67,23 +70,23 @@ func (e *UnsignedError) Error() string {
 
 func (e *UnsignedError) Unwrap() error { return e.Err }
 
-// Pauses are the random pauses between retries. Their upper bound doubles each time, up to
-// Most. The zero Pauses is ready for use.
+// Pauses determines the random pauses between retries of a request. The upper limit of the
+// random part doubles with each pause, up to Most. The zero Pauses is ready for use.
 type Pauses struct {
 	Least time.Duration // shortest pause; a random part is added to it
 	Most  time.Duration // longest random part; zero means one second
 	n     int
 }
 
-// Reset makes the next pauses short again. Call it after a success.
+// Reset makes the next pauses as short as at first. Call it after a request has succeeded.
 func (p *Pauses) Reset() { p.n = 0 }
 
-// Pause waits before the next retry. It returns false if ctx ended.
+// Pause waits for the pause before the next retry. It returns false if ctx has ended.
 func (s *Sender) Pause(ctx context.Context, p *Pauses) bool {
 	return Wait(ctx, s.NextPause(p))
 }
 
-// NextPause returns the pause before the next retry.
+// NextPause returns the pause before the next retry, and counts it in p.
 func (s *Sender) NextPause(p *Pauses) time.Duration {
 	most := p.Most
 	if most == 0 {
@@ -93,7 +96,7 @@ func (s *Sender) NextPause(p *Pauses) time.Duration {
 	return durations.Sum(p.Least, decide.Backoff(p.n-1, 50*time.Millisecond, most, s.Chance()))
 }
 
-// Wait waits for d, or until ctx ends. It reports whether ctx has not ended.
+// Wait waits for d, or until ctx ends. It returns false if ctx has ended.
 func Wait(ctx context.Context, d time.Duration) bool {
 	if d > 0 {
 		t := time.NewTimer(d)
@@ -106,9 +109,10 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Repeat calls do until it succeeds, is refused, returns an error that is not a Failure, or
-// ctx ends. It returns the last error. failed is called before each retry. If failed
-// returns an error, there are no more retries.
+// Repeat calls do until ctx ends, or until do returns nil, an error that is not a Failure,
+// or a Failure with the cause Refused. It returns the last error of do. Before each retry
+// it calls failed. If failed returns an error, Repeat returns that error and does not
+// retry.
 func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failure) error) error {
 	var pauses Pauses
 	for {
@@ -126,13 +130,14 @@ func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failu
 	}
 }
 
-// tries is how many times Patiently sends a request.
+// tries is the largest number of times that Patiently sends a request.
 const tries = 3
 
-// Patiently sends a request until it is answered, up to tries times, as a single lost
-// packet or throttled request proves little. It is for requests that are not sent by a
-// Sender. Each try may go to another Region. send must turn off the SDK's retries, as Once
-// does.
+// Patiently calls send, which sends a request once, and returns its error. If the request
+// was throttled or had no answer, Patiently calls send again, at most tries times in all. A
+// single lost packet may be the reason. Patiently is for requests that are not sent by a
+// Sender. Each request may go to another Region. send must turn off the SDK's retries, as
+// Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)
@@ -145,13 +150,13 @@ func Patiently(ctx context.Context, send func(context.Context) error) error {
 	}
 }
 
-// ErrClosed is the cause with which the contexts of a client end when the client closes.
+// ErrClosed is the cause with which a client cancels its contexts when it is closed.
 var ErrClosed = errors.New("leasehold: client closed")
 
-// Cause returns the cause with which ctx has ended, or nil if it has not ended. The text of
-// the error is only the text of the cause. The error also matches context.DeadlineExceeded
+// Cause returns an error with the text of the cause with which ctx has ended. It returns
+// nil if ctx has not ended. The error matches the cause, and also context.DeadlineExceeded
 // or context.Canceled, depending on how ctx ended. If the cause is ErrClosed, the error
-// matches neither, as the caller did not end ctx.
+// matches only that, as the caller did not end ctx.
 func Cause(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, ErrClosed) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
@@ -168,7 +173,8 @@ func (e *endedError) Error() string { return e.cause.Error() }
 
 func (e *endedError) Unwrap() []error { return []error{e.cause, e.kind} }
 
-// Joined returns the joined errors like errors.Join, but returns a single error as it is.
+// Joined returns the result of errors.Join for the errors that are not nil. If there is
+// only one, it returns that error itself.
 func Joined(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(errs) == 1 {

@@ -10,24 +10,25 @@ import (
 // later.
 var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
-// A write continues after its caller has left, because the next write must know the
-// outcome. So a request in flight is not cancelled when its caller has no time left, and
-// Close waits for that request.
+// A write continues after the caller has stopped waiting for it, because the next write
+// must know its outcome. So the client does not cancel a request in flight when the
+// caller's context ends, and Close waits for that request.
 
-// Sent is a write in progress, as its caller sees it.
+// Sent is the state of a write in progress.
 type Sent interface {
-	// Answered reports whether every request so far has been answered. If so, a write that
-	// has no time left returns at once, without another request.
+	// Answered reports whether every request so far has had an answer. If it returns true
+	// after the caller's context has ended, the write returns at once, without another
+	// request.
 	Answered() bool
 
 	// LastErr returns the error of the last request that has ended. It returns nil if that
-	// succeeded, or if none has ended.
+	// request succeeded, or if no request has ended.
 	LastErr() error
 }
 
-// Outlive runs write on a goroutine that detach starts. It waits until write has returned
-// or limit ends. After limit has ended, write must begin no more requests. done is closed
-// once write has returned. unknown is the error that Await returns.
+// Outlive runs write on a goroutine that detach starts. It then waits as Await does, and
+// returns the result of Await as unknown. done is closed once write has returned. After
+// limit has ended, write must begin no more requests.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {
@@ -37,9 +38,10 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 	return over, Await(limit, over, sent)
 }
 
-// Await waits until done is closed or limit ends. If limit ends first and the outcome of
-// the write is unknown, Await returns the reason. If every request has been answered, Await
-// waits for done and returns nil.
+// Await waits until done is closed, which means that the write has returned, or until limit
+// ends. If limit ends while a request has had no answer, the outcome of the write is
+// unknown, and Await returns the reason. If limit ends and every request has had an answer,
+// Await waits until done is closed and returns nil.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:
@@ -47,7 +49,7 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 	case <-limit.Done():
 	}
 	select {
-	case <-done: // done was closed at the same time as limit ended
+	case <-done: // done was closed before or while limit ended
 		return nil
 	default:
 	}
@@ -58,12 +60,12 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 	return Joined(Cause(limit), sent.LastErr())
 }
 
-// Latest is the progress of a write that consists of several parts, sent one at a time.
-// Until the first part begins, the write counts as answered. If no part has begun when the
-// write has no time left, none begins.
+// Latest is the Sent of a write that consists of several parts, which the client sends one
+// after the other. Before the first part begins, Answered returns true: no part may begin
+// after the caller's context has ended.
 type Latest struct{ part atomic.Pointer[Sent] }
 
-// Begin makes part the current one.
+// Begin makes part the current part.
 func (l *Latest) Begin(part Sent) { l.part.Store(&part) }
 
 // Answered reports whether every request of the current part has been answered.

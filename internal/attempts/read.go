@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Read reads the item of key by one strongly consistent request. It returns nil if there is
-// no such item. The error is a *Failure.
+// Read reads the item of key by one strongly consistent GetItem request. It returns nil if
+// the table does not contain the item. The error is a *Failure.
 func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, error) {
 	item, err := s.Keys.Key(key)
 	if err != nil {
@@ -35,8 +35,9 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	return out.Item, nil
 }
 
-// ReadAll reads the items of keys consistently, in as few requests as possible. It returns
-// the items that exist, and the number of requests. The error is a *Failure.
+// ReadAll reads the items of keys by strongly consistent BatchGetItem requests, as few as
+// possible. It returns the items that exist, and the number of requests. The error is a
+// *Failure.
 func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
 	items := make(map[protocol.Key]protocol.Item, len(keys))
 	requests := 0
@@ -61,7 +62,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 			for _, item := range found {
 				items[s.Keys.Schema().KeyOf(item)] = item
 			}
-			if ask = left; len(ask) > 0 { // the reply was full, or the table throttled the rest
+			if ask = left; len(ask) > 0 { // the reply was full, or DynamoDB throttled the read of the remaining keys
 				if len(found) == 0 {
 					return nil, requests, &Failure{Cause: decide.Busy, Err: errNoneRead}
 				}
@@ -72,12 +73,12 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 	return items, requests, nil
 }
 
-// errNoneRead is the error of a batch that read none of its keys. DynamoDB would also have
-// throttled a read of a single key at that moment.
+// errNoneRead is the error of a BatchGetItem that has read none of its keys. It counts as
+// throttled, as a GetItem of one of the keys would have been throttled, too.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
-// Batch reads items consistently by one BatchGetItem. left are the keys that were not read,
-// because the reply was full or the table is throttled.
+// Batch reads items by one strongly consistent BatchGetItem request. left contains the keys
+// that DynamoDB has not read, because the reply was full or the table is throttled.
 func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, options ...func(*dynamodb.Options)) (found, left []protocol.Item, err error) {
 	out, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 		table: {Keys: keys, ConsistentRead: aws.Bool(true)},
@@ -88,20 +89,21 @@ func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, optio
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, items := range out.Responses { // the reply contains only the requested table, under the name or the ARN that the request used
+	for _, items := range out.Responses { // the only key of this map is the name or the ARN of the requested table
 		found = append(found, items...)
 	}
 	for _, unread := range out.UnprocessedKeys {
 		left = append(left, unread.Keys...)
 	}
-	if len(found)+len(left) > len(keys) { // without this check ReadAll might never end
+	if len(found)+len(left) > len(keys) { // without this check, a broken server could make ReadAll run forever
 		return nil, nil, &ForeignError{"the endpoint", fmt.Errorf("of %d keys it has found %d, and has left %d", len(keys), len(found), len(left))}
 	}
 	return found, left, nil
 }
 
-// ReadTogether reads items in one transaction, once. It returns them in the order of gets,
-// with nil for an item that does not exist. The error is a *Failure.
+// ReadTogether reads items by one TransactGetItems request, without retries. It returns the
+// items in the order of gets, with nil for an item that does not exist. The error is a
+// *Failure.
 func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -121,8 +123,8 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 	return items, nil
 }
 
-// Page sends one request for the next page of a listing, and advances at past that page.
-// The reads are eventually consistent. The error is a *Failure.
+// Page sends one request for the next page of items of the listing l, and advances at past
+// that page. The read is eventually consistent. The error is a *Failure.
 func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -130,14 +132,15 @@ func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item
 	return items, s.classify(ctx, err)
 }
 
-// Listing is a selection of items of a table.
+// Listing selects items of a table: all items, or the items with a partition key or a
+// prefix.
 type Listing struct {
-	Partition string // only items with this partition key; empty for all
-	Prefix    string // only items whose partition key has this prefix
+	Partition string // selects only items with this partition key, if not empty
+	Prefix    string // selects only items whose partition key has this prefix; ignored if Partition is set
 }
 
-// Page sends one request for the next page of the listing, and advances at past that page.
-// consistent is the request's ConsistentRead.
+// Page sends one Query or Scan request for the next page of items of the listing, and
+// advances at past that page. consistent is the ConsistentRead of the request.
 func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk, options ...func(*dynamodb.Options)) ([]protocol.Item, error) {
 	names := map[string]string{"#k": schema.Partition}
 	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Limit is the time limit of a request for which no shorter limit is given.
+// Limit is how long a client waits for the answer to a request if no shorter time is given.
 const Limit = 3 * time.Second
 
 // Maximum numbers of items in one request (DynamoDB API reference, "TransactWriteItems" and
@@ -24,8 +24,8 @@ const (
 	MaxBatchGet = 100
 )
 
-// DB is the part of a *dynamodb.Client that a Sender uses. The lock sends no other
-// requests.
+// DB contains the methods of a *dynamodb.Client that a Sender uses. A leasehold client
+// sends no other kinds of requests.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -37,14 +37,14 @@ type DB interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Keys encodes the keys of a table.
+// Keys encodes the keys of the items in a table.
 type Keys interface {
 	Key(protocol.Key) (protocol.Item, error)
 	Schema() protocol.Schema
 }
 
-// Sender sends requests to one table, each of them once, and classifies the replies. It is
-// safe for concurrent use.
+// Sender sends requests to one table, without the SDK's retries, and classifies the
+// replies. It is safe for concurrent use.
 type Sender struct {
 	DB     DB
 	Table  string
@@ -52,9 +52,9 @@ type Sender struct {
 	Chance func() float64 // returns a random number in [0, 1), so that clients do not retry at the same time
 	Log    *slog.Logger
 
-	Regions Regions // the DB if it sends requests to several Regions; otherwise nil
-	// RegionNews is called after a request if RegionState.Changes has grown. It must not be
-	// nil if Regions is set.
+	Regions Regions // the same value as DB if that sends requests to several Regions; otherwise nil
+	// RegionNews is called after a request if RegionState.Changes has increased. It must not
+	// be nil if Regions is set.
 	RegionNews func(context.Context, RegionState)
 
 	changes  atomic.Int64 // value of RegionState.Changes at the last call of RegionNews
@@ -65,19 +65,19 @@ type Sender struct {
 // implements it.
 type Regions interface {
 	State(table string) RegionState
-	CheckTransactions(ctx context.Context, table string) error // returns an error if the table is known to have no transactions
+	CheckTransactions(ctx context.Context, table string) error // returns an error if the client knows that transactions do not work on the table
 }
 
-// RegionState describes where the requests to a table go, and what the client knows about
-// the table.
+// RegionState is the Region to which a client sends the requests for a table, and the
+// reasons for it.
 type RegionState struct {
-	Region  string // Region that requests are sent to
-	Changes int    // number of times that Region has changed; 1 if the client knows that Region never changes
-	Left    error  // reason for leaving the previous Region; nil in the home Region
-	Stays   string // reason why all requests go to the home Region; empty if they may go to another
+	Region  string // the Region to which the client now sends requests
+	Changes int    // increases with each change of Region, and when the client learns that Region never changes
+	Left    error  // reason why the client has left the previous Region; nil if Region is the home Region
+	Stays   string // reason why all requests go to the home Region; empty if they may go to another Region
 }
 
-// noteRegion calls RegionNews if RegionState.Changes has grown since the last call of
+// noteRegion calls RegionNews if RegionState.Changes has increased since the last call of
 // RegionNews.
 func (s *Sender) noteRegion(ctx context.Context) {
 	if s.Regions == nil {
@@ -89,8 +89,9 @@ func (s *Sender) noteRegion(ctx context.Context) {
 	}
 }
 
-// CheckTransactions returns an error if the table is known to have no transactions. While
-// the Regions of the table are being asked, it waits for their answer.
+// CheckTransactions returns an error if the client knows that transactions do not work on
+// the table. While the client is finding out the Regions of the table, CheckTransactions
+// waits for the result.
 func (s *Sender) CheckTransactions(ctx context.Context) error {
 	if s.Regions == nil {
 		return nil
@@ -98,22 +99,24 @@ func (s *Sender) CheckTransactions(ctx context.Context) error {
 	return s.Regions.CheckTransactions(ctx, s.Table)
 }
 
-// Reply is the answer to one request.
+// Reply is the classified answer to one request.
 type Reply struct {
 	decide.Reply
-	Item protocol.Item // the item that an applied write or a read returned; nil if there is none
+	Item protocol.Item // the item that an applied update returned; nil if the reply contains no item
 	Err  error
 }
 
-// Once turns the SDK's retries off: a write that is sent again must be a new attempt, with
-// a new version and a condition that names the earlier attempts.
+// Once makes the SDK send a request only once, and applies Bounded. The SDK's retries are
+// turned off: a write that is sent again must be a new attempt, with a new version and a
+// condition that names the earlier attempts.
 func Once(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	Bounded(o)
 }
 
-// Write sends w once. If the caller must know the outcome, pass a ctx that does not end
-// with the caller's own context.
+// Write sends w once, and waits for the reply for at most the duration within. If the
+// client must know the outcome, pass a ctx that does not end with the context of the
+// client's caller.
 func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) Reply {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -135,8 +138,8 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	return r
 }
 
-// Commit sends a caller's transaction once, with the given options. The request ends with
-// ctx.
+// Commit sends a transaction of the client's caller once, with the given options. It
+// cancels the request if ctx ends.
 func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) error {
 	_, err := s.DB.TransactWriteItems(ctx, in, append(options, Once)...)
 	return err
@@ -148,8 +151,9 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 	}
 }
 
-// CauseOf corrects the cause of an error, depending on whether DynamoDB has ever accepted a
-// request of this client.
+// CauseOf returns the cause by which the client decides whether to retry after err, and the
+// error to return. It replaces the cause Unidentified, as decide.Cause.After describes,
+// depending on whether DynamoDB has accepted a request of this client before.
 func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {

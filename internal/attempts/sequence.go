@@ -12,86 +12,88 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// MostUnanswered is how many attempts of one operation may be without an answer at a time.
-// A condition's IN takes 100 values (DynamoDB developer guide, "Condition expressions").
-// Half of them are for the attempts of an earlier operation, which the condition may have
-// to name as well.
+// MostUnanswered is the largest number of attempts of one operation that may be without an
+// answer at a time. The operator IN of a condition accepts 100 values (DynamoDB developer
+// guide, "Condition expressions"). A condition may also have to name the attempts of an
+// earlier operation, so each operation may use half of them.
 const MostUnanswered = 50
 
-// Attempt is one write sent once. Its version is never used again.
+// Attempt is one write, which the client sends once. ID returns its version, which is never
+// used again.
 type Attempt interface{ ID() string }
 
-// Version is an attempt that consists of its version alone.
+// Version is an Attempt that consists only of its version.
 type Version string
 
 // ID returns the version.
 func (v Version) ID() string { return string(v) }
 
-// Outcome is the result of an attempt, and of a sequence that ends with this attempt.
+// Outcome is the outcome of an attempt, and of a sequence whose last attempt it is.
 type Outcome int
 
-// Values of Outcome. NotApplied ends a sequence only if the time of the sequence has run
-// out.
+// Values of Outcome. NotApplied ends a sequence only if Run may send no more attempts.
 const (
-	Unanswered Outcome = iota // this attempt, or an earlier one, may have been applied or may still be applied
-	Applied                   // this attempt was applied, or the record shows an earlier one
+	Unanswered Outcome = iota // this attempt, or an earlier attempt of the sequence, may have been applied or may still be applied
+	Applied                   // this attempt was applied, or the record shows an earlier attempt of the sequence
 	Rejected                  // the condition failed, and the record shows no attempt of the sequence
-	Refused                   // AWS refuses the request, and no attempt can be applied later
-	NotApplied                // the attempt was throttled, or conflicted with a transaction, and can be retried
+	Refused                   // AWS has refused the request, and no attempt of the sequence can be applied later
+	NotApplied                // the attempt was not applied, for example because it was throttled; the client can retry
 )
 
-// Result is how an attempt or a sequence ended.
+// Result is the result of an attempt, or of a sequence of attempts.
 type Result[A Attempt] struct {
 	Outcome Outcome
-	Attempt A             // the attempt that was applied; if none was applied, the last attempt
-	Item    protocol.Item // the record that was written, or that failed the condition; nil if there is no record
+	Attempt A             // the attempt that was applied, or the last attempt if no attempt was applied
+	Item    protocol.Item // the record after the write, or the record for which the condition failed; nil if no record exists
 	Cause   decide.Cause
 	Outage  bool
-	Err     error // why the attempt was not applied
+	Err     error // error of the request of the last attempt; nil if the reply was a success
 }
 
-// Failure returns the error of an attempt that was neither applied nor rejected.
+// Failure returns the error and the cause of r as a *Failure, for a result that is neither
+// Applied nor Rejected.
 func (r Result[A]) Failure() *Failure { return &Failure{Cause: r.Cause, Err: r.Err} }
 
-// Operation is one kind of write, described for a sequence of attempts.
+// Operation is one operation on a record, which a Sequence sends as attempts.
 type Operation[A Attempt] struct {
 	Key protocol.Key
 
-	// Next returns the next attempt and its write. The write's condition names the
-	// unanswered versions of the sequence.
+	// Next returns the next attempt and its write. The condition of the write must name the
+	// versions of the unanswered attempts of the sequence.
 	Next func() (A, *protocol.Write)
 
-	// Within is the deadline of an attempt; zero means Limit.
+	// Within is how long an attempt waits for the reply. Zero means Limit.
 	Within time.Duration
 
-	// Shows returns the attempt that a record shows. sent are the attempts that may have
-	// been applied, oldest first. The item is nil if there is no record. Shows returns false
-	// if the record shows no attempt, or one that can no longer be used.
+	// Shows returns the attempt of the sequence that the record shows as applied. item is nil
+	// if no record exists. sent contains the attempts that may have been applied, oldest
+	// first. Shows returns false if the record shows no attempt, or an attempt that the caller
+	// can no longer use.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
-	// BeforeSend waits until the next attempt may be sent. It returns a function to call
-	// once that attempt has been answered. If it is too late to send, BeforeSend returns an
-	// error, which ends the sequence. BeforeSend may be nil.
+	// BeforeSend waits until the client may send the next attempt. It returns a function that
+	// Try calls after the attempt. If it is too late for another attempt, BeforeSend returns
+	// an error, which ends the sequence. BeforeSend may be nil.
 	BeforeSend func() (leave func(), err error)
 
-	// Throttled is called for each attempt that was throttled, or in conflict with a
+	// Throttled is called after each attempt that was throttled, or in conflict with a
 	// transaction. It may be nil.
 	Throttled func(error)
 
 	// Pauses determines how long Run pauses between attempts.
 	Pauses Pauses
 
-	// RetryDenied makes Run repeat a denied attempt if the denial may be temporary: see
-	// [Failure.After].
+	// RetryDenied makes Run retry after a denial by IAM, as [Failure.After] does for a wait
+	// that has had an answer.
 	RetryDenied bool
 }
 
-// Sequence holds the attempts of an operation that have had no answer. It is safe for
-// concurrent use. Its callers take turns at sending.
+// Sequence contains the attempts of an operation that have had no answer. It is safe for
+// concurrent use, but only one goroutine may send an attempt at a time.
 type Sequence[A Attempt] struct {
 	mu         sync.Mutex
 	unanswered []A  // attempts without an answer, oldest first
-	silent     bool // true if an attempt has had no reply at all
+	silent     bool // true if the client has received no reply to an attempt
 	begun      bool // true if an attempt has been sent
 	lastErr    error
 }
@@ -106,7 +108,7 @@ func (q *Sequence[A]) Unanswered() []A {
 // Versions returns the versions of the attempts without an answer, oldest first.
 func (q *Sequence[A]) Versions() []string { return Versions(q.Unanswered()) }
 
-// Versions returns the versions of attempts.
+// Versions returns the versions of the given attempts, in the same order.
 func Versions[A Attempt](attempts []A) []string {
 	out := make([]string, len(attempts))
 	for i, a := range attempts {
@@ -115,10 +117,12 @@ func Versions[A Attempt](attempts []A) []string {
 	return out
 }
 
-// Find returns the unanswered attempt with the given version.
+// Find returns the unanswered attempt with the given version. It returns false if there is
+// no such attempt.
 func (q *Sequence[A]) Find(version string) (A, bool) { return Find(q.Unanswered(), version) }
 
-// Find returns the attempt with the given version.
+// Find returns the attempt in attempts with the given version. It returns false if there is
+// no such attempt.
 func Find[A Attempt](attempts []A, version string) (found A, ok bool) {
 	i := slices.IndexFunc(attempts, func(a A) bool { return a.ID() == version })
 	if i < 0 {
@@ -127,7 +131,7 @@ func Find[A Attempt](attempts []A, version string) (found A, ok bool) {
 	return attempts[i], true
 }
 
-// Add adds an attempt whose outcome is not known: it is in flight, or has had no answer.
+// Add adds an attempt to the unanswered attempts: it is in flight, or has had no answer.
 func (q *Sequence[A]) Add(a A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,16 +139,17 @@ func (q *Sequence[A]) Add(a A) {
 	q.begun = true
 }
 
-// Answered reports whether at least one attempt has been sent and all attempts have been
-// answered: no attempt is in flight, and none can be applied later.
+// Answered reports whether at least one attempt was sent and all attempts have had an
+// answer. Then no attempt is in flight, and DynamoDB can apply none later.
 func (q *Sequence[A]) Answered() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.begun && len(q.unanswered) == 0
 }
 
-// Silent reports whether an attempt has had no reply at all. An attempt whose condition
-// failed, but whose record could not be read, is unanswered but not silent.
+// Silent reports whether the client has received no reply to at least one attempt. An
+// attempt whose condition failed, but whose record the client could not read, is
+// unanswered, but does not make Silent return true.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,30 +157,32 @@ func (q *Sequence[A]) Silent() bool {
 }
 
 // LastErr returns the error of the last attempt that has ended, for a caller that stops
-// waiting while the next one is in flight. It returns nil if no attempt has failed.
+// waiting while the next attempt is in flight. It returns nil if that attempt succeeded, or
+// if no attempt has ended.
 func (q *Sequence[A]) LastErr() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.lastErr
 }
 
-// NoReply records that the last attempt has had no reply at all.
+// NoReply records that the client has received no reply to the last attempt.
 func (q *Sequence[A]) NoReply() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.silent = true
 }
 
-// Drop removes an attempt that was not applied, or whose outcome the caller handles itself.
+// Drop removes an attempt from the unanswered attempts. It was not applied, or the caller
+// handles its outcome itself.
 func (q *Sequence[A]) Drop(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unanswered = slices.DeleteFunc(q.unanswered, func(a A) bool { return a.ID() == version })
 }
 
-// Settle removes an attempt that was applied, and the attempts before it. The earlier
-// attempts cannot be applied later: the record no longer contains the values that their
-// conditions name.
+// Settle removes an attempt that was applied, and all earlier attempts, from the unanswered
+// attempts. DynamoDB cannot apply the earlier attempts later: the record no longer contains
+// the values that their conditions name.
 func (q *Sequence[A]) Settle(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -184,8 +191,8 @@ func (q *Sequence[A]) Settle(version string) {
 	}
 }
 
-// Keep removes all attempts but the newest n, as a condition can name only a limited number
-// of attempts. It returns the removed attempts, oldest first.
+// Keep removes all unanswered attempts except the newest n, as a condition can name only a
+// limited number of attempts. It returns the removed attempts, oldest first.
 func (q *Sequence[A]) Keep(n int) (dropped []A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -196,12 +203,13 @@ func (q *Sequence[A]) Keep(n int) (dropped []A) {
 	return dropped
 }
 
-// Try sends the next attempt. The request ends with ctx.
+// Try sends the next attempt of op, and returns its result. It cancels the request if ctx
+// ends.
 func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Result[A] {
 	if op.BeforeSend != nil {
 		leave, err := op.BeforeSend()
 		if err != nil {
-			return Result[A]{Outcome: NotApplied, Err: err} // the result has no cause, as nothing was sent
+			return Result[A]{Outcome: NotApplied, Err: err} // the result has no cause, as no request was sent
 		}
 		defer leave()
 	}
@@ -214,9 +222,10 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	return r
 }
 
-// Send is like Try, for a caller that shares the sequence with others and has already added
-// the attempt to it. An applied attempt stays in the sequence, as if it had no answer,
-// until that caller has recorded the result and calls Settle.
+// Send sends the attempt a by the write w, and returns its result. Unlike Try, it does not
+// call Add, Next or BeforeSend: the caller has already added the attempt. If DynamoDB has
+// applied the attempt, it still counts as unanswered, until the caller has recorded the
+// result and calls Settle.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
 	q.mu.Lock()
@@ -245,10 +254,10 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts until the sequence ends. It begins no retry after limit has ended, or
-// when MostUnanswered attempts of this call have no answer. The requests end with ctx. ctx
-// must outlive limit, as a write whose outcome must be known continues after its caller has
-// stopped waiting.
+// Run sends attempts of op until the sequence ends, and returns the result. It does not
+// retry after limit has ended, or if MostUnanswered attempts of this call have had no
+// answer. It cancels a request in flight if ctx ends. ctx must not end before limit: the
+// client must know the outcome of a write even if the caller has stopped waiting.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := len(q.Unanswered())
@@ -257,7 +266,7 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 		if r.Outcome == Applied || r.Outcome == Rejected {
 			return r
 		}
-		tooLate := r.Cause == decide.None // a result without a cause means that nothing was sent, because there was no time left
+		tooLate := r.Cause == decide.None // a result without a cause means that BeforeSend returned an error, as it was too late for another attempt
 		refused := r.Outcome == Refused && r.Failure().After(op.RetryDenied).Cause == decide.Refused
 		if tooLate && last != nil {
 			r.Err = fmt.Errorf("%w: %w", r.Err, last)
@@ -272,15 +281,15 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 	}
 }
 
-// conditionFailed finds out what a failed condition means. old is the record that the reply
-// shows.
+// conditionFailed returns the result r of an attempt whose condition failed, with its
+// outcome. old is the record in the reply, or nil if the reply contains no record.
 func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operation[A], r Result[A], old protocol.Item) Result[A] {
 	r.Item = old
-	if old == nil { // there is no record, or the engine does not return it
+	if old == nil { // no record exists, or the DynamoDB-compatible engine does not return it with a failed condition
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
-			// The attempt stays in the sequence, as this may be the reply to a second copy
-			// of its request, and the first copy may have been applied.
+			// The attempt still counts as unanswered: this may be the reply to a second copy of its
+			// request, and DynamoDB may have applied the first copy.
 			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, FailureOf(err).Err
 			return r
 		}

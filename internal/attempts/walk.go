@@ -10,28 +10,29 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Walk is the progress of one listing through a table, page by page. The zero Walk is at
-// the beginning of the table. It is not safe for concurrent use.
+// Walk is the progress of a listing that reads the items of a table page by page. The zero
+// Walk is at the beginning of the table. It is not safe for concurrent use.
 //
-// The number of pages has no bound: a table may be of any size, and a filter makes pages
-// empty. But each page of an honest server ends further on than all earlier pages. So a
-// repeated key reveals a server whose listing would never end. To find a repeated key, Walk
-// keeps one earlier key. Walk replaces that key after twice as many pages as the last time
-// (Brent, "An improved Monte Carlo factorization algorithm", 1980).
+// A listing may have any number of pages: a table may be of any size, and a filter makes
+// pages empty. But each page of DynamoDB ends at a key behind the ends of all earlier
+// pages. If a server repeats such a key, its listing would never end. To find a repeated
+// key, Walk keeps the end of one earlier page. Walk replaces that key by a newer key after
+// twice as many pages as the last time (Brent, "An improved Monte Carlo factorization
+// algorithm", 1980).
 type Walk struct {
-	Start protocol.Item // where the next page starts; empty at the beginning and at the end
+	Start protocol.Item // key at which the next page starts; empty at the beginning and at the end of the table
 
-	kept        protocol.Item // where an earlier page ended
-	since, most int           // pages read since kept was set, and the number after which kept is replaced
+	kept        protocol.Item // key at which an earlier page ended
+	since, most int           // number of pages since kept was set, and number of pages after which kept is replaced
 }
 
-// Pass continues past a page that was read from Start. next is the key at which the
-// following page starts. If the page cannot be DynamoDB's, Pass returns an error and leaves
-// Start unchanged. If a key is repeated, the error is a *Failure that is not retried, as a
-// retry would only skip that key.
+// Pass advances w past a page that was read from Start. next is the key at which the
+// following page starts. If DynamoDB cannot have sent the page, Pass returns an error and
+// leaves Start unchanged. If next is a repeated key, the error is a *Failure with the cause
+// Refused, so that the client does not retry.
 func (w *Walk) Pass(reply middleware.Metadata, items []protocol.Item, next protocol.Item) error {
 	if items == nil {
-		if err := missing(reply, "items"); err != nil { // in a reply of DynamoDB, an empty page has an empty list, not a missing one
+		if err := missing(reply, "items"); err != nil { // DynamoDB sends an empty list of items for an empty page, and does not omit the list
 			return err
 		}
 	}

@@ -1,5 +1,5 @@
-// Package attribute copies, checks, measures and prints attribute values that callers store
-// with a lock.
+// Package attribute copies, checks and measures the attribute values that callers store in
+// the record of a lock, and converts them to JSON.
 package attribute
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Clone returns a deep copy of attributes.
+// Clone returns a deep copy of attributes, or nil if attributes is nil.
 func Clone(attributes map[string]types.AttributeValue) map[string]types.AttributeValue {
 	if attributes == nil {
 		return nil
@@ -29,8 +29,8 @@ func Clone(attributes map[string]types.AttributeValue) map[string]types.Attribut
 	return out
 }
 
-// cloneValue returns a deep copy of a value. It returns nil unchanged, and also a value of
-// a type that DynamoDB does not have: EmptyIn and the SDK reject such values.
+// cloneValue returns a deep copy of v. It returns nil, and a value of a type that DynamoDB
+// does not have, unchanged. EmptyIn finds nil values, and the SDK rejects unknown types.
 func cloneValue(v types.AttributeValue) types.AttributeValue {
 	if isNil(v) {
 		return v
@@ -68,8 +68,9 @@ func cloneValue(v types.AttributeValue) types.AttributeValue {
 	return v
 }
 
-// EmptyIn returns the path of a missing (nil) value inside v, or "" if there is none. The
-// SDK would panic on such a value, or leave it out.
+// EmptyIn returns the path of a nil value inside v, or " itself" if v is nil. It returns ""
+// if v contains no nil value. For a nil value, the SDK would panic, or would omit the
+// value.
 func EmptyIn(v types.AttributeValue) string {
 	if isNil(v) {
 		return " itself"
@@ -138,13 +139,12 @@ func Bytes(v types.AttributeValue) int {
 			n += element + len(name) + Bytes(e)
 		}
 		return n
-	default: // BOOL, NULL, and nil for "remove"
+	default: // BOOL, NULL, and nil, which means that a write removes the attribute
 		return 1
 	}
 }
 
-// JSON returns attributes as decoded DynamoDB JSON, ready for json.Marshal, which sorts
-// them by name.
+// JSON returns attributes in the structure of DynamoDB JSON, as a value for json.Marshal.
 func JSON(attributes map[string]types.AttributeValue) (map[string]any, error) {
 	b, err := attributevalue.MarshalMapJSON(attributes)
 	if err != nil {

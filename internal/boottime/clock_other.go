@@ -4,7 +4,7 @@ package boottime
 
 import "time"
 
-// Now reads the wall clock. This system has no known clock that cannot be set, runs while
-// the machine is suspended, and is the same for all processes. The risk is that someone
-// sets the wall clock.
+// Now returns the reading of the wall clock. On systems other than Linux, package boottime
+// knows no clock that cannot be set, runs while the machine is suspended, and is the same
+// for all processes. The wall clock has the last two properties, but a user may set it.
 func Now() time.Duration { return time.Duration(time.Now().UnixNano()) }

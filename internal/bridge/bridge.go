@@ -1,6 +1,6 @@
-// Package bridge gives the packages election and holders access to internals of the root
-// package that users should not have. The root package sets the variables of this package
-// during its own initialization.
+// Package bridge gives packages election and holders access to internals of the root
+// package leasehold that are not in the public API. The root package sets the variables of
+// package bridge during its own initialization.
 package bridge
 
 import (
@@ -15,20 +15,23 @@ import (
 type Client interface {
 	Env() *core.Env
 
-	// Session returns the session for new grants, and begins one if no session is trusted.
+	// Session returns the session for new grants. If the client has no trusted session,
+	// Session begins one.
 	Session(ctx context.Context) (acquire.Session, error)
 
-	// OnAsked registers fn, to be called once when the holder of a *leasehold.Lock is asked
-	// to step down. It returns false if lock is not this client's lock of key.
+	// OnAsked registers fn, which the client calls once when another client asks the holder of
+	// lock to step down. It returns false if lock is not a *leasehold.Lock of this client for
+	// key.
 	OnAsked(lock any, key protocol.Key, fn func()) bool
 
-	// Unsupported returns the error of a feature that the layout lacks.
+	// Unsupported returns the error of a call that needs a feature which the client's layout
+	// does not have.
 	Unsupported(feature string) error
 }
 
-// Inside returns the internals of a *leasehold.Client.
+// Inside returns the internals of client, which must be a *leasehold.Client.
 var Inside func(client any) Client
 
-// Record converts a record to a leasehold.Record. Only the root package can set all fields
-// of a leasehold.Record.
+// Record returns a record as a leasehold.Record. It is a variable because only the root
+// package can set all fields of a leasehold.Record.
 var Record func(protocol.Record) any

@@ -1,10 +1,13 @@
-// Package core contains what all parts of one client share: [Env] with its table, settings,
-// clocks and sender of requests; the calls that Close waits for; and the errors of locks that
-// have ended. The root package makes one Env and passes it down:
+// Package core contains the parts of a client that many internal packages use. [Env]
+// contains the table, the settings, the clocks and the sender of requests. [Running] counts
+// the calls for which Close waits. The package also defines the errors of locks that have
+// ended. The root package creates one Env for each client, and passes it to these types, in
+// this order:
 //
 //	core.Env → liveness.Observer → lease.Leases → acquire.Keys → hold.Holds → acquire.Acquirer
 //
-// Through two interfaces, the parts call the root package. [Listener] receives reports, and
-// returns nothing. [Errors] makes the errors whose types users know. An error is made once,
-// where its reason is known, and then returned unchanged.
+// These types call the root package through two interfaces. [Listener] receives events.
+// [Errors] returns the errors whose types are part of the public API. The function that
+// finds the reason of an error calls Errors once, and its callers return that error
+// unchanged.
 package core

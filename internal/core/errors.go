@@ -18,9 +18,8 @@ var (
 	ErrReleased = errors.New("leasehold: lock released")
 	ErrClosed   = attempts.ErrClosed
 
-	// ErrDetached is the error of a handle that its caller has detached. It matches
-	// ErrReleased, since a caller that has detached a handle has given it up, as after a
-	// release.
+	// ErrDetached is the error of a lock's handle after Detach. It matches ErrReleased: after
+	// Detach, as after a release, the caller must not use the handle.
 	ErrDetached error = detachedError{}
 )
 
@@ -30,18 +29,18 @@ func (detachedError) Error() string { return "leasehold: lock detached" }
 
 func (detachedError) Is(target error) bool { return target == ErrReleased }
 
-// Loss describes how a lock was lost. [Env.Lost] makes an error of it.
+// Loss describes how a lock was lost. [Env.Lost] returns an error that contains it.
 type Loss struct {
 	Key    protocol.Key
 	Token  int64
 	Reason Reason
-	At     time.Time        // time when trust in the lock ended, by the wall clock
-	By     *protocol.Record // record that no longer showed the grant; nil if no such record was read
-	Err    error            // error of the last renewal or transaction; nil if none failed
+	At     time.Time        // time when the client stopped trusting the lock, by its wall clock
+	By     *protocol.Record // record that the client has read, and that no longer shows the grant; nil if the client has read no such record
+	Err    error            // error of the last renewal or transaction; nil if it did not fail
 }
 
-// lossError is the internal error of a loss. It wraps the public error and has the same
-// text.
+// lossError is the internal error of a lost lock. It wraps the public error, a *LostError,
+// and has the same text.
 type lossError struct {
 	Loss
 	error
@@ -49,19 +48,22 @@ type lossError struct {
 
 func (e *lossError) Unwrap() error { return e.error }
 
-// Lost returns the error of a lock that was lost. LossOf gets the Loss back from it.
+// Lost returns the internal error of a lost lock. LossOf returns the Loss that this error
+// contains.
 func (e *Env) Lost(l Loss) error { return &lossError{l, e.Errors.Lost(l)} }
 
-// Public replaces the internal error of a loss by the public one, a *LostError. It returns
-// other errors unchanged.
+// Public returns the public error, a *LostError, if err is an internal error from Env.Lost.
+// It returns any other error unchanged.
 func Public(err error) error {
-	if lost, ok := err.(*lossError); ok { // errors.As is not used, since an error that wraps the loss must be returned unchanged
+	// Do not use errors.As: an error that wraps a lossError must be returned unchanged.
+	if lost, ok := err.(*lossError); ok {
 		return lost.error
 	}
 	return err
 }
 
-// LossOf returns the Loss in an error of [Env.Lost]. It returns false for other errors.
+// LossOf returns the Loss that an error from [Env.Lost] contains. It returns false for any
+// other error.
 func LossOf(err error) (Loss, bool) {
 	lost := (*lossError)(nil)
 	if !errors.As(err, &lost) {
@@ -73,7 +75,7 @@ func LossOf(err error) (Loss, bool) {
 // Reason is the reason why a lock was lost.
 type Reason string
 
-// Values of Reason. The root package has the same values.
+// Values of Reason. The reasons of the root package have the same values.
 const (
 	Expired  Reason = "expired"
 	Paused   Reason = "paused"
@@ -81,9 +83,9 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen records in l that r was read after the caller's grant had ended. ours contains the
-// ids of the caller's grants. If r is held, or shows the released grant of another client,
-// the reason for the loss is Replaced.
+// Seen records in l that the client has read record r, which no longer shows the lost
+// grant. ours contains the ids of the lock's own grants. If r is held, or shows a released
+// grant that is not in ours, Seen sets the reason for the loss to Replaced.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -91,27 +93,27 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	}
 }
 
-// SeenGone reports whether the lock counts as lost because a record was read that no longer
-// showed the grant.
+// SeenGone reports whether the client has lost the lock because it read a record that no
+// longer showed the grant.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
-// Errorf returns the error of a call that was refused before any request. op is the name of
-// the call, and key is its key.
+// Errorf returns the error of a call that the client refuses before it sends a request. op
+// is the name of the call, and key is its key.
 func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) error {
 	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, e.Table}, args...)...)
 }
 
-// UnknownOutcome returns the error of an operation that gives up although one of its writes
-// may have been applied, or may still be applied. The operation may have ended because a
-// lock was lost. Even then the error does not match ErrLost, because ErrLost would mean
-// that nothing was written.
+// UnknownOutcome returns the error of the operation op that ends although one of its writes
+// may have been applied, or may still be applied. err is the reason why it ended. The error
+// does not match ErrLost even if err does, because ErrLost would mean that the operation
+// has written nothing.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }
 
-// Outlive runs write and returns its error. write continues after its caller has left: see
-// attempts.Outlive. If limit ends while the outcome is unknown, Outlive returns the error
-// of UnknownOutcome.
+// Outlive runs write on another goroutine and returns its error. If limit ends while the
+// outcome of the write is unknown, Outlive returns the error of UnknownOutcome at once, and
+// write continues. attempts.Outlive has the details.
 func (e *Env) Outlive(limit context.Context, op string, key protocol.Key, sent attempts.Sent, write func() error) error {
 	var err error
 	if _, unknown := attempts.Outlive(limit, e.Detach, sent, func() { err = write() }); unknown != nil {
@@ -120,7 +122,7 @@ func (e *Env) Outlive(limit context.Context, op string, key protocol.Key, sent a
 	return err
 }
 
-// withoutLoss returns an error that reads like err but does not match ErrLost.
+// withoutLoss returns an error with the text of err that does not match ErrLost.
 func withoutLoss(err error) error {
 	if !errors.Is(err, ErrLost) {
 		return err
@@ -134,7 +136,8 @@ func withoutLoss(err error) error {
 	return rest
 }
 
-// lossless has the text of an error that matches ErrLost, but does not match ErrLost.
+// lossless is an error with the text of an error that matches ErrLost. A lossless error
+// does not match ErrLost.
 type lossless struct {
 	text  string
 	parts []error
@@ -144,11 +147,12 @@ func (e *lossless) Error() string { return e.text }
 
 func (e *lossless) Unwrap() []error { return e.parts }
 
-// endedError is ErrReleased, ErrDetached or ErrClosed with the key and table of the call.
+// endedError wraps ErrReleased, ErrDetached or ErrClosed, and adds the key and the table to
+// its text.
 type endedError struct {
 	table string
-	op    string       // the call that sent nothing; "" if the lock has ended
-	key   protocol.Key // empty if the call is not for one key
+	op    string       // name of the call on a closed client; "" if the error is about a lock that has ended
+	key   protocol.Key // key of the lock or the call; empty if the call has no single key
 	err   error
 }
 
@@ -167,13 +171,13 @@ func (e *endedError) Error() string {
 
 func (e *endedError) Unwrap() error { return e.err }
 
-// AfterClose returns the error of a call on a client that is closed.
+// AfterClose returns the error of the call op on a closed client.
 func (e *Env) AfterClose(op string, key protocol.Key) error {
 	return &endedError{table: e.Table, op: op, key: key, err: ErrClosed}
 }
 
-// Naming adds the key of the lock to err if err says that the lock has ended. It returns
-// other errors unchanged.
+// Naming returns err with the key of the lock added to its text, if err is ErrReleased,
+// ErrDetached or ErrClosed. It returns any other error unchanged.
 func (e *Env) Naming(key protocol.Key, err error) error {
 	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // what wraps one names it already
 		return &endedError{table: e.Table, key: key, err: err}

@@ -10,21 +10,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Running counts the calls and goroutines of a client that Close waits for. It is safe for
+// Running counts the calls and goroutines for which a client's Close waits. It is safe for
 // concurrent use.
 //
 //	open ── Close is called: no call begins ──► closing ── all calls have ended ──► closed
 type Running struct {
-	calls Calls      // calls and goroutines that have not finished
+	calls Calls      // calls and goroutines that have not ended
 	mu    sync.Mutex // held by Enter and BeginClose; never held across I/O
 
-	closing context.Context         // ends with ErrClosed when Close is called
-	close   context.CancelCauseFunc // cancels closing; called with mu held, so that a concurrent Enter sees the cancellation
-	closed  context.Context         // cancelled with ErrClosed when Close is done; no request begins after that
+	closing context.Context         // cancelled with ErrClosed when Close is called
+	close   context.CancelCauseFunc // cancels closing; the caller holds mu, so that a concurrent Enter sees the cancellation
+	closed  context.Context         // cancelled with ErrClosed when Close ends; the client begins no request after that
 	end     context.CancelCauseFunc // cancels the context in the field closed
 }
 
-// NewRunning returns the Running of a client that is open.
+// NewRunning returns the Running of a client that is not closed.
 func NewRunning() *Running {
 	r := &Running{}
 	r.closing, r.close = context.WithCancelCause(context.Background())
@@ -32,8 +32,8 @@ func NewRunning() *Running {
 	return r
 }
 
-// Enter counts a call that Close must wait for, and returns true. If Close has been called,
-// Enter returns false and does not count the call.
+// Enter counts a call for which Close must wait, and returns true. If Close has been
+// called, Enter does not count the call, and returns false.
 func (r *Running) Enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,10 +44,10 @@ func (r *Running) Enter() bool {
 	return true
 }
 
-// Leave undoes one Enter.
+// Leave ends a call that Enter has counted.
 func (r *Running) Leave() { r.calls.End() }
 
-// Detach runs fn on a goroutine that Close waits for.
+// Detach runs fn on a new goroutine. Close waits until fn has returned.
 func (r *Running) Detach(fn func()) {
 	r.calls.Begin()
 	go func() {
@@ -57,8 +57,8 @@ func (r *Running) Detach(fn func()) {
 	}()
 }
 
-// deepen makes the stack of a new goroutine at once as deep as the SDK's requests need it.
-// Otherwise the stack grows in steps, and each step copies all frames.
+// deepen makes the stack of a new goroutine as large as the SDK's requests need it. Without
+// deepen, the stack would grow in steps, and each step would copy all frames.
 //
 //go:noinline
 func deepen() {
@@ -66,16 +66,16 @@ func deepen() {
 	runtime.KeepAlive(&frame)
 }
 
-// IsClosing reports whether Close has been called. Close releases the locks that are held
-// at that time. A call that acquires a lock later releases the lock itself. Resume is an
-// exception: it does not release the lock, whose lease then expires.
+// IsClosing reports whether Close has been called. Close releases the locks that the client
+// holds at that time. A call that acquires a lock after that releases the lock itself. But
+// Resume does not release a lock that it resumes after that: the lease of the lock expires.
 func (r *Running) IsClosing() bool { return r.closing.Err() != nil }
 
-// Closing returns a context that ends with ErrClosed when Close is called.
+// Closing returns a context that is cancelled with ErrClosed when Close is called.
 func (r *Running) Closing() context.Context { return r.closing }
 
-// Closed returns a context that is cancelled with ErrClosed when Close is done. No request
-// begins after that.
+// Closed returns a context that is cancelled with ErrClosed when Close ends. The client
+// begins no request after that.
 func (r *Running) Closed() context.Context { return r.closed }
 
 // UntilClosing returns a copy of ctx that is also cancelled, with ErrClosed, when Close is
@@ -89,8 +89,9 @@ func (r *Running) UntilClosing(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// BeginClose cancels the context Closing, unless an earlier call has cancelled it. It
-// returns true if this call has cancelled the context. The caller must then call EndClose.
+// BeginClose cancels the context that Closing returns, unless an earlier call has cancelled
+// it. It returns true if this call has cancelled the context. In that case, the caller must
+// later call EndClose.
 func (r *Running) BeginClose() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,10 +102,10 @@ func (r *Running) BeginClose() bool {
 	return true
 }
 
-// EndClose ends the context Closed.
+// EndClose cancels the context that Closed returns.
 func (r *Running) EndClose() { r.end(ErrClosed) }
 
-// WaitIdle waits until all calls and goroutines have finished, or limit ends.
+// WaitIdle waits until all counted calls and goroutines have ended, or until limit ends.
 func (r *Running) WaitIdle(limit context.Context) { r.calls.Wait(limit) }
 
 // Calls counts calls that have not returned. The zero Calls is ready for use. It is safe for
@@ -115,14 +116,14 @@ type Calls struct {
 	idle chan struct{} // closed when all calls have returned; nil if no goroutine waits for that
 }
 
-// Begin counts a call.
+// Begin counts a call, until End is called.
 func (c *Calls) Begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.n++
 }
 
-// End undoes one Begin.
+// End ends a call that Begin has counted.
 func (c *Calls) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,14 +134,14 @@ func (c *Calls) End() {
 	}
 }
 
-// AreOver reports whether all calls have returned.
+// AreOver reports whether all counted calls have returned.
 func (c *Calls) AreOver() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.n == 0
 }
 
-// Wait waits until all calls have returned. It returns false if limit ends first.
+// Wait waits until all counted calls have returned. It returns false if limit ends first.
 func (c *Calls) Wait(limit context.Context) bool {
 	c.mu.Lock()
 	if c.n > 0 && c.idle == nil {
@@ -160,8 +161,8 @@ func (c *Calls) Wait(limit context.Context) bool {
 }
 
 // AtLeastGrace returns a context with the values of ctx but without its cancellation. The
-// returned context ends after the context end has ended, but not before ReleaseGrace has
-// passed since the call.
+// new context ends when the context end has ended and ReleaseGrace has passed since the
+// call of AtLeastGrace.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := e.Now()
@@ -175,7 +176,7 @@ func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.C
 	}
 }
 
-// AwaitGrace waits until done is closed, for ReleaseGrace at most.
+// AwaitGrace waits until done is closed, but for ReleaseGrace at most.
 func (e *Env) AwaitGrace(done <-chan struct{}) {
 	grace := time.NewTimer(e.ReleaseGrace)
 	defer grace.Stop()
@@ -188,10 +189,10 @@ func (e *Env) AwaitGrace(done <-chan struct{}) {
 // goesOn is the type of the context key under which GoesOn stores a value.
 type goesOn struct{}
 
-// GoesOn returns a copy of ctx for a call that continues an earlier call. DynamoDB has
-// answered the earlier call, so the policy has allowed access to the key before. If
-// DynamoDB now denies access, the denial may be temporary.
+// GoesOn returns a copy of ctx that marks a call as the continuation of an earlier call.
+// DynamoDB has answered requests of the earlier call, so the IAM policy has allowed access
+// to the key before. If AWS now denies access, the denial may be temporary.
 func GoesOn(ctx context.Context) context.Context { return context.WithValue(ctx, goesOn{}, true) }
 
-// IsGoingOn reports whether GoesOn has returned ctx or a parent of ctx.
+// IsGoingOn reports whether ctx, or a parent of ctx, is a result of GoesOn.
 func IsGoingOn(ctx context.Context) bool { return ctx.Value(goesOn{}) != nil }

@@ -3,16 +3,16 @@ package ctxmutex
 
 import "context"
 
-// Mutex is a lock that one goroutine holds at a time. It is a channel, so that a goroutine
-// can also lock it in a select statement, by sending a value to it.
+// Mutex is a mutex. It is a channel, so that a goroutine can also lock it in a select
+// statement, by sending a value to it.
 type Mutex chan struct{}
 
 // New returns an unlocked Mutex.
 func New() Mutex { return make(Mutex, 1) }
 
-// Lock waits until it has locked m or ctx ends. It returns true if it has locked m. It
-// returns false if ctx ended first, and the caller then does not hold m. If ctx has ended
-// before the call, Lock returns false even if m is unlocked.
+// Lock waits until it has locked m, and returns true. If ctx ends first, Lock returns
+// false, and the caller does not hold m. If ctx has ended before the call, Lock returns
+// false even if m is unlocked.
 func (m Mutex) Lock(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false

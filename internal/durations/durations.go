@@ -1,11 +1,11 @@
 // Package durations adds, subtracts and multiplies durations without overflow: a result
-// that does not fit becomes the longest or shortest duration. A lease may have any length.
-// With plain arithmetic, a lease close to the longest time.Duration would expire at once.
-// All sums with the time of a clock, and all products of a length that a user chose, are
-// computed here.
+// that does not fit becomes the longest or shortest duration. A user may choose a lease of
+// any length. With plain arithmetic, a lease close to the longest time.Duration would
+// expire at once. The packages of leasehold use package durations to add a duration to the
+// reading of a clock, and to multiply a duration that a user has chosen.
 //
-// The package imports only the standard library, so that the watchdog, which must start
-// fast, can use it.
+// Package durations imports only the standard library, so that the watchdog process, which
+// must start fast, can use it.
 package durations
 
 import (
@@ -18,7 +18,7 @@ const (
 	shortest = time.Duration(math.MinInt64)
 )
 
-// Sum returns a + b.
+// Sum returns a + b, or the longest or shortest duration if the result does not fit.
 func Sum(a, b time.Duration) time.Duration {
 	sum := a + b
 	switch {
@@ -30,7 +30,7 @@ func Sum(a, b time.Duration) time.Duration {
 	return sum
 }
 
-// Less returns a - b.
+// Less returns a - b, or the longest or shortest duration if the result does not fit.
 func Less(a, b time.Duration) time.Duration {
 	switch diff := a - b; {
 	case a >= 0 && b < 0 && diff < 0:
@@ -42,7 +42,7 @@ func Less(a, b time.Duration) time.Duration {
 	}
 }
 
-// Times returns n * d.
+// Times returns n * d, or the longest or shortest duration if the result does not fit.
 func Times(d time.Duration, n int64) time.Duration {
 	if d == 0 || n == 0 {
 		return 0
@@ -57,13 +57,14 @@ func Times(d time.Duration, n int64) time.Duration {
 	return shortest
 }
 
-// Scale returns d times f, which may be a fraction, rounded down towards zero.
+// Scale returns d times f, rounded towards zero, or the longest or shortest duration if the
+// result does not fit.
 func Scale(d time.Duration, f float64) time.Duration {
 	scaled := float64(d) * f
 	switch {
 	case d == 0:
 		return 0
-	case scaled >= math.MaxInt64: // MaxInt64 as a float64 is rounded up by one
+	case scaled >= math.MaxInt64: // the float64 closest to MaxInt64 is MaxInt64 + 1
 		return longest
 	case scaled <= math.MinInt64:
 		return shortest

@@ -1,8 +1,9 @@
-// Package filefault describes the faults of a local store's file: whether they end by
-// themselves, and how to repair them. Packages that handle such errors share it. Package
-// boltstore marks the lasting errors. The engine refuses a request that failed with such an
-// error with the error code Code, and no client repeats that request. The command-line tool
-// gives the advice.
+// Package filefault describes operating system errors of the file that contains a local
+// store. For each error it has advice for the user, and the information whether the problem
+// may end by itself. Package boltstore uses Lasting to mark the errors after which an
+// operator must repair the store. The local engine answers a request that failed with such
+// an error with the error code Code, and clients do not retry. The command leasehold prints
+// the advice.
 package filefault
 
 import (
@@ -11,14 +12,15 @@ import (
 	"syscall"
 )
 
-// Fault describes a problem of the file or its folder, and its remedy.
+// Fault is a problem with the file of a local store or with its folder, and advice to the
+// user.
 type Fault struct {
 	is, do string
 	passes bool
 }
 
-// faults are in order of precedence: the text of an error may also contain the text of a
-// later fault.
+// faults contains the known faults by error number, in order of precedence: the text of one
+// error may also contain the text of a later error in this list.
 var faults = []struct {
 	err syscall.Errno
 	Fault
@@ -31,7 +33,8 @@ var faults = []struct {
 	{syscall.EMFILE, Fault{"this process can open no more files", "raise the limit of ulimit -n", false}},
 }
 
-// Of returns the fault in an error. It returns false if there is none.
+// Of returns the fault that err means, by the error number in err. It returns false if err
+// contains no known error number.
 func Of(err error) (Fault, bool) {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -44,8 +47,9 @@ func Of(err error) (Fault, bool) {
 	return Fault{}, false
 }
 
-// In returns the fault in the text of an error. The engine answers like a server, so its
-// client receives only the text of the error.
+// In returns the fault whose error text is in the given text of an error. It returns false
+// if the text contains none. The local engine answers like a server, so a client receives
+// only the text of its errors.
 func In(text string) (Fault, bool) {
 	for _, f := range faults {
 		if strings.Contains(text, f.err.Error()) {
@@ -55,20 +59,21 @@ func In(text string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// Passes reports whether the fault may end without a change to leasehold or its machine,
-// for example when another program frees space.
+// Passes reports whether the fault may end without a change to leasehold's configuration or
+// the machine, for example when another program frees disk space.
 func (f Fault) Passes() bool { return f.passes }
 
 func (f Fault) String() string { return f.is + ": " + f.do }
 
-// Code is the error code of a request that the engine refuses because its store cannot be
-// used until an operator has repaired it.
+// Code is the error code with which the local engine answers a request if its store cannot
+// be used until an operator has repaired it.
 const Code = "StoreUnusableException"
 
-// Lasting marks the error of a store that cannot be used until an operator has repaired it.
+// Lasting returns err with a mark: the store cannot be used until an operator has repaired
+// it.
 func Lasting(err error) error { return &lasting{err} }
 
-// IsLasting reports whether an error is marked by Lasting.
+// IsLasting reports whether err wraps an error from Lasting.
 func IsLasting(err error) bool {
 	var marked *lasting
 	return errors.As(err, &marked)

@@ -1,11 +1,12 @@
-// Package machine provides the machine that a client runs on: two clocks that cannot be
-// set, a wall clock that can, random numbers, memory for observed records, and limits for
-// requests in flight.
+// Package machine contains the clocks, the random numbers and the limits of a client. Two
+// clocks cannot be set, and the wall clock can be set. The limits are for the number of
+// observed records that the client remembers, and for requests in flight.
 //
-// Tests provide machines of their own: testing/synctest fakes only one of the two clocks,
-// and a simulation can be repeated only if it chooses everything itself. A client gets its
-// machine from the DB that it is made with, if that DB is a Provider. So none of this is in
-// the public API, and nothing is global.
+// Tests replace the machine. testing/synctest fakes only one of the two clocks that cannot
+// be set, and a simulation can be repeated only if it chooses all clock readings and random
+// numbers itself. If the DB that is passed to leasehold.New is a Provider, the client uses
+// the machine that this DB provides. So the public API does not contain machines, and no
+// global variables are needed.
 package machine
 
 import (
@@ -19,34 +20,35 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Machine provides a client's clocks, random numbers and limits.
+// Machine contains the clocks, the random numbers and the limits of a client.
 type Machine struct {
-	// Now reads the two clocks that cannot be set.
+	// Now returns the readings of the two clocks that cannot be set.
 	Now func() decide.Instant
 
-	// Wall reads the wall clock. It is used only for messages, for TTL, and for layouts
-	// whose records contain the time when they expire.
+	// Wall returns the reading of the wall clock.
 	Wall func() time.Time
 
-	// Chance returns a random number in [0, 1) for pauses and for the order of choices.
+	// Chance returns a random number, uniform in [0, 1).
 	Chance func() float64
 
-	// Memory is the maximum number of keys whose versions a client remembers although no
-	// call waits for them.
+	// Memory is the maximum number of keys, apart from the keys for which a call waits, whose
+	// versions a client remembers.
 	Memory int
 
-	// Renewals is the limit of renewals, or of releases by Close, that are in flight at
-	// once.
+	// Renewals is the maximum number of renewals in flight, and the maximum number of releases
+	// by Close in flight.
 	Renewals int
 }
 
-// Provider is a DB that provides the machine for the clients made with it.
+// Provider is implemented by a DB that provides the machine for the leasehold clients that
+// use it.
 type Provider interface {
-	// Machine returns the client's machine, given the real one.
+	// Machine returns the machine for a client. real is the machine on which the process runs.
 	Machine(real Machine) Machine
 }
 
-// DB is an SDK client that provides a machine for the leasehold clients made with it.
+// DB is an SDK client that is a Provider. The machine for the leasehold clients that use it
+// is the real machine after the changes that Edit makes.
 type DB struct {
 	*dynamodb.Client
 	Edit func(*Machine)
@@ -58,23 +60,24 @@ func (db DB) Machine(m Machine) Machine {
 	return m
 }
 
-// started is the origin of the monotonic clock: Go can read that clock only as a Duration
-// since a Time.
+// started is the origin for readings of the monotonic clock. Go returns such a reading only
+// as the Duration since an earlier Time.
 var started = time.Now()
 
-// atStart is the reading of the monotonic clock at started: some 73 years. A synctest
-// bubble begins in the year 2000, long before started. The reading must be above 0 there,
-// too, because 0 may mean an unset time.
+// atStart is the reading of the monotonic clock at the time started: about 73 years. In a
+// bubble of testing/synctest, time begins in the year 2000, long before started. Readings
+// must be above zero there, too, because zero may mean an unset time.
 const atStart = time.Duration(math.MaxInt64 / 4)
 
-// Now reads the clocks of the machine that this process runs on.
+// Now returns the readings of the two clocks of the machine on which this process runs.
 func Now() decide.Instant {
 	return decide.Instant{Mono: durations.Sum(atStart, time.Since(started)), Boot: boottime.Now()}
 }
 
-// BootedAt returns a function that reads two clocks. Both follow package time. So no lease
-// expires in a synctest bubble because the test takes long in real time. The machine seems
-// to have booted a moment before origin, because no code may depend on its uptime.
+// BootedAt returns a function for Machine.Now in which both clocks follow package time. So
+// in a bubble of testing/synctest, no lease expires because the test takes long in real
+// time. The clocks begin a millisecond before origin. Their readings are small, so that a
+// test fails if the code depends on a long uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
 		up := durations.Sum(time.Millisecond, time.Since(origin))

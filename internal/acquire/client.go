@@ -109,9 +109,9 @@ func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	return !now.Past(t.Scaled(a.Lease).TrustedFrom(a.Sent))
 }
 
-// isWorthHaving reports whether the grant of this attempt would be trusted for at least
-// half of its trusted time from now, if DynamoDB has applied the attempt. For an attempt
-// under a session, it reports whether the session is trusted.
+// isWorthHaving reports whether at least half of the trusted time of a grant by this
+// attempt is left, if DynamoDB has applied the attempt. For an attempt under a session, it
+// reports whether the session is trusted.
 func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)

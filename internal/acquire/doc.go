@@ -1,9 +1,9 @@
 // Package acquire acquires keys for one call: one key, the first of several that is free, or
 // all of several. A call ends with grants or an error.
 //
-//	              its turn                 may be requested
+//	              has its turn             a grant may be sent
 //	local queue ───────────► looking ◄────────────────────────┐
-//	     │                     │  a pause, computed by        │ held by another
+//	     │                     │  a pause, computed by        │ held by another client
 //	     │ handed over         │  internal/decide             │
 //	     │                     ▼                              │
 //	     │                  granting: one conditional write ──┤
@@ -12,9 +12,9 @@
 //	                           └──────────────────────────────┘
 //
 // All waiting is done by one loop, acquire in first.go. A call for all of several keys runs
-// the loop for one key after the other, in sorted order, and renews the keys that it
-// already holds. Before its first wait, the call reads the records of all keys that it does
-// not hold yet. So it observes all dead holders at the same time.
+// the loop for one key after the other, in sorted order. It renews the keys that it already
+// holds. Before its first wait, the call reads the records of all keys that it does not
+// hold yet. So it observes all dead holders at the same time.
 //
 // In the native layout, a waiter whose grant was rejected adds an entry to the queue in the
 // record (queue.go). The entry counts as a grant attempt of unknown outcome: the client
@@ -52,29 +52,33 @@
 //	                  If the last read is older than a   suspended, and this client's own entry with it
 //	                  second, a read comes first
 //	read of a session the holder has a session           repeated: without an answer no holder is dead
-//	dead mark         before a takeover under a session  rejected: the session is alive
+//	dead mark         before a takeover, if the holder   rejected: the session is alive
+//	                  has a session
 //	join              another client holds the key, and  rejected: the key is free, or the queue is full.
 //	                  its queue has room                 No answer: the next read shows whether the entry
-//	                                                     is in the queue. A grant before that assumes
-//	                                                     that the entry is the head
+//	                                                     is in the queue. A grant before that read
+//	                                                     assumes that the entry is the head
 //	leave             the caller has left                rejected: the record shows the entry elsewhere,
 //	                                                     or its grant.
 //	                                                     No answer: repeated, for one hand-over lease
 //
-//	throttled         repeated, and reported each time
+//	throttled         the request is repeated, and each throttled request is reported
 //	refused           ends the call
-//	credentials       refused by DynamoDB, or missing: if DynamoDB has accepted this client before,
-//	                  repeated as after no answer, but nothing was granted. Otherwise refused
-//	denied            as credentials, if DynamoDB has answered a request for the key: in this
-//	                  call, in a call that it continues, or in a call before it in the local
-//	                  queue. Otherwise refused: the policy may never allow the key
+//	credentials       missing, or refused by DynamoDB. If DynamoDB has accepted this client before,
+//	                  the request is repeated, as after no answer, but it has granted nothing.
+//	                  If not, the call ends
+//	denied            the request is repeated if DynamoDB has answered a request for the key: in
+//	                  this call, in a call that it continues, or in a call that was ahead in the
+//	                  local queue. If not, the call ends: the policy may never allow the key
 //	no answer         the grant may have been applied. The next grant replaces it. If a reply shows
-//	                  it with half of its trust left, the call has the key
-//	damaged           never treated as free; one of several keys is left out and reported
-//	the caller left   a granted key is released. If a grant had no answer, the key is freed once,
-//	                  and the attempt is in doubt: if it is applied, this client takes over at once
-//	NoWait            the first holder that appears live ends the call, or ten seconds
-//	                  without an answer; with EvenIfDead, any holder does
+//	                  it with half of its trusted time left, the call has acquired the key
+//	damaged           a damaged record never counts as free. If the call waits for several keys,
+//	                  it drops this key and reports the damage
+//	the caller left   a granted key is released. If a grant had no answer, one write frees the key,
+//	                  and the attempt is in doubt: if the record later shows it, this client takes
+//	                  the key over at once
+//	NoWait            the call ends when it finds a holder that appears live, or after ten seconds
+//	                  without an answer. With EvenIfDead, any holder ends it
 //
 // Package acquire does not renew or release grants: [Want].Hold passes each grant to the
 // client's [Keeper]. A [Holding] shows when the lease was last renewed and whether the

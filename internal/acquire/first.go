@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// otherKeysEvery is the shortest time between two reads of the keys whose queues a call has
-// not joined, if it waits for one of several keys. Each such read costs a read unit for
-// each key. So the call reads the few keys whose queues it has joined more often.
+// otherKeysEvery matters to a call for one of several keys. It is the shortest time between
+// two reads of the keys whose queues the call has not joined. Each such read costs a read
+// unit for each key. So the call reads the few keys whose queues it has joined more often.
 const otherKeysEvery = 250 * time.Millisecond
 
 // first acquires the first key of the call that becomes free, and stops waiting for the
@@ -107,7 +107,7 @@ func (w *call) acquire() (*waiter, Holding, error) {
 }
 
 // next returns the first key for which a grant may be sent now. If there is no such key,
-// next returns nil, the pause before the next step, and in look whether that step is a read
+// next returns nil and the pause before the next step. look is true if that step is a read
 // of the records. u is a random number, uniform in [0, 1).
 func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ error) {
 	wait = math.MaxInt64

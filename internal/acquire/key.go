@@ -164,10 +164,10 @@ func (w *waiter) isOurs(r protocol.Record) bool {
 	return granted || handed || w.c.IsInDoubt(w.want.Key, r.Version) || r.Grant != "" && w.c.IsInDoubt(w.want.Key, r.Grant)
 }
 
-// isDone returns an error if the record shows that the work of the call is marked as done,
-// no matter which client holds the key now. DynamoDB then rejects all later grants of this
-// call: their condition is that the work is not done. A hand-over to an entry in the queue
-// has no such condition.
+// isDone returns an error if the record marks the work of the call as done, no matter which
+// client holds the key now. DynamoDB then rejects all later grants of this call: their
+// condition is that the work is not done. A hand-over to an entry in the queue has no such
+// condition.
 func (w *waiter) isDone(item protocol.Item) error {
 	if w.want.Once.None() || item == nil {
 		return nil
@@ -285,8 +285,8 @@ func (w *waiter) succeeded(s step) {
 
 // failed records that a request of kind s failed with err, and when it is to be repeated.
 // It does nothing if err is nil. If err is about the record itself and the call waits for
-// several keys, failed drops this key, and the call continues to wait for the remaining
-// keys. A returned error ends the wait.
+// several keys, failed drops this key and the call waits for the remaining keys. A returned
+// error ends the wait.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	switch {
@@ -341,8 +341,8 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 }
 
 // isAnswered reports whether DynamoDB has answered a request for the key. That request may
-// be of this call, of an earlier call that this call continues, or of a call that was ahead
-// in the local queue.
+// belong to this call, to an earlier call that this call continues, or to a call that was
+// ahead in the local queue.
 func (w *waiter) isAnswered() bool {
 	return w.view.Known || core.IsGoingOn(w.values) || w.c.Local.IsKnown(w.want.Key)
 }

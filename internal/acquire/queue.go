@@ -66,8 +66,8 @@ func (w *waiter) join() error {
 	a.Version = protocol.NewVersionAt(w.queue.since)
 	w.queue.entries = append(w.queue.entries, a)
 	w.queue.joining, w.asked = true, a.Sent
-	// Until the waiter has read the record again, its entry may be the head of the queue, and
-	// a release may hand the key to it.
+	// Until the waiter reads the record again, its entry may be the head of the queue, and a
+	// release may hand the key to it.
 	w.view.Position = w.position(0, *w.seen)
 	w.requests++
 	r := w.c.Requests.Write(w.values, w.c.Native.Join(w.want.Key, waiterOf(a)), attempts.Limit)
@@ -172,10 +172,10 @@ func (w *waiter) outside() *decide.Outside {
 
 // handed returns the entry of this waiter that the last release has turned into a grant,
 // according to record r. It returns false if there is no such entry. It also returns false
-// if the record lacks something that a grant of this call would write, or if too little of
-// the trusted time is left. In these cases the call sends a grant that replaces the
-// hand-over. A hand-over does not check whether the work is marked as done. So handed
-// checks the mark in r: only the holder can change it.
+// if the record lacks something that a grant of this call would write, or if too little
+// trusted time is left. In these cases the call sends a grant that replaces the hand-over.
+// A hand-over does not check whether the work is marked as done. So handed checks the mark
+// in r: only the holder can change it.
 func (w *waiter) handed(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
 	// The shorter lease counts: a renewal stores the waiter's own lease, and DynamoDB may

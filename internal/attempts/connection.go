@@ -19,8 +19,8 @@ import (
 // connections, as follows.
 //
 // The SDK closes the body of a request once the reply has arrived. From then on, the body's
-// method WriteTo returns io.EOF. If net/http looks for the end of the body only after that,
-// it takes io.EOF for a failure, and closes a connection that is still usable. So Bounded
+// method WriteTo returns io.EOF. If net/http reads the end of the body only after that, it
+// takes io.EOF for a failure. It then closes a connection that is still usable. So Bounded
 // gives net/http another body, which the SDK cannot close. That body is an io.NopCloser
 // around a bytes.Buffer: net/http knows that this type is in memory. For other types it
 // sends the header separately.

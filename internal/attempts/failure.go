@@ -61,7 +61,7 @@ func (s *Sender) classify(ctx context.Context, err error) error {
 }
 
 // UnsignedError is the error of a request that the SDK did not send because it had no
-// credentials, although DynamoDB has accepted earlier requests of the client.
+// credentials. DynamoDB has accepted earlier requests of the client.
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {

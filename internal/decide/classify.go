@@ -113,9 +113,8 @@ func CredentialsRefused(err error) bool {
 // transaction, because there were too many requests.
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
-// refusedAs reports whether err means that DynamoDB refused a request with an error code of
-// meaning m, or cancelled a transaction for a reason with the cause of m. The cause of m
-// must not be None.
+// refusedAs reports whether DynamoDB has refused a request with an error code of meaning m,
+// or cancelled a transaction with the cause of m. The cause of m must not be None.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
@@ -127,8 +126,8 @@ func refusedAs(m meaning, err error) bool {
 }
 
 // signedAtAWrongTime reports whether err means that AWS refused a request because this
-// machine's clock is wrong. In that case, the SDK reads the right time from the answer,
-// marks the error as retryable, and signs the next request with the right time.
+// machine's clock is wrong. In that case, the SDK marks the error as retryable. It reads
+// the right time from the answer, and signs the next request with it.
 func signedAtAWrongTime(err error) bool {
 	clock, ok := as[interface{ RetryableError() bool }](err)
 	return ok && clock.RetryableError()
@@ -217,7 +216,7 @@ func RequestError(err error) error {
 }
 
 // NotSigned reports whether err means that the SDK did not send a request because it could
-// not obtain credentials, or could not sign the request with them.
+// not obtain credentials or could not sign.
 func NotSigned(err error) bool {
 	if _, ok := as[*v4.SigningError](err); ok {
 		return true
@@ -226,7 +225,7 @@ func NotSigned(err error) bool {
 }
 
 // neverSent reports whether err means that the SDK did not send a request because it could
-// not encode the request, choose an authentication scheme, or find the endpoint.
+// not encode it, authenticate it, or find the endpoint.
 func neverSent(err error) bool {
 	if request, ok := as[*smithy.OperationError](err); !ok || errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) {
 		return false

@@ -56,10 +56,10 @@ func Front(began []time.Time) time.Time {
 // assumes one second per second, as in a queue of constant length where all waiters wait
 // equally long.
 //
-// If the front has hardly moved, there is no estimate. While the clients in the queue have
-// all begun to wait at nearly the same time, the front does not move, and then moves by a
-// long time at once. A waiter that has waited for a long time, or is far from the front,
-// reads rarely, because there may be thousands of such waiters.
+// If the front has hardly moved, there is no estimate. While all waiters in the queue have
+// begun to wait at nearly the same time, the front does not move. Later it moves by a long
+// time at once. A waiter that has waited for a long time, or is far from the front, reads
+// rarely, because there may be thousands of such waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

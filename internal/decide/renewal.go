@@ -95,10 +95,10 @@ type Pace struct {
 }
 
 // Constants of the changes of a Pace. Renewals that are throttled within paceHolds lower
-// the pace only once, because a table that throttles one request also throttles the
-// requests that arrive at the same time. The pace is at least paceLeast renewals per
-// second, and at least paceReserve times the rate that keeps every lease trusted. That
-// factor is above one because some renewals at that rate are throttled.
+// the pace only once, because a table throttles all requests that arrive at the same time.
+// The pace is at least paceLeast renewals per second, and at least paceReserve times the
+// rate that keeps every lease trusted. That factor is above one because some renewals at
+// that rate are throttled.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond

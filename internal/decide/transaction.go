@@ -49,7 +49,7 @@ func ClassifyTransaction(err error) Transaction {
 
 // gravity orders the causes of a cancelled transaction; a higher number is graver. The
 // gravest is a request that can never succeed, then a failed condition, and then causes
-// that may not occur again if the request is repeated.
+// that are temporary.
 var gravity = map[Cause]int{None: 0, Busy: 1, Conflict: 2, ConditionFailed: 3, Refused: 4}
 
 // classifyReason returns the meaning of a cancellation reason (DynamoDB API reference,

@@ -143,11 +143,10 @@ const (
 	queuesMore   = time.Second
 )
 
-// Queues returns how many queues in records a call should have joined after it has waited
-// for the given time, if it is to acquire one of several keys. The result is two for a wait
-// of less than a second, three from then on, and one more each time the wait has doubled.
-// So a call acquires another key if it first chose the queues of keys that are held for
-// hours.
+// Queues returns how many queues in records a call should join if it is to acquire one of
+// several keys. waited is how long the call has waited. The result is two for a wait of
+// less than a second, three from then on, and one more each time the wait has doubled. So a
+// call acquires another key if it first chose the queues of keys that are held for hours.
 func Queues(waited time.Duration) int {
 	n := queuesAtOnce
 	for ; waited >= queuesMore; waited /= 2 {

@@ -2,11 +2,11 @@
 // clocks cannot be set, and the wall clock can be set. The limits are for the number of
 // observed records that the client remembers, and for requests in flight.
 //
-// Tests replace the machine. testing/synctest fakes only one of the two clocks that cannot
-// be set, and a simulation can be repeated only if it chooses all clock readings and random
-// numbers itself. If the DB that is passed to leasehold.New is a Provider, the client uses
-// the machine that this DB provides. So the public API does not contain machines, and no
-// global variables are needed.
+// Tests replace the machine. Package testing/synctest fakes only one of the two clocks that
+// cannot be set. A simulation can be repeated only if it chooses all clock readings and
+// random numbers itself. If the DB that is passed to leasehold.New is a Provider, the
+// client uses the machine that this DB provides. So the public API does not contain
+// machines, and no global variables are needed.
 package machine
 
 import (

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Native is the protocol of leasehold's own layout. In addition to the methods of Protocol,
-// it has methods for sessions, marks of work that is done, queues of waiters, and requests
-// to step down.
+// Native is the protocol of leasehold's own layout. Beyond the methods of Protocol, it has
+// methods for sessions, for marks of work that is done, for queues, and for requests to
+// step down.
 type Native interface {
 	Protocol
 

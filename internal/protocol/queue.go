@@ -23,6 +23,6 @@ const MostWaiters = 16
 const LastPlaces = 3
 
 // MostWaitersBytes is the maximum number of bytes that a full queue adds to a record. An
-// entry needs 16 bytes for the grant id, 17 for the client id, 1 as an element of a list,
-// and the bytes of the owner's name.
+// entry needs the bytes of the owner's name, 16 for the grant id, 17 for the client id, and
+// 1 as an element of a list.
 const MostWaitersBytes = MostWaiters * (16 + 17 + 1 + LongestOwner)

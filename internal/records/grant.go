@@ -50,8 +50,8 @@ var reserved = slices.Concat(ours, []string{
 
 // setGrant adds to w the attributes that identify a grant by leasehold: its id and the next
 // token. If the record has no token, for example because it was deleted, the token is
-// computed from the clock. It is then higher than all earlier tokens of the key, unless the
-// clocks of two clients differ by more than the age of the deleted record.
+// computed from the clock. That token is higher than all earlier tokens of the key, if the
+// clocks of clients differ by less than the age of the deleted record.
 func setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrGrant, text(cmp.Or(g.ID, g.Version)))
 	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))
@@ -72,10 +72,10 @@ func (s schema) Grantable(item protocol.Item) error {
 	return nil
 }
 
-// whereGrantable sets the condition of w, a grant: the table contains no record, or one of
-// the conditions in free is true and the record is a plain lock whose token can be
-// increased. With g.IfExists, the record must exist. whereGrantable ignores empty strings
-// in free.
+// whereGrantable sets the condition of w, a grant: the table contains no record, or the
+// record is a plain lock for which one of the conditions in free is true. The record's
+// token must not be the last. With g.IfExists, the record must exist. whereGrantable
+// ignores empty strings in free.
 func whereGrantable(w *protocol.Write, g protocol.Grant, partition string, free ...string) {
 	free = slices.DeleteFunc(free, func(condition string) bool { return condition == "" })
 	if len(free) == 0 {

@@ -28,11 +28,12 @@ func (w *call) all() {
 	}
 }
 
-// acquireAll acquires the keys until all are held, one is refused, or the caller has left.
-// If the call loses a key while it waits for another key, acquireAll releases all its keys
-// and begins again.
+// acquireAll acquires the keys until all are held, one is refused, or the caller has
+// stopped waiting. If the call loses a key while it waits for another key, acquireAll
+// releases all its keys and begins again.
 func (w *call) acquireAll() error {
-	// The same holdings as w.held, except that w.held is emptied when the caller leaves.
+	// The same holdings as w.held, except that w.held is emptied when the caller stops
+	// waiting.
 	var held []Holding
 	for len(held) < len(w.parts) {
 		left := w.parts[len(held):]
@@ -79,7 +80,7 @@ func (w *call) acquireNext(left []*waiter) (Holding, error) {
 		attempts.Wait(w.ctx, given.Delay)
 	}
 	if w.ctx.Err() != nil {
-		return nil, w.ctx.Err() // the caller has left
+		return nil, w.ctx.Err() // the caller has stopped waiting
 	}
 	// Renew the key while the call waits for other keys, even if the caller wants no renewal.
 	// That wait may be longer than the lease.

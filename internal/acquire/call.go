@@ -73,8 +73,8 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 // once when its context ends. The goroutine then undoes the writes that it has sent.
 type call struct {
 	c      *Acquirer
-	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has left
-	ctx    context.Context // canceled when the caller leaves
+	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has stopped waiting
+	ctx    context.Context // canceled when the caller stops waiting
 	cancel context.CancelFunc
 	done   chan struct{} // closed when search has returned; see run
 	began  decide.Instant
@@ -162,9 +162,9 @@ func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	return w.parts[0], nil
 }
 
-// giveUp cancels the call because its caller has left, and returns the keys that the call
-// holds. If the call has already finished, giveUp returns false, and run returns the result
-// of the call.
+// giveUp cancels the call because its caller has stopped waiting, and returns the keys that
+// the call holds. If the call has already finished, giveUp returns false, and run returns
+// the result of the call.
 func (w *call) giveUp() (held []Holding, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -176,12 +176,12 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp releases the keys that a call of All holds when its caller leaves. It does so at
-// once, even if a request of the call is in flight. If that request acquires a key, the
-// goroutine of the call releases the key. cleanUp waits until all writes of the call are
-// undone, for the release grace at most. For One and First it waits only if the lock is not
-// renewed. A process that holds such locks may be frozen as soon as the call returns, as
-// AWS Lambda does. Nothing can be undone after that.
+// cleanUp releases the keys that a call of All holds when its caller stops waiting. It does
+// so at once, even if a request of the call is in flight. If that request acquires a key,
+// the goroutine of the call releases the key. cleanUp waits until all writes of the call
+// are undone, for the release grace at most. For One and First it waits only if the lock is
+// not renewed. A process that holds such locks may be frozen as soon as the call returns,
+// as AWS Lambda does. Nothing can be undone after that.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:
@@ -195,7 +195,7 @@ func (w *call) cleanUp(held []Holding) {
 }
 
 // finish marks the call as finished, so that giveUp has no effect after that. It reports
-// whether the caller has left before that.
+// whether the caller has stopped waiting before that.
 func (w *call) finish() (givenUp bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,8 +32,8 @@ type Keeper interface {
 	// has not changed for a lease.
 	Holds(key protocol.Key, grant string) bool
 
-	// GiveBack releases the keys that were acquired for a caller that has left. It waits for
-	// the release grace at most.
+	// GiveBack releases the keys that were acquired for a caller that has stopped waiting. It
+	// waits for the release grace at most.
 	GiveBack([]Holding)
 
 	// Shares reports whether the client's locks share the lease of a session.
@@ -60,7 +60,7 @@ type Session interface {
 type Holding interface {
 	localqueue.Grant
 	Lease() *lease.Lease
-	GiveBack() // releases the key because the caller has left
+	GiveBack() // releases the key because the caller has stopped waiting
 }
 
 // Want describes one key that a call is to acquire, and the terms of its grant.
@@ -78,8 +78,8 @@ type Want struct {
 	OneOfSeveral bool // the call is to acquire one of several keys, so no other goroutine may hand this key to it
 	InOrder      bool // the call is to acquire all of several keys, in sorted order
 
-	// Hold is called as soon as the key is granted, even if the caller has left. It returns
-	// the Holding, which renews the key.
+	// Hold is called as soon as the key is granted, even if the caller has stopped waiting. It
+	// returns the Holding, which renews the key.
 	Hold func(ctx context.Context, g Grant) Holding
 }
 

@@ -1,5 +1,5 @@
-// Package acquire acquires keys for one call: one key, the first of several that is free, or
-// all of several. A call ends with grants or an error.
+// Package acquire acquires keys for one call: one key, the first of several that is free,
+// or all of several. A call ends with grants or an error.
 //
 //	              has its turn             a grant may be sent
 //	local queue ───────────► looking ◄────────────────────────┐
@@ -58,7 +58,7 @@
 //	                  its queue has room                 No answer: the next read shows whether the entry
 //	                                                     is in the queue. A grant before that read
 //	                                                     assumes that the entry is the head
-//	leave             the caller has left                rejected: the record shows the entry elsewhere,
+//	leave             the caller has stopped waiting                rejected: the record shows the entry elsewhere,
 //	                                                     or its grant.
 //	                                                     No answer: repeated, for one hand-over lease
 //

@@ -62,26 +62,27 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	// The caller waits only if its lock is not renewed; cleanUp has the reason.
+	// Wait only if the lock is not renewed: the process may be frozen as soon as the call
+	// returns.
 	if w.parts[0].manual {
 		w.c.AwaitGrace(w.c.detached(undone.Wait))
 	}
 }
 
 // acquire sends reads and grants until a key is granted, no key can be granted, or the
-// caller has left. It is the only loop of this package that waits for records to change. An
-// error ends the wait.
+// caller has stopped waiting. It is the only loop of this package that waits for records to
+// change. An error ends the wait.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
-		// All keys get the same random number. The shortest of several random pauses would be too
-		// short.
+		// Use one random number for the pauses of all keys. The shortest of several independent
+		// random pauses would be too short.
 		u := w.c.Chance()
 		for len(w.turns) > 0 {
 			w.takeTurn(<-w.turns)
 		}
 		next, wait, look, err := w.next(u)
 		switch {
-		case w.ctx.Err() != nil: // the caller has left
+		case w.ctx.Err() != nil: // the caller has stopped waiting
 		case err != nil:
 			return nil, nil, err
 		case next != nil:
@@ -103,7 +104,7 @@ func (w *call) acquire() (*waiter, Holding, error) {
 			}
 		}
 	}
-	return nil, nil, w.ctx.Err() // the caller has left
+	return nil, nil, w.ctx.Err() // the caller has stopped waiting
 }
 
 // next returns the first key for which a grant may be sent now. If there is no such key,
@@ -222,9 +223,9 @@ func (w *call) takeTurn(given turn) {
 	}
 }
 
-// pause waits for d, or less if the call becomes the first in a local queue or the caller
-// leaves. It returns true if it has waited for all of d, so that the records are to be read
-// now.
+// pause waits for d, or less if the call becomes the first in a local queue or its caller
+// stops waiting. It returns true if it has waited for all of d, so that the records are to
+// be read now.
 func (w *call) pause(d time.Duration) bool {
 	var over <-chan time.Time
 	if d < math.MaxInt64 {

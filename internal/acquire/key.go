@@ -42,7 +42,7 @@ type waiter struct {
 
 	view   decide.View
 	lookAt time.Duration    // monotonic time from which the record is to be read again; set only if the call waits for several keys
-	asked  decide.Instant   // time when the waiter sent the request whose reply it observed last
+	asked  decide.Instant   // time when the waiter sent the request whose reply it has observed last
 	seen   *protocol.Record // the record as it was last read, if another client holds the key
 	met    []string         // the first version of the first holder that the waiter saw; nil until it has seen a holder
 	silent bool             // the holder appears dead
@@ -265,7 +265,7 @@ func (w *waiter) isWatched() bool {
 // step is a kind of request that a waiter sends.
 type step int
 
-// Values of step.
+// Values of step: what a request of the kind does.
 const (
 	nothing    step = iota
 	looking         // reads the record

@@ -24,8 +24,8 @@ type inQueue struct {
 	entries    []GrantAttempt // entries that the waiter has added: a release may turn any of them into a grant
 	place      int            // index of the waiter's last entry when the record was last read; -1 if the entry was not in the queue
 	told       int            // the position, from 1, that was last reported to the listener
-	joining    bool           // a join was sent, and the record has not been read since
-	joins      decide.Joins   // limits the joins that may still be sent
+	joining    bool           // the waiter has sent a join (a write that adds an entry), and has not read the record since
+	joins      decide.Joins   // limits how many joins the call may send
 	holdsBack  bool           // the waiter does not join the queue, as its call has joined the shorter queues of other keys
 	front      time.Time      // the front of the queue when the record was last read; see frontOf
 	firstFront time.Time      // the front when it was first seen

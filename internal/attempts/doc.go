@@ -17,10 +17,10 @@
 //
 // A sequence ends in one of four ways:
 //
-//	applied      this attempt, or an earlier one that the record now shows
+//	applied      DynamoDB has applied the last attempt, or the record shows an earlier attempt
 //	rejected     the condition failed, and the record shows no version of the sequence
-//	refused      AWS refuses the request, and no attempt can have been applied
-//	unanswered   no time is left, and attempts without an answer may still be applied
+//	refused      AWS has refused the request, and no attempt can have been applied
+//	unanswered   the client must stop, and attempts without an answer may still be applied
 //
 // Until the sequence ends, the client retries after temporary failures: throttling, a
 // conflict with a transaction, a lost reply. It pauses before each retry, for a random time
@@ -30,20 +30,21 @@
 // # What each reply means
 //
 //	success                      applied
-//	condition failed             the item in the reply, or a consistent read for an
-//	                             engine that returns none, shows one of the sequence's
-//	                             versions: applied. If not: rejected. If the read
-//	                             fails: unanswered, since this may be the reply to a
-//	                             second copy of the request.
+//	condition failed             applied, if the item in the reply shows one of the
+//	                             sequence's versions. If not: rejected. If the reply has
+//	                             no item, the client reads it. If that read fails:
+//	                             unanswered, since this may be the reply to a second
+//	                             copy of the request
 //	throttled, conflict          failed
-//	signed at a wrong time       failed, if the SDK has learned the right one from the
+//	signed at a wrong time       failed, if the SDK has learned the right time from the
 //	                             reply
 //	denied, malformed            refused
-//	credentials not reached      failed: their server may start later than this client
-//	no credentials, or refused   failed if DynamoDB has ever accepted this client: a
-//	                             success, a failed condition or throttling shows it.
-//	                             The credentials will soon be good again. Otherwise
-//	                             refused
+//	credential provider does     failed: the provider's server may start later than this
+//	not answer                   client
+//	no credentials, or           failed, if DynamoDB has accepted this client before:
+//	credentials refused          valid credentials may soon be available again. A
+//	                             success, a failed condition and throttling prove that
+//	                             DynamoDB has accepted the client. If not: refused
 //	timeout, reset, 5xx          unanswered
 //
 // A waiter also retries after a denial, if DynamoDB has answered an earlier request of the

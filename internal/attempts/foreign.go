@@ -44,9 +44,10 @@ func endpointOf(r *http.Request) string {
 	return r.URL.Scheme + "://" + r.URL.Host
 }
 
-// missing returns the error for a reply without a field that DynamoDB always sends. what
-// names the field. missing returns nil if the SDK has not read the reply from a server: it
-// then comes from a wrapper around the SDK's client, which may omit empty fields.
+// missing returns the error for a reply without a field that DynamoDB always sends. The
+// parameter what is the name of the field. missing returns nil if the SDK has not read the
+// reply from a server: it then comes from a wrapper around the SDK's client, which may omit
+// empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok {

@@ -123,8 +123,8 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 	return items, nil
 }
 
-// Page sends one request for the next page of items of the listing l, and advances at past
-// that page. The read is eventually consistent. The error is a *Failure.
+// Page sends one request for the next page of items of the listing l, and moves the Walk
+// past that page. The read is eventually consistent. The error is a *Failure.
 func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -139,8 +139,8 @@ type Listing struct {
 	Prefix    string // selects only items whose partition key has this prefix; ignored if Partition is set
 }
 
-// Page sends one Query or Scan request for the next page of items of the listing, and
-// advances at past that page. consistent is the ConsistentRead of the request.
+// Page sends one Query or Scan request for the next page of items of the listing, and moves
+// the Walk past that page. consistent is the ConsistentRead of the request.
 func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk, options ...func(*dynamodb.Options)) ([]protocol.Item, error) {
 	names := map[string]string{"#k": schema.Partition}
 	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }

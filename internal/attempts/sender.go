@@ -114,7 +114,7 @@ func Once(o *dynamodb.Options) {
 	Bounded(o)
 }
 
-// Write sends w once, and waits for the reply for at most the duration within. If the
+// Write sends w once. The parameter within limits how long it waits for the reply. If the
 // client must know the outcome, pass a ctx that does not end with the context of the
 // client's caller.
 func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) Reply {

@@ -6,7 +6,8 @@ import (
 )
 
 // CommitReply is the meaning of the answer to a commit: a transaction that writes the
-// caller's items, and whose last items are the guards of locks.
+// caller's items. Its last items are guards: condition checks that the locks are still
+// held.
 type CommitReply struct {
 	Effect  Effect
 	Cause   Cause
@@ -95,23 +96,23 @@ type Step int
 // Values of Step. Committed and all later values end the commit.
 const (
 	Again     Step = iota // send the same request again
-	Void                  // go to stage Voiding
-	Reread                // go to stage Rereading
+	Void                  // go to stage Voiding, and send its request
+	Reread                // go to stage Rereading, and send its request
 	Committed             // the writes have been applied exactly once
 	NotHeld               // the guard of a lock failed: the writes were not applied, and never will be
 	Cancelled             // one of the caller's writes failed: none was applied, and none ever will be
 	Rejected              // the request itself is wrong, or the caller may not send it
-	GiveUp                // the time is over, and no request was applied
+	GiveUp                // the client may send no more requests, and none was applied
 	Doubtful              // the outcome is unknown: the writes may have been applied, or may still be applied
 )
 
 // NextCommit returns the next step of a commit after the answer t to one of its requests.
 // It relies on three facts:
 //
-//   - A repeated request whose token has been applied succeeds and writes
-//     nothing, whatever its conditions say by now.
-//   - A token that one transaction has used cannot be used by another.
-//   - A guard that has failed once fails forever.
+//   - If DynamoDB has applied a transaction, a later request with the same idempotency
+//     token succeeds and writes nothing, even if a condition would now fail.
+//   - A token that one transaction has used cannot be used by another transaction.
+//   - If the guard of a lock has failed once, it fails forever.
 //
 // The DynamoDB API reference states the first two, under ClientRequestToken.
 func NextCommit(t CommitReply, c Course) Step {

@@ -14,7 +14,8 @@ const (
 
 // RenewalDeadline returns how long the client waits for the answer to one renewal. left is
 // the time for which the lock is still trusted. The result is a quarter of left, so that
-// there is time for more renewals if this request is lost.
+// there is time for more renewals if this request is lost. It is limited to the range from
+// renewalAtLeast to renewalAtMost, and is never longer than left.
 func RenewalDeadline(left time.Duration) time.Duration {
 	return min(max(left/4, renewalAtLeast), renewalAtMost, left)
 }
@@ -94,11 +95,11 @@ type Pace struct {
 	raised    time.Duration // monotonic time when Succeeded last raised the pace, or Throttled lowered it
 }
 
-// Constants of the changes of a Pace. Renewals that are throttled within paceHolds lower
-// the pace only once, because a table throttles all requests that arrive at the same time.
-// The pace is at least paceLeast renewals per second, and at least paceReserve times the
-// rate that keeps every lease trusted. That factor is above one because some renewals at
-// that rate are throttled.
+// Constants that determine how a Pace changes. Renewals that are throttled within paceHolds
+// lower the pace only once, because a table throttles all requests that arrive at the same
+// time. The pace is at least paceLeast renewals per second, and at least paceReserve times
+// the rate that keeps every lease trusted. That factor is above one because some renewals
+// at that rate are throttled.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond

@@ -33,8 +33,8 @@ type Position struct {
 const FirstRoundTrip = 10 * time.Millisecond
 
 // RoundTrip returns the new estimate of the round trip of a request, after a request that
-// took the time took. known is the estimate before that request. A fast request changes the
-// estimate more than a slow request. A request that took more than twice the estimate
+// took the given time. known is the estimate before that request. A fast request changes
+// the estimate more than a slow request. A request that took more than twice the estimate
 // counts as twice the estimate.
 //
 // A waiter behind the head of a queue pauses for multiples of the round trip. If one slow

@@ -48,7 +48,7 @@ type Native interface {
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask returns the write that asks the holder of h to step down. Its condition is that the
-	// grant of h has not ended. by is the client that asks.
+	// grant of h has not ended. The parameter by is the owner of the client that asks.
 	Ask(h Hold, by string, at time.Time) *Write
 }
 

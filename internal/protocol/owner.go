@@ -76,9 +76,9 @@ func NewVersionAt(t time.Time) string {
 	return VersionOfHex(hex.EncodeToString(b[:]))
 }
 
-// VersionTime returns the time when NewVersion returned v, by the clock of that client. It
-// returns the zero time for a version from another library. It also returns the zero time
-// for a version from an early release of leasehold, which contains only random bits.
+// VersionTime returns the time in the version v, by the clock of the client that created
+// it. It returns the zero time for a version from another library. It also returns the zero
+// time for a version from an early release of leasehold, which contains only random bits.
 func VersionTime(v string) time.Time {
 	if !IsVersion(v) || v[14] != '7' || !strings.ContainsRune("89ab", rune(v[19])) {
 		return time.Time{}

@@ -77,8 +77,8 @@ func ReasonProblem(reason string) string {
 // Break contains the values of the write by which an operator frees a held key of any
 // client.
 type Break struct {
-	Version string    // new in each attempt
-	Expires time.Time // when TTL may delete the record; zero for never
+	Version string    // version of the record after this write, new in each attempt
+	Expires time.Time // time from which TTL may delete the record; zero if TTL never deletes it
 	By      string    // owner of the client that breaks the lock; if empty, the write stores no description of the break
 	At      time.Time
 	Reason  string
@@ -112,10 +112,10 @@ type Grant struct {
 	Changes      Changes
 }
 
-// Renewal contains the values of the write that renews a hold: it writes a new version,
+// Renewal contains the values of the write that renews a lease: it stores a new version,
 // which restarts the lease.
 type Renewal struct {
-	Version string // new in each attempt
+	Version string // version of the record after this write, new in each attempt
 	Lease   time.Duration
 	Now     time.Time
 	Changes Changes
@@ -124,9 +124,9 @@ type Renewal struct {
 
 // Release contains the values of the write by which the holder frees a key.
 type Release struct {
-	Version string // new in each attempt
+	Version string // version of the record after this write, new in each attempt
 	Now     time.Time
-	Expires time.Time // when TTL may delete the record; zero for never
+	Expires time.Time // time from which TTL may delete the record; zero if TTL never deletes it
 	Done    *Done     // mark of the work that was done under the lock; nil keeps the mark in the record
 	Changes Changes
 }
@@ -171,7 +171,7 @@ type Hold struct {
 	Owner    string
 	Grants   []string // id of the grant; several ids while the outcome of a hand-over is unknown
 	Token    int64    // fencing token; 0 if the grant has had no answer, so that the token is unknown
-	Versions []string // version of the holder's last write that was applied, and versions of its attempts without an answer
+	Versions []string // version of the holder's last write that was applied, and versions of the holder's attempts without an answer
 }
 
 // Reading contains the methods of Protocol that do not build writes.
@@ -220,10 +220,10 @@ type Protocol interface {
 	// that its record shows the dead holder or one of the takeable versions in g.
 	Grant(g Grant) *Write
 
-	// Renew returns the write that renews h.
+	// Renew returns the write that renews the lease of the grant in h.
 	Renew(h Hold, r Renewal) *Write
 
-	// HandOver returns the write that ends h and grants its key to g.Owner.
+	// HandOver returns the write that ends the grant of h and grants its key to g.Owner.
 	HandOver(h Hold, g Grant) *Write
 
 	// Release returns the write that frees the key. It keeps the record, or deletes the record

@@ -19,7 +19,7 @@ import (
 // first error in err.
 type decoder struct {
 	item    protocol.Item
-	lenient bool // a bad attribute counts as absent, and is not an error
+	lenient bool // a damaged attribute counts as absent, and is not an error
 	err     error
 }
 
@@ -97,8 +97,8 @@ func (d *decoder) text(name string) string {
 }
 
 // name returns the string in the attribute called name. It records an error if the
-// attribute is missing or is no string. An empty string is allowed: a peer may write an
-// empty owner, for example from an environment variable that was not set.
+// attribute is missing or is no string. An empty string is allowed: another library may
+// write an empty owner, for example from an environment variable that was not set.
 func (d *decoder) name(name string) string {
 	switch v := d.item[name].(type) {
 	case nil:
@@ -234,13 +234,13 @@ func (d *decoder) time(name string, from func(int64) time.Time) time.Time {
 	return from(n)
 }
 
-// isOurs reports whether leasehold, and not a peer, has written the grant that a held
-// record shows. The form of the owner does not prove that: a user may configure a peer with
-// an owner of that form. Leasehold's attributes do not prove it either: dynamolock, and the
-// Java client in an update, keep the attributes of an earlier grant. So the version must
-// have leasehold's form, too. dynamolock never writes such a version, and the remaining
-// peers write none of leasehold's attributes. One case is not detected: a Java client whose
-// owner has leasehold's form updates a record.
+// isOurs reports whether leasehold, and not another library, has written the grant that a
+// held record shows. The form of the owner does not prove that: a user may configure
+// another library with an owner of that form. Leasehold's attributes do not prove it
+// either: dynamolock, and the Java client in an update, keep the attributes of an earlier
+// grant. So the version must have leasehold's form, too. dynamolock never writes such a
+// version, and the remaining libraries write none of leasehold's attributes. One case is
+// not detected: a Java client whose owner has leasehold's form updates a record.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }
@@ -252,9 +252,9 @@ func (d *decoder) hasGrant() bool {
 	return d.has(attrToken) || id != nil && protocol.IsVersion(id.Value)
 }
 
-// leastLease is the lease that leasehold assumes if a peer has stored a lease of zero or
-// less. The peers themselves take the key over from such a holder as soon as two of their
-// reads show the same record.
+// leastLease is the lease that leasehold assumes if another library has stored a lease of
+// zero or less. Such a library itself takes the key over from the holder as soon as two of
+// its reads show the same record.
 const leastLease = time.Millisecond
 
 // lease returns the lease in the string attribute called name: a number of milliseconds, or
@@ -282,7 +282,7 @@ func (d *decoder) seconds(name string) time.Duration {
 
 // heldLease returns the lease of a held record, or leastLease if the lease is shorter. It
 // records an error if leasehold has written the grant, and its lease is not above zero. A
-// peer may be configured with any lease.
+// user may configure another library with any lease.
 func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.Duration {
 	if isOurs && lease <= 0 {
 		d.fail(name, "must be above zero")

@@ -102,8 +102,8 @@ func tokenInRange(w *protocol.Write) string {
 var zero, one, highest = number(0), number(1), number(protocol.MaxToken - 1)
 
 // isGrant returns the condition that the record contains the grant id and the token of h.
-// That does not prove that h still holds the key, as a peer's grant may have kept these
-// attributes.
+// That does not prove that h still holds the key, as a later grant by another library may
+// have kept these attributes.
 func isGrant(w *protocol.Write, h protocol.Hold) string {
 	condition := w.In(attrGrant, h.Grants)
 	if h.Token != 0 {

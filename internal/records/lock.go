@@ -8,11 +8,11 @@ import "github.com/leasehold-go/leasehold/internal/protocol"
 //	write     what it does to the record    condition
 //	Grant     sets the grant and its lease  there is no record, or the record is free, takeable,
 //	                                        or shows a dead holder
-//	HandOver  sets the grant and its lease  the record shows the hold, at one of its versions
-//	Renew     sets a version and the lease  the record shows the hold, at one of its versions
-//	Release   marks it as free, or deletes  the record shows the hold, at one of its versions
-//	Delete    deletes it                    the record shows the hold, at one of its versions
-//	Guard     changes nothing               the record shows the hold's grant, at any version
+//	HandOver  sets the grant and its lease  the record shows the grant and a version of the Hold
+//	Renew     sets a version and the lease  the record shows the grant and a version of the Hold
+//	Release   marks it as free, or deletes  the record shows the grant and a version of the Hold
+//	Delete    deletes it                    the record shows the grant and a version of the Hold
+//	Guard     changes nothing               the record shows the grant of the Hold, at any version
 //	Break     marks it as free, or deletes  the record has not changed since it was read
 type lock struct{ spelling }
 

@@ -93,9 +93,9 @@ func standsAt(w *protocol.Write, p protocol.QueueEntry) string {
 	return pathOf(w, p.Index) + " = " + w.Value(entryOf(p.Of))
 }
 
-// Join returns the write that appends the entry of waiter of to the queue. Its condition is
-// that the record of key k is held, its queue is not full, and the queue does not contain
-// the entry yet.
+// Join returns the write that appends an entry for the given waiter to the queue. Its
+// condition is that the record of key k is held, its queue is not full, and the queue does
+// not contain the entry yet.
 func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	line, entry := w.Name(attrWaiters), entryOf(of)
@@ -119,10 +119,10 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 	return w
 }
 
-// HandToHead returns the write by which holder h hands the key to the head of the queue,
-// and removes the head's entry. It marks the grant as handed over. The write does not store
-// when the lease ends, because only the head can know that: the head trusts the lease from
-// the time of its own read, which may be later than this write.
+// HandToHead returns the write by which the holder of h hands the key to the head of the
+// queue. The write removes the head's entry, and marks the grant as handed over. The write
+// does not store when the lease ends, because only the head can know that: the head trusts
+// the lease from the time of its own read, which may be later than this write.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record

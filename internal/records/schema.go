@@ -52,7 +52,7 @@ func (s schema) CheckKey(k protocol.Key) error {
 	return nil
 }
 
-// mustKey encodes a key that CheckKey has accepted.
+// mustKey returns the key attributes for a key that CheckKey has accepted.
 func (s schema) mustKey(k protocol.Key) protocol.Item {
 	item := protocol.Item{s.Partition: text(k.Partition)}
 	switch {

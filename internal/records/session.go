@@ -16,7 +16,8 @@ type native struct {
 	record versioned
 }
 
-// SessionPrefix is the prefix of the partition keys of session rows.
+// SessionPrefix is the prefix of the partition keys of session rows. A session row contains
+// the lease that all locks of a client share.
 const SessionPrefix = "leasehold/session/"
 
 // SessionKey returns the key of the row of the session with the given id. In a table with a

@@ -31,8 +31,8 @@ var released = text("1")
 // one lease, by the clock of the client that observes the record.
 type versioned struct {
 	schema
-	owner, lease, version string        // attribute names
-	released, data        string        // attribute names; empty if the layout has no such attribute
+	owner, lease, version string        // names of the attributes with the owner, the lease and the version
+	released, data        string        // names of the attributes with the release mark and the caller's data; empty if the layout has none
 	own                   []string      // all attribute names of the layout, except the names of the keys and of the TTL attribute
 	kind                  string        // value of attribute kind; empty for locks
 	shares                bool          // locks may share the lease of a session
@@ -66,8 +66,8 @@ func (p versioned) isOwn(name string) bool {
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead reports whether the attribute called name is one of leasehold's that only layout
-// Native writes, and that Decode has decoded into r. Decode reads these attributes in every
+// isRead reports whether Decode has decoded the attribute called name into a field of r,
+// for attributes that only layout Native writes. Decode reads these attributes in every
 // layout, and does not return them as attributes of the caller.
 func isRead(name string, r protocol.Record) bool {
 	switch name {

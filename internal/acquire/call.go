@@ -179,9 +179,9 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 // cleanUp releases the keys that a call of All holds when its caller stops waiting. It does
 // so at once, even if a request of the call is in flight. If that request acquires a key,
 // the goroutine of the call releases the key. cleanUp waits until all writes of the call
-// are undone, for the release grace at most. For One and First it waits only if the lock is
-// not renewed. A process that holds such locks may be frozen as soon as the call returns,
-// as AWS Lambda does. Nothing can be undone after that.
+// are undone, but for the client's ReleaseGrace at most. For One and First it waits only if
+// the lock is not renewed. A process that holds such locks may be frozen as soon as the
+// call returns, as AWS Lambda does. Nothing can be undone after that.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:

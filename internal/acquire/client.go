@@ -33,7 +33,7 @@ type Keeper interface {
 	Holds(key protocol.Key, grant string) bool
 
 	// GiveBack releases the keys that were acquired for a caller that has stopped waiting. It
-	// waits for the release grace at most.
+	// waits for the client's ReleaseGrace at most.
 	GiveBack([]Holding)
 
 	// Shares reports whether the client's locks share the lease of a session.

@@ -200,7 +200,7 @@ func (w *waiter) refresh() error {
 }
 
 // tell reports the holder and the waiter's position in the queue to the listener if either
-// has changed. Both are in one event.
+// has changed. It reports both in one event.
 func (w *waiter) tell() {
 	q := &w.queue
 	if w.seen == nil || w.view.Ours || !w.news && q.place+1 == q.told {

@@ -81,8 +81,8 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 // leavePlace removes a place from the local queue. If the turn of the place has been sent,
 // but the call has not received it, leavePlace passes the turn to the next place. If
 // another goroutine has handed the key to the place, leavePlace releases the key. If waits
-// is true, leavePlace waits until that is done, for the release grace at most: the process
-// may be frozen after the call, as cleanUp describes.
+// is true, leavePlace waits until that is done, but for the client's ReleaseGrace at most.
+// The process may be frozen after the call, as cleanUp describes.
 func (c *Acquirer) leavePlace(p *place, waits bool) {
 	given, had := c.Local.Leave(p)
 	if !had {

@@ -17,8 +17,8 @@ import (
 // pages empty. But each page of DynamoDB ends at a key behind the ends of all earlier
 // pages. If a server repeats such a key, its listing would never end. To find a repeated
 // key, Walk keeps the end of one earlier page. Walk replaces that key by a newer key after
-// twice as many pages as the last time (Brent, "An improved Monte Carlo factorization
-// algorithm", 1980).
+// 1, 2, 4, 8 and more pages, twice as many each time (Brent, "An improved Monte Carlo
+// factorization algorithm", 1980).
 type Walk struct {
 	Start protocol.Item // key at which the next page starts; empty at the beginning and at the end of the table
 

@@ -15,7 +15,7 @@ import (
 )
 
 // Env contains the table, the settings, the clocks and the sender of requests of one
-// client. All internal types of the client share it. The fields do not change after
+// client. All internal types of the client share one Env. Its fields do not change after
 // leasehold.New.
 type Env struct {
 	machine.Machine // clocks and random numbers
@@ -53,8 +53,8 @@ type Errors interface {
 	// the key. why is the reason why the wait ended.
 	Ended(key protocol.Key, why error) error
 
-	// Done returns the error of a call whose work a client has already marked as done. by is
-	// the mark.
+	// Done returns the error of a call whose work a client has already marked as done. The
+	// parameter by is the mark.
 	Done(key protocol.Key, by protocol.Done) error
 
 	// Missing returns the error of a call for a key without a record, if the call needs one.
@@ -72,8 +72,8 @@ type Errors interface {
 	// the caller's own writes failed.
 	Uncommitted(key protocol.Key, reasons []types.CancellationReason, err error) error
 
-	// Failed returns the error of the operation op whose request failed with err. It does not
-	// show whether the write of the operation was applied.
+	// Failed returns the error of the operation op whose request failed with err. The error
+	// does not show whether the write of the operation was applied.
 	Failed(op string, key protocol.Key, err error) error
 }
 

@@ -3,8 +3,8 @@ package ctxmutex
 
 import "context"
 
-// Mutex is a mutex. It is a channel, so that a goroutine can also lock it in a select
-// statement, by sending a value to it.
+// Mutex is a mutual exclusion lock. It is a channel, so that a goroutine can also lock it
+// in a select statement, by sending a value to it.
 type Mutex chan struct{}
 
 // New returns an unlocked Mutex.

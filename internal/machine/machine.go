@@ -1,9 +1,10 @@
 // Package machine contains the clocks, the random numbers and the limits of a client. Two
-// clocks cannot be set, and the wall clock can be set. The limits are for the number of
+// clocks cannot be set: the monotonic clock, and the boot-time clock, which also runs while
+// the machine is suspended. The wall clock can be set. The limits are for the number of
 // observed records that the client remembers, and for requests in flight.
 //
-// Tests replace the machine. Package testing/synctest fakes only one of the two clocks that
-// cannot be set. A simulation can be repeated only if it chooses all clock readings and
+// Tests replace the machine. Package testing/synctest fakes only the monotonic clock and
+// the wall clock. A simulation can be repeated only if it chooses all clock readings and
 // random numbers itself. If the DB that is passed to leasehold.New is a Provider, the
 // client uses the machine that this DB provides. So the public API does not contain
 // machines, and no global variables are needed.
@@ -22,7 +23,7 @@ import (
 
 // Machine contains the clocks, the random numbers and the limits of a client.
 type Machine struct {
-	// Now returns the readings of the two clocks that cannot be set.
+	// Now returns the readings of the monotonic clock and the boot-time clock.
 	Now func() decide.Instant
 
 	// Wall returns the reading of the wall clock.
@@ -69,7 +70,8 @@ var started = time.Now()
 // must be above zero there, too, because zero may mean an unset time.
 const atStart = time.Duration(math.MaxInt64 / 4)
 
-// Now returns the readings of the two clocks of the machine on which this process runs.
+// Now returns the readings of the monotonic clock and the boot-time clock of the machine on
+// which this process runs.
 func Now() decide.Instant {
 	return decide.Instant{Mono: durations.Sum(atStart, time.Since(started)), Boot: boottime.Now()}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// decoder reads the attributes of one item. After an error it continues, and keeps the
-// first error in err.
+// decoder decodes the attributes of one item. Its methods record the first error in err and
+// continue.
 type decoder struct {
 	item    protocol.Item
 	lenient bool // a damaged attribute counts as absent, and is not an error

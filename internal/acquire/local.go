@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/localqueue"
 )
 
-// LocalQueues are the queues in memory, one for each key, in which a client's goroutines
-// wait.
+// LocalQueues contains the local queues of a client: one queue in memory for each key, in
+// which the client's goroutines wait.
 type LocalQueues = localqueue.Queues[Caller, Holding]
 
 type (

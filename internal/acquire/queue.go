@@ -17,8 +17,8 @@ import (
 // request whose reply did not show the grant. It lasts for the shorter of the lease in the
 // record and the waiter's own lease.
 
-// inQueue is what a waiter knows about the queue of the record, and about its own entries
-// there.
+// inQueue contains what a waiter knows about the queue of the record and about its own
+// entries in it.
 type inQueue struct {
 	since      time.Time      // time when the call began, by the client's wall clock
 	entries    []GrantAttempt // entries that the waiter has added: a release may turn any of them into a grant

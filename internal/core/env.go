@@ -90,7 +90,7 @@ type Event struct {
 	Token     int64
 	Holder    *protocol.Record // record of the key's holder, for Waiting
 	Position  int              // position of the waiter in the queue of the record, for Waiting; 1 is the head, and 0 means that the waiter is not in the queue
-	Took      time.Duration    // time from the first request to the last reply
+	Took      time.Duration    // time that the requests took, from the start of the first to the end of the last
 	Held      time.Duration    // duration of the grant, from its start to its end; zero if an earlier event has reported it
 	Remaining time.Duration    // time for which the holder still trusts the lock
 	Requests  int

@@ -36,7 +36,7 @@ const (
 	Refused               // the request itself is wrong, or the caller may not send it: give up; a waiter may retry if Denied returns true
 	Unreachable           // the request had no answer, a server error, or an unreadable answer: retry
 	Unidentified          // the request had no credentials, or DynamoDB refused them: call After
-	Conflict              // the transaction was in conflict with another write: retry after a short random pause
+	Conflict              // the transaction was in conflict with another transaction: retry immediately, with jitter
 	GuardFailed           // in a commit, the guard of a lock failed; see CommitReply
 	WriteFailed           // in a commit, one of the caller's own writes failed; see CommitReply
 	TokenTaken            // in a commit, another transaction has used the idempotency token; see CommitReply

@@ -21,8 +21,8 @@ const (
 
 // Outside contains the facts from which a waiter without a place in the queue of a record
 // computes its pauses. Each entry of the queue contains the time when its waiter began to
-// wait, by the clock of that waiter's client. So wrong clocks can change which waiter reads
-// more often, but never which client holds the key.
+// wait, by the clock of that waiter's client. So a wrong clock can make a waiter read less
+// often, or join the queue later. No lock depends on these clocks.
 type Outside struct {
 	Waited    time.Duration
 	RoundTrip time.Duration // see RoundTrip

@@ -40,7 +40,7 @@ type grantType interface {
 type queue[C any, G grantType] struct {
 	waiting   []*Waiter[C, G]
 	grant     G                // grant of the goroutine that has the turn; zero while that goroutine acquires the key
-	reported  *protocol.Record // holder in another process that ReportHolder has last received; nil after this client has acquired the key or passed the turn on
+	reported  *protocol.Record // holder that ReportHolder has last received; nil after the goroutine with the turn has acquired the key or passed the turn on
 	before    *protocol.Record // last known holder of the previous turn; nil if that goroutine acquired the key
 	known     bool             // a goroutine has reported a holder or a grant, so DynamoDB has answered a request for the key
 	handOvers int              // number of hand-overs in a row

@@ -1,9 +1,9 @@
-// Package arguments parses the arguments and the flags that several commands have, so that
-// all commands report a mistake in the same words. Text and Duration record whether their
-// flag was given. A flag may have an environment variable that replaces it; package store
-// reads the variable only if the flag was not given.
+// Package arguments parses the arguments and the flags that several commands share, so that
+// all commands report a mistake in the same words. Its types Text and Duration also record
+// whether the user gave the flag. If not, package store reads the value from the flag's
+// environment variable, where there is one.
 //
-// The package opens nothing and prints nothing.
+// The package opens no files or connections and prints nothing.
 package arguments
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// OneKey accepts exactly one argument, the key.
+// OneKey is a cobra.PositionalArgs that accepts exactly one argument, the KEY.
 func OneKey(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -35,7 +35,7 @@ func OneKey(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// None accepts no arguments.
+// None is a cobra.PositionalArgs that accepts no arguments.
 func None(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return failure.MisuseOf(cmd, "%s takes no arguments: remove %s", cmd.Name(), visible.Name(args[0]))
@@ -43,7 +43,7 @@ func None(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OnePrefix accepts at most one argument, the PREFIX.
+// OnePrefix is a cobra.PositionalArgs that accepts no argument or one, the PREFIX.
 func OnePrefix(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return failure.MisuseOf(cmd, "only one PREFIX is allowed: remove %s", visible.Name(args[1]))
@@ -51,8 +51,9 @@ func OnePrefix(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Subcommand is the RunE of a command that only has subcommands. Without arguments it
-// prints the help. Otherwise the first argument names no subcommand, and is refused.
+// Subcommand is the RunE of a command that only groups subcommands. Without arguments it
+// prints the help. With arguments it returns an error: cobra calls it only if the first
+// argument is not the name of a subcommand.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -60,10 +61,10 @@ func Subcommand(cmd *cobra.Command, args []string) error {
 	return failure.MisuseOf(cmd, "unknown command %s%s", visible.Name(args[0]), Suggestion(cmd, args[0]))
 }
 
-// Suggestion returns a question that names the subcommands of cmd for which arg may be a
-// typo. It returns "" if there are none.
+// Suggestion returns ", did you mean NAME?" with the subcommands of cmd whose names
+// resemble arg. It returns "" if no name does.
 func Suggestion(cmd *cobra.Command, arg string) string {
-	cmd.SuggestionsMinimumDistance = 2 // suggest names that differ in two letters at most
+	cmd.SuggestionsMinimumDistance = 2 // suggest only names that differ from arg in at most two letters
 	names := cmd.SuggestionsFor(arg)
 	if len(names) == 0 {
 		return ""
@@ -71,9 +72,9 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// RunsCMD is the annotation that states when a command runs a CMD: always, only if a CMD
-// follows --, or unless --watch or --step-down is given. The exit code of a failure depends
-// on it.
+// RunsCMD is the key of an annotation on cobra commands. Its value states when the command
+// runs a CMD: always, only if a CMD follows --, or unless --watch or --step-down is given.
+// A command that runs a CMD uses other exit codes for its own failures.
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"
@@ -81,34 +82,35 @@ const (
 	UnlessWatch = "unless --watch"
 )
 
-// Text holds the value of a text flag, and whether the flag was given.
+// Text is the value of a text flag. It records whether the user gave the flag.
 type Text struct {
-	Value string // the default, unless Given is true
+	Value string // the default if Given is false
 	Given bool
 }
 
 func (t *Text) String() string { return t.Value }
 
-// Type returns "string": refuseEmpty and the help then treat the flag as one of pflag's own
-// text flags.
+// Type returns "string", the type name of pflag's own text flags. The help and refuseEmpty
+// recognize text flags by this name.
 func (*Text) Type() string { return "string" }
 
-// Set records the value and that the flag was given.
+// Set stores the value and sets Given.
 func (t *Text) Set(text string) error {
 	*t = Text{text, true}
 	return nil
 }
 
-// Data is the value of --data: the text itself, or @FILE.
+// Data is the value of the flag --data. This is the text to store or, as @FILE, the name of
+// a file that contains the text.
 type Data struct{ Text }
 
-// Flag adds --data to fl.
+// Flag adds the flag --data to fl.
 func (d *Data) Flag(fl *pflag.FlagSet) {
 	fl.Var(d, "data", "store `TEXT` in the record; @FILE: from FILE")
 }
 
-// Option returns the record option for the value of --data. It returns nil if the flag was
-// not given.
+// Option returns the option that stores the text of --data in a lock's record. It returns
+// nil if the user did not give --data.
 func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if !d.Given {
 		return nil, nil
@@ -130,16 +132,16 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	return leasehold.WithData(b), nil
 }
 
-// Duration holds the value of a duration flag, and whether the flag was given. It accepts
-// the format of time.ParseDuration. Like timeout(1) and flock(1), it also accepts a bare
-// number of seconds.
+// Duration is the value of a duration flag. It records whether the user gave the flag. It
+// accepts the format of time.ParseDuration. Like timeout(1) and flock(1), it also accepts a
+// bare number of seconds.
 type Duration struct {
-	time.Duration               // the default, unless Given is set
-	Min           time.Duration // the least value that is accepted
+	time.Duration               // the default if Given is false
+	Min           time.Duration // the smallest value that Set accepts
 	Given         bool
 }
 
-// Lasting returns a Duration whose default is d.
+// Lasting returns a Duration with the default d.
 func Lasting(d time.Duration) Duration { return Duration{Duration: d} }
 
 func (f *Duration) String() string {
@@ -149,11 +151,11 @@ func (f *Duration) String() string {
 	return wording.Duration(f.Duration)
 }
 
-// Type returns "duration". The help puts the default of a flag of type "string" in quotes,
-// and this default must have none.
+// Type returns "duration". With "string", pflag would quote the default in the help, as in
+// (default "10s").
 func (*Duration) Type() string { return "duration" }
 
-// Set parses the value.
+// Set parses the value and sets Given.
 func (f *Duration) Set(s string) error {
 	d, err := wording.ParseDuration(s)
 	if err != nil {
@@ -166,20 +168,22 @@ func (f *Duration) Set(s string) error {
 	return nil
 }
 
-// Check adds --check, or --check=DURATION, where DURATION limits how long the records are
-// observed. Without DURATION the limit is a minute, three times the default lease: a holder
-// with a lease of hours must not make the user wait for hours.
+// Check adds the flag --check or --check=DURATION to fl. DURATION limits how long the
+// command observes the records to see whether their holders renew. Without DURATION the
+// limit is a minute: a user should not wait for hours because one holder has a lease of
+// hours.
 func Check(fl *pflag.FlagSet, d *Duration) {
 	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)
 }
 
-// SortKey adds --sort-key.
+// SortKey adds the flag --sort-key to fl.
 func SortKey(fl *pflag.FlagSet, value *string) {
 	fl.StringVar(value, "sort-key", "", "sort key `VALUE`, in a table that has one")
 }
 
-// StoreArgs returns the given flags that choose the store and its layout.
+// StoreArgs returns those flags, as the user gave them, that choose the store and its
+// layout.
 func StoreArgs(cmd *cobra.Command) []string {
 	var args []string
 	for _, name := range []string{"table", "file", "layout", "attr", "region", "failover", "profile", "endpoint-url"} {
@@ -190,7 +194,8 @@ func StoreArgs(cmd *cobra.Command) []string {
 	return args
 }
 
-// StoreFlags returns StoreArgs, quoted for a shell, for commands that messages suggest.
+// StoreFlags returns the flags of StoreArgs as text, quoted for a shell. Messages insert
+// this text into the commands that they suggest.
 func StoreFlags(cmd *cobra.Command) string {
 	var words strings.Builder
 	for _, arg := range StoreArgs(cmd) {

@@ -1,9 +1,11 @@
 //go:build unix
 
-// Package atgate implements the process that leasehold run starts, which waits at the gate
-// and then becomes CMD (see type gate in package process). Its init function does all of
-// this, and the package imports next to nothing. The process thus never initializes the SDK
-// and other packages, which would cost several times as much as its own work.
+// Package atgate implements the child process that "leasehold run" starts to become CMD.
+// The child first waits at the gate, a socket to its parent; see type gate in package
+// process. The init function of atgate does all of this.
+//
+// Package atgate imports almost nothing. So this process never initializes the AWS SDK,
+// which would take several times as long as its own work.
 package atgate
 
 import (
@@ -12,11 +14,12 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/leasehold-go/leasehold/internal/cli/ownrights" // imported so that its check runs before any code here reads the arguments
+	"github.com/leasehold-go/leasehold/internal/cli/ownrights" // imported because ownrights must check the process before atgate reads the arguments
 )
 
-// Args returns the arguments of a process that waits at the gate, the file descriptor fd,
-// and then becomes the program at path with the arguments args.
+// Args returns the command line of a child that waits at the gate. fd is the file
+// descriptor of the gate. When the gate opens, the child executes the program at path with
+// args.
 func Args(fd int, path string, args []string) []string {
 	return append([]string{"leasehold", "gate", "--", strconv.Itoa(fd), path}, args...)
 }
@@ -31,26 +34,26 @@ func init() {
 	os.Exit(ownrights.NotRun)
 }
 
-// execWhenOpen waits at the gate and turns this process into CMD. It returns
-// only if the gate was closed or CMD could not be executed.
+// execWhenOpen waits at the gate, and then replaces this process by CMD through execve(2).
+// It returns only if the gate was closed or execve failed.
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
-	// The death signal belongs to one thread, and execve(2) keeps the calling thread's
-	// signal. The signal must be set before the gate is read: if the parent died before the
-	// signal was set, the gate is closed, and the read shows that.
+	// The kernel keeps the death signal per thread, and execve(2) keeps the calling
+	// thread's. The signal must be set before the gate is read. If the parent died before
+	// that, the gate is closed, and the read returns end of file.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()
 	if !waitOpen(fd) {
 		return
 	}
-	if number, ok := syscall.Exec(path, args, os.Environ()).(syscall.Errno); ok { //nolint:gosec // execve(2) has no other error; running CMD is what this is for
+	if number, ok := syscall.Exec(path, args, os.Environ()).(syscall.Errno); ok { //nolint:gosec // syscall.Exec returns only a syscall.Errno; the user asked to run CMD, so its path is trusted
 		_, _ = syscall.Write(fd, []byte(strconv.Itoa(int(number))))
 	}
 }
 
-// waitOpen waits at the gate. It returns true if the gate was opened, false if it was
-// closed.
+// waitOpen blocks until the parent opens the gate, and then returns true. It returns false
+// if the gate was closed instead.
 func waitOpen(fd int) bool {
 	for {
 		n, err := syscall.Read(fd, make([]byte, 1))

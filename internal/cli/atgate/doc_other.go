@@ -1,5 +1,5 @@
 //go:build !unix
 
-// Package atgate is empty on this system, where a process cannot execute another program in
-// its own place.
+// Package atgate is empty on this operating system, which has no execve(2): a process
+// cannot replace itself by another program.
 package atgate

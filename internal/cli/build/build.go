@@ -1,5 +1,5 @@
-// Package build describes how this program was built. It also detects a trial: a user who
-// tries leasehold out with go run, in its own source.
+// Package build describes how this binary of leasehold was built. It also detects a trial:
+// a user runs leasehold with go run in a checkout of its source.
 package build
 
 import (
@@ -12,16 +12,16 @@ import (
 	"runtime/debug"
 )
 
-// noVersion is the version of a program that was built neither from a release nor from a
-// commit.
+// noVersion is the version in a binary that was built neither from a release nor from a
+// commit. The Go command sets it.
 const noVersion = "(devel)"
 
-// Info is the build information that the Go command recorded.
+// Info is the build information that the Go command stored in this binary.
 type Info struct {
 	Version  string `json:"version"`          // version of the module; "(devel)" if unknown
-	Commit   string `json:"commit,omitempty"` // set if the program was built in a checkout
+	Commit   string `json:"commit,omitempty"` // hash of the commit; empty unless the Go command built a checkout
 	Time     string `json:"time,omitempty"`   // time of the commit
-	Modified bool   `json:"modified"`         // files differed from the commit
+	Modified bool   `json:"modified"`         // true if source files differed from the commit
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
@@ -65,13 +65,14 @@ func (b Info) String() string {
 	return fmt.Sprintf("%s (%s%s, %s/%s)", b.Version, from, b.Go, b.OS, b.Arch)
 }
 
-// In a trial, the user runs leasehold from its own source with go run ./cmd/leasehold, as
-// README suggests. A trial is not a production job.
+// A trial is a run of leasehold from its own source with go run ./cmd/leasehold, as README
+// suggests to new users. A trial is never a production job.
 //
-// A trial may use a default store although AWS settings are present: these settings belong
-// to the user's other work. An installed leasehold may not use a default store if AWS
-// settings are present. A cron job may have lost the variable that names its store, and AWS
-// settings may then be the only hint left.
+// If no setting names a store, a trial uses the default local store, even if AWS settings
+// are present. In a trial, these AWS settings usually belong to the user's other work. An
+// installed leasehold instead refuses the default store if AWS settings are present. It may
+// run in a cron job that has lost the variable naming its store. AWS settings are then the
+// only hint that the job means a table.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {
@@ -79,10 +80,10 @@ func OnTrial() bool {
 	return err == nil && isTrial(recorded(), dir)
 }
 
-// isTrial reports whether a program with this build information that runs in dir is a
-// trial. Go records no version and no commit for go run, but both for go install. A program
-// that was built without both (-buildvcs=false) also counts as a trial while it runs in its
-// source.
+// isTrial reports whether a program with the build information info is a trial if it runs
+// in the directory dir. For go run, the Go command records neither a version nor a commit;
+// for go install it records both. A program built with -buildvcs=false has neither. It
+// therefore counts as a trial, but only while dir is in its source.
 func isTrial(info *debug.BuildInfo, dir string) bool {
 	b := of(info)
 	return info.Path == info.Main.Path+"/cmd/leasehold" && b.Version == noVersion && b.Commit == "" &&
@@ -91,8 +92,8 @@ func isTrial(info *debug.BuildInfo, dir string) bool {
 
 const moduleLine = `(?m)^module\s+"?([^\s"]+)`
 
-// moduleAt returns the module that the directory dir belongs to: the module of the nearest
-// go.mod, in dir or above it. It returns "" if there is none.
+// moduleAt returns the path of the module that contains the directory dir. It reads the
+// nearest go.mod, in dir or in a parent directory. It returns "" if no go.mod exists.
 func moduleAt(dir string) string {
 	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if above := filepath.Dir(dir); err != nil && above != dir {

@@ -1,15 +1,16 @@
-// Package checks implements the checks of doctor and table check. Each check examines one
-// thing and returns a Finding: the result in words and figures, with advice. A Report
-// prints the findings. The package knows no flags; its callers choose the checks.
+// Package checks implements the checks of the commands "doctor" and "table check". Each
+// check examines one property of the store, such as its permissions, and returns Findings.
+// A Finding states a result in words and figures, with advice. A Report prints the
+// findings. The package reads no flags; its callers choose the checks.
 //
-// After a finding that is not ok, the checks continue, so that one run shows all problems.
-// There are two exceptions. If the keys or the status of the table do not fit, the checks
-// end: all later requests would fail for that reason (Last). If a request gets no answer,
-// the checks also end: nothing can be checked (Failed). But a lost or throttled request is
-// first sent three times.
+// The checks continue after a problem, so that one run shows all problems. There are two
+// exceptions. The checks end if the table's keys or status do not fit, because all later
+// requests would fail for this reason (Last). They also end if a check gets no reply from
+// the server (Failed). Before that, the check sends a lost or throttled request up to three
+// times.
 //
-// The checks write one key (store.Unused) and always delete it. A failed clean-up is a
-// finding of its own.
+// The checks write one key (store.Unused) and always delete it. If the deletion fails, this
+// is a finding, too.
 package checks
 
 import (
@@ -34,21 +35,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// State is the result of a check.
+// State is the result of a check: OK, Warning, Fatal or Unknown.
 type State string
 
-// Values of State.
+// Values of type State.
 const (
 	OK      State = "ok"
 	Warning State = "warning"
-	Fatal   State = "fatal"   // locks would fail or be unsafe
-	Unknown State = "unknown" // the check was not possible, such as for lack of a right; this may be intended
+	Fatal   State = "fatal"   // locks in this store would fail or be unsafe
+	Unknown State = "unknown" // leasehold could not check this, for example because IAM denied the request; the denial may be intended
 )
 
-// cleanUp is the check that reports an item left in the table.
+// cleanUp is the name, in a Finding, of the check that the item written by the checks was
+// deleted.
 const cleanUp = "clean-up"
 
-// Finding is the result of a check: one line.
+// Finding is one result of a check. It is printed as one line.
 type Finding struct {
 	Check  string         `json:"check"`
 	State  State          `json:"state"`
@@ -56,36 +58,36 @@ type Finding struct {
 	Do     string         `json:"do,omitempty"`
 	Values map[string]any `json:"values,omitempty"`
 
-	Err    error `json:"-"` // the cause: its text follows What
-	Last   bool  `json:"-"` // no further check is possible
-	Failed bool  `json:"-"` // no further check is possible, as this one could not be completed
+	Err    error `json:"-"` // error that caused the finding, or nil; its text is printed after What
+	Last   bool  `json:"-"` // true if all later checks would fail for the same reason
+	Failed bool  `json:"-"` // true if the check could not be completed; no later check is made
 }
 
-// failed returns the finding of a check that could not be completed.
+// failed returns the finding for a check that could not be completed because of err.
 func failed(check string, err error) Finding {
 	return Finding{Check: check, State: Fatal, Err: err, Failed: true}
 }
 
-// Check is one step of a report, with its findings.
+// Check is one check: what it does, in words, and the function that makes it.
 type Check struct {
-	does string // text that is shown while the check runs
+	does string // what the check does, such as "describing the table"; shown on a terminal while it runs
 	ask  func(context.Context) []Finding
 }
 
-// Report prints findings and turns them into an exit code.
+// Report prints the findings of checks and computes the exit code of the command.
 type Report struct {
 	Say    *say.Messages
 	Out    *say.Output
 	JSON   bool
-	Where  string // where the locks are stored, for messages
-	Strict bool   // an unknown result makes the exit code CodeTrouble, and the error of a failed check is returned instead of printed
+	Where  string // the table or file that stores the locks, for error messages
+	Strict bool   // if true, an Unknown finding makes the exit code CodeTrouble, and Verdict returns the error of a failed check
 
 	worst  State // the worst state found: "", Warning or Fatal
 	failed bool  // true if a check could not be completed
-	err    error // error of a failed check, or of a write to the output
+	err    error // error of a failed check (if Strict), or error of writing to standard output
 }
 
-// Run runs the checks in order, until no further check is possible.
+// Run makes the checks of list in order. It stops after a finding with Last or Failed set.
 func (r *Report) Run(ctx context.Context, list []Check) {
 	for _, c := range list {
 		if r.Say.Rewrites() {
@@ -102,8 +104,9 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 	}
 }
 
-// Found prints a finding as soon as it is known. After a signal Found prints only a failed
-// clean-up, because the signal makes all other requests fail.
+// Found prints a finding as soon as a check has returned it. After a signal, Found prints
+// only a failed deletion of the item that the checks wrote. The signal cancels all other
+// requests, so their findings would be wrong.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return
@@ -119,7 +122,7 @@ func (r *Report) Found(ctx context.Context, f Finding) {
 	r.err = r.print(f)
 }
 
-// print writes a finding to standard output.
+// print writes a finding to standard output, as JSON, as text or tab-separated.
 func (r *Report) print(f Finding) error {
 	if f.Err != nil {
 		f.What = strings.TrimPrefix(f.What+": "+r.why(f.Err), ": ")
@@ -144,11 +147,11 @@ func (r *Report) print(f Finding) error {
 	return r.Out.Show(say.Tabbed(string(f.State), f.Check, f.What, f.Do), "\n")
 }
 
-// colours mark states other than ok.
+// colours contains the terminal colours of the states Fatal and Warning.
 var colours = map[State]say.Colour{Fatal: say.Red, Warning: say.Yellow}
 
-// why returns the text of an error. For an SDK error it returns only the reason, as the
-// line already names the request.
+// why returns the text of err for a finding. For an error of the SDK, it returns only the
+// reason, because the finding names the request already.
 func (r *Report) why(err error) string {
 	if errors.As(err, new(*smithy.OperationError)) && !errors.As(err, new(*leasehold.OpError)) {
 		return failure.Reason(err)
@@ -156,7 +159,8 @@ func (r *Report) why(err error) string {
 	return failure.Text(err, r.Where)
 }
 
-// Verdict turns the findings into an exit code.
+// Verdict returns the error whose exit code states the result of all checks. It returns nil
+// if all findings are OK.
 func (r *Report) Verdict(ctx context.Context) error {
 	switch {
 	case failure.Interrupted(context.Cause(ctx)) != nil:
@@ -173,18 +177,18 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// On these file systems, a file lock may not exclude other processes. Those in the first
-// group are served by other machines. Those in the second group are served by a program, or
-// by the host of a virtual machine, and their behaviour is unknown.
+// On the file systems below, a file lock may not exclude other processes. remoteFileSystems
+// are served by other machines. servedFileSystems are served by a program, or by the host
+// of a virtual machine: whether their file locks work depends on that server.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}
 )
 
-// Disk reports on the file system of a local store's file. kindOf is FileSystem except in
-// tests.
+// Disk checks the file system that contains the local store's file at path. kindOf returns
+// the kind of a file system; it is FileSystem except in tests.
 func Disk(path string, kindOf func(path string) (string, error)) Finding {
-	for { // the loop looks for an existing directory, because the file and its directory may not exist yet
+	for { // finds the nearest existing directory, because neither the file nor its directory need exist yet
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
 			break
 		}
@@ -210,8 +214,9 @@ func Disk(path string, kindOf func(path string) (string, error)) Finding {
 	return on
 }
 
-// regions reports which Regions serve requests. It sends strongly consistent reads: a
-// Region that is cut off from the others fails these, but may still answer other reads.
+// regions reports which of the Regions of --failover serve requests. It sends strongly
+// consistent reads. A Region that is cut off from the others fails strongly consistent
+// reads, but may still answer eventually consistent ones.
 func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	for _, client := range t.Regions() {
 		name := client.Options().Region
@@ -224,9 +229,9 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	return found
 }
 
-// replicas reports in which Regions a table is strongly consistent. It also reports the
-// Regions of --failover that have no active replica. table.Check has already reported all
-// other problems of replicas.
+// replicas reports in which Regions a strongly consistent global table has replicas. It
+// warns of each Region in --failover that has no active replica. It skips all other
+// problems of replicas, because table.Check has reported those.
 func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 	states, others := map[string]any{}, []string(nil)
 	active := []string{t.Home.Options().Region}
@@ -236,7 +241,7 @@ func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 		if r.ReplicaStatus == types.ReplicaStatusActive {
 			active = append(active, name)
 		}
-		if name != active[0] { // the list of replicas may include the described Region itself
+		if name != active[0] { // DynamoDB may list the Region that was asked among the replicas
 			others = append(others, fmt.Sprintf("%s (%s)", name, r.ReplicaStatus))
 		}
 	}

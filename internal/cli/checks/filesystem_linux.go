@@ -6,13 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem returns the kind of the file system that contains path.
+// FileSystem returns the kind of the file system that contains path, such as "ext4". It
+// returns a hexadecimal number for a kind that it does not know.
 func FileSystem(path string) (kind string, err error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
 		return "", err
 	}
-	magic := int64(fs.Type) //nolint:unconvert // the field has 32 bits on arm, 386, mips and s390x
+	magic := int64(fs.Type) //nolint:unconvert // conversion needed on arm, 386, mips and s390x, where fs.Type has 32 bits
 	kind, ok := fileSystems[magic&0xffffffff]
 	if !ok {
 		kind = fmt.Sprintf("%#x", magic)
@@ -20,7 +21,7 @@ func FileSystem(path string) (kind string, err error) {
 	return kind, nil
 }
 
-// fileSystems maps f_type of statfs(2) to names.
+// fileSystems maps the field f_type of statfs(2) to the name of the file system.
 var fileSystems = map[int64]string{
 	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", 0x2fc12fc1: "zfs",
 	unix.F2FS_SUPER_MAGIC: "f2fs", unix.TMPFS_MAGIC: "tmpfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay", unix.MSDOS_SUPER_MAGIC: "vfat",

@@ -4,7 +4,8 @@ package checks
 
 import "errors"
 
-// FileSystem returns an error: it is not implemented on this system.
+// FileSystem always returns errors.ErrUnsupported: on this operating system, leasehold
+// cannot find out the kind of a file system.
 func FileSystem(string) (kind string, err error) {
 	return "", errors.ErrUnsupported
 }

@@ -19,22 +19,24 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Limits of a series of timed requests.
+// Method timed stops after measureTime or after measureCount requests, whichever comes
+// first.
 const (
 	measureTime  = 5 * time.Second
 	measureCount = 100
 )
 
-// probe observes the server's clock and the time of each request. It is safe for concurrent
+// probe records two things from the replies to its requests: the difference between the
+// server's clock and this machine's, and the round-trip times. It is safe for concurrent
 // use.
 type probe struct {
 	mu    sync.Mutex
 	clock clockRange
-	took  []time.Duration // times of answered requests
+	took  []time.Duration // round-trip times of the requests that were answered and not throttled
 }
 
-// watch returns a client whose requests p observes. The client does not retry, so that each
-// request is timed separately.
+// watch returns a copy of db whose requests p records. The copy does not retry, because
+// each round-trip time must be that of one request.
 func (p *probe) watch(db *dynamodb.Client) *dynamodb.Client {
 	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 	return dynamodb.New(db.Options(), once, requests.Watch{Each: p.see}.Client)
@@ -54,9 +56,9 @@ func (p *probe) see(r requests.Request) {
 	}
 }
 
-// timed sends requests one after another, for a few seconds at most. It returns the sorted
-// times of the answered requests. If an error ended the series early, timed returns this
-// error, too.
+// timed calls send repeatedly, for at most measureTime or measureCount calls. It returns
+// the sorted round-trip times of the answered requests. It stops if send fails, and returns
+// that error with the times so far.
 func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	var err error
 	_, before := p.seen()
@@ -69,19 +71,20 @@ func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	return took, err
 }
 
-// seen returns the measurements so far.
+// seen returns the clock difference and the round-trip times recorded so far.
 func (p *probe) seen() (clockRange, []time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.clock, slices.Clone(p.took)
 }
 
-// leastTries is the number of renewal attempts that a lease should leave time for. The
-// default lease leaves time for four attempts after the first.
+// leastTries is how many renewal attempts should fit in one lease, one after another. With
+// the default lease, a failed renewal leaves time for four more.
 const leastTries = 4
 
-// roundTrip compares the round trip with the lease. It computes how many renewal attempts
-// fit between the time when a renewal is due and the end of trust. took is sorted.
+// roundTrip returns the finding about the round-trip times took, which must be sorted. It
+// computes how many renewal attempts fit between the time a renewal is due and the time
+// trust in the lease ends. length is the length of the lease.
 func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	if len(took) == 0 {
 		return nil
@@ -108,22 +111,22 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn returns how many consecutive requests of duration took fit between the time that
-// a renewal is due and the end of trust.
+// triesIn returns how many requests, one after another, fit between the time a renewal is
+// due and the time trust in the lease ends. Each request takes the duration took.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests of duration took are too slow for the lease. They are if
-// they leave time for too few attempts. They also are if they take more than a quarter of
-// the time between two renewals: each wait for a grant is long then, and a reply that is
-// slightly slower comes too late.
+// isSlow reports whether a round trip of took is too slow for the lease. It is too slow if
+// fewer than leastTries renewal attempts fit. It is also too slow if it exceeds a quarter
+// of the time between two renewals: then acquiring takes long, and slightly slower replies
+// come too late.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor returns the shortest lease, in whole seconds, that is long enough for requests
-// of duration took.
+// leaseFor returns the shortest lease, in whole seconds, for which a round trip of took is
+// not too slow.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {
@@ -132,7 +135,8 @@ func leaseFor(took, skew time.Duration) time.Duration {
 	return length
 }
 
-// roundTripText formats a round trip: 0.41ms, 3.2ms, 152ms.
+// roundTripText formats a round-trip time with two or three digits, such as 0.41ms, 3.2ms
+// or 152ms.
 func roundTripText(d time.Duration) string {
 	ms := float64(d) / float64(time.Millisecond)
 	switch {
@@ -144,8 +148,9 @@ func roundTripText(d time.Duration) string {
 	return fmt.Sprintf("%.0fms", ms)
 }
 
-// percentile returns the value that a share p of values, in (0, 1], does not exceed
-// (nearest rank). values must be sorted. It returns 0 if there are no values.
+// percentile returns the smallest of values that at least a share p of values does not
+// exceed (nearest-rank method). p is greater than 0 and at most 1. values must be sorted.
+// percentile returns 0 if values is empty.
 func percentile(values []time.Duration, p float64) time.Duration {
 	if len(values) == 0 {
 		return 0
@@ -153,13 +158,13 @@ func percentile(values []time.Duration, p float64) time.Duration {
 	return values[max(int(math.Ceil(p*float64(len(values))))-1, 0)]
 }
 
-// clockTolerance is the acceptable difference between the clocks if it affects only
-// displayed times.
+// clockTolerance is the acceptable difference between this machine's clock and the server's
+// if the locks do not depend on clocks. Then a wrong clock mostly affects displayed times.
 const clockTolerance = 30 * time.Second
 
-// narrow sends reads at the times when a new second is expected to begin on the server's
-// clock. Each reply at such a time halves the uncertainty. A nearby table answers all these
-// reads within one second.
+// narrow improves the measurement of the server's clock. The server's replies state the
+// time in whole seconds only. So narrow sends reads when a new second is expected to begin
+// on the server's clock. Each such reply halves the uncertainty.
 func (t *Subject) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
@@ -167,11 +172,12 @@ func (t *Subject) narrow(ctx context.Context) {
 		if !clock.known || durations.Less(clock.to, clock.from) <= enough || !attempts.Wait(ctx, clock.untilSecond(time.Now())) {
 			return
 		}
-		_ = t.get(t.Requests())(ctx) // the error does not matter, because even a refusal has a Date
+		_ = t.get(t.Requests())(ctx) // the error does not matter, because a reply that reports an error also has a Date header
 	}
 }
 
-// clock compares this machine's clock with the server's.
+// clock returns the finding about the difference between this machine's clock and the
+// server's.
 func (t *Subject) clock(ctx context.Context) []Finding {
 	t.narrow(ctx)
 	clock, _ := t.probe.seen()
@@ -207,9 +213,9 @@ func (t *Subject) clock(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
-// honestSkew returns a safe MaxSkew for the measured difference between the clocks. It is
-// twice the largest error that the clock may have now, to allow for later errors, rounded
-// up to half seconds.
+// honestSkew returns a value for MaxSkew that is safe with the measured clock difference.
+// It is twice the largest possible difference, to allow for drift, rounded up to a multiple
+// of half a second.
 func honestSkew(c clockRange) time.Duration {
 	const step = 500 * time.Millisecond
 	return max(durations.Sum(durations.Times(c.most(), 2), step-1).Truncate(step), step)
@@ -227,39 +233,39 @@ func clockText(c clockRange) string {
 	return fmt.Sprintf("%s %s the server's (give or take %s)", rounded(off), side, rounded(durations.Less(c.to, c.from)/2))
 }
 
-// clockRange is the range in which the server's clock minus this machine's clock must be.
-// The header Date has whole seconds. So the range after one reply is as wide as a second
-// plus the time of the request. Each further reply may narrow the range.
+// clockRange is the possible range of the server's clock minus this machine's clock. The
+// Date header of a reply contains whole seconds. So one reply gives a range of one second
+// plus the duration of the request. Each further reply may narrow the range.
 type clockRange struct {
 	known    bool
 	from, to time.Duration
 }
 
-// add narrows the range by a reply with the given Date. At some time between sent and
-// received, the server's clock showed date, or less than a second more.
+// add narrows the range by one reply whose Date header is date. At some moment between sent
+// and received, the server's clock was at date or less than a second later.
 func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {
 		from, to = max(from, c.from), min(to, c.to)
-		if from > to { // the ranges do not overlap: several servers replied, or a clock was set between the replies
+		if from > to { // the two ranges do not overlap: different servers replied, or one of the clocks was set in between
 			from, to = to, from
 		}
 	}
 	c.known, c.from, c.to = true, from, to
 }
 
-// untilSecond returns the time from now until the next second begins on the server's clock.
-// It assumes that the difference between the clocks is at the middle of the range.
+// untilSecond returns how long it takes from now until the server's clock begins a new
+// second. It assumes that the true clock difference is the middle of the range.
 func (c clockRange) untilSecond(now time.Time) time.Duration {
 	there := now.Add(c.middle())
 	return there.Truncate(time.Second).Add(time.Second).Sub(there)
 }
 
-// least returns the smallest possible difference between the clocks, and most returns the
-// largest.
+// least returns the smallest clock difference that the range allows, without its sign. most
+// returns the largest.
 func (c clockRange) least() time.Duration { return max(c.from, -c.to, 0) }
 
 func (c clockRange) most() time.Duration { return max(c.to, -c.from) }
 
-// middle returns the middle of the range.
+// middle returns the middle of the range, with its sign.
 func (c clockRange) middle() time.Duration { return durations.Sum(c.from, c.to) / 2 }

@@ -21,11 +21,12 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// described is a client for table.Check. Its DescribeTable returns the given table.
+// described is a client for table.Check. It keeps the table description that DescribeTable
+// returned, and reports a missing permission for the TTL setting in noTTL.
 type described struct {
 	table.DB
-	table *types.TableDescription // nil if the table could not be described
-	noTTL bool                    // true if the caller is not allowed to describe the TTL setting
+	table *types.TableDescription // result of DescribeTable; nil if it failed
+	noTTL bool                    // true if IAM denied DescribeTimeToLive
 }
 
 func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (out *dynamodb.DescribeTableOutput, err error) {
@@ -50,7 +51,8 @@ func (d *described) DescribeTimeToLive(ctx context.Context, in *dynamodb.Describ
 	return out, err
 }
 
-// settings reports whether status, keys, TTL and replicas of the table fit the layout.
+// settings returns findings about the table's status, keys, TTL setting and replicas: do
+// they fit the layout of the records?
 func (t *Subject) settings(ctx context.Context) (found []Finding) {
 	known := described{DB: t.Home}
 	problems, err := table.Check(ctx, &known, table.Spec{Name: t.Table, Layout: t.Layout})
@@ -71,7 +73,7 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 			continue
 		case p.Fatal:
 			f.State, f.Last, fits = Fatal, true, false
-		case p.About == "ttl" && (known.noTTL || !fits): // skipped, as the advice about TTL is for a table that fits the layout
+		case p.About == "ttl" && (known.noTTL || !fits): // skipped: the advice about TTL applies only to a table that otherwise fits the layout
 			continue
 		}
 		found = append(found, f)
@@ -91,8 +93,8 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 	return append([]Finding{{Check: "table", State: OK, What: what}}, replicas...)
 }
 
-// undescribed returns the finding of a table that could not be described. With --failover,
-// this is the table in the home Region.
+// undescribed returns the finding for a table that DescribeTable could not describe. With
+// --failover, the finding names the home Region, because the description comes from there.
 func (t *Subject) undescribed(err error) Finding {
 	f := failed("table", err)
 	if len(t.Regions()) > 1 {
@@ -101,7 +103,7 @@ func (t *Subject) undescribed(err error) Finding {
 	return f
 }
 
-// untold returns the finding of a check that the caller is not permitted to make.
+// untold returns the finding for a check that was skipped because IAM denied action.
 func untold(check, action string) Finding {
 	return Finding{
 		Check: check, State: Unknown, What: "dynamodb:" + action + " is denied, so this was not checked; locks do not need it",
@@ -109,26 +111,28 @@ func untold(check, action string) Finding {
 	}
 }
 
-// right is an IAM action that commands need. For a transaction, IAM checks the action of
-// each item. The action of a condition check is ConditionCheckItem.
+// right is an IAM action that commands of leasehold need. There is no action for a
+// transaction: IAM checks the action of each item in it. For a condition check this is
+// ConditionCheckItem.
 type right struct {
 	action string // name of the action, without the prefix dynamodb:
-	uses   string // the commands that need it
+	uses   string // the commands that need the action
 	try    func(context.Context) error
 }
 
-// neededFor reports whether the policy for the given access allows the action.
+// neededFor reports whether the IAM policy for access, as printed by "table policy", allows
+// the action.
 func (r right) neededFor(access table.Access) bool {
 	policy, err := table.Spec{}.Policy("", access)
 	return err == nil && strings.Contains(policy, `"dynamodb:`+r.action+`"`)
 }
 
-// never is a condition that is always false. A write with this condition changes nothing,
-// but IAM still checks the write.
+// never is a condition that no item meets. IAM checks a write with this condition like any
+// other, but the write changes nothing.
 const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 
-// rights returns all actions on items that the commands and a lock client use. Each has a
-// request that tries the action and changes nothing.
+// rights returns all IAM actions on items that leasehold's commands and library use. The
+// field try of each sends a request that needs the action and changes nothing.
 func (t *Subject) rights() []right {
 	db, name, names, never := t.Requests(), aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
 	return []right{
@@ -155,7 +159,7 @@ func (t *Subject) rights() []right {
 	}
 }
 
-// sending returns a function that sends a request and returns its error.
+// sending returns a function that sends the request in and returns only its error.
 func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error), in In) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := send(ctx, in)
@@ -163,13 +167,13 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// may tries each action. The denial of an action that holding locks does not need is no
-// problem: a service should not have more rights than it needs.
+// may tries each IAM action. The denial of an action that holding locks does not need is
+// not a problem: a service should have no more permissions than it needs.
 func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
 	for _, r := range t.rights() {
-		if t.isStrong && r.action == "ConditionCheckItem" { // a strongly consistent table has no transactions
+		if t.isStrong && r.action == "ConditionCheckItem" { // strongly consistent global tables do not support transactions
 			continue
 		}
 		err := attempts.Patiently(ctx, r.try)
@@ -208,21 +212,21 @@ func (t *Subject) may(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
-// Subject is the table to check and the lease to check it for.
+// Subject contains the store to check and the length of the lease to check it for.
 type Subject struct {
-	*store.Store // a store with clients that do not retry: see New
+	*store.Store // the store; New replaces its client by one that does not retry
 	Lease        time.Duration
 
-	key    leasehold.Key // key of the lock that the checks write
-	item   protocol.Item // key attributes of the item of that lock
+	key    leasehold.Key // key of the lock that the checks acquire
+	item   protocol.Item // key attributes of that lock's item
 	probe  *probe
 	denied []string // actions that IAM denied
 
 	isStrong bool // true if the table is strongly consistent across Regions
 }
 
-// New returns a Subject for the table of s. Its checks lock a random key that begins with
-// key. New replaces s.Home by a client whose requests the Subject observes.
+// New returns a Subject for the store s. Its checks acquire a lock with a random key that
+// begins with key. New replaces s.Home by a client whose requests the Subject records.
 func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 	t := &Subject{Store: s, Lease: lease, key: s.TrialKey(store.Unused(key), "doctor"), probe: &probe{}}
 	var err error
@@ -231,20 +235,21 @@ func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 	return t, err
 }
 
-// Settings returns the checks of the table and of the caller's permissions. They change
-// nothing.
+// Settings returns the checks of the table's settings and of the caller's permissions.
+// These checks change nothing in the table.
 func (t *Subject) Settings() []Check {
 	list := []Check{{"describing the table", t.settings}}
 	if len(t.Regions()) > 1 {
 		list = slices.Insert(list, 0, Check{"asking each Region", t.regions})
 	}
-	if t.File == "" { // IAM permissions are checked only for a table in DynamoDB: a file has none
+	if t.File == "" { // the permissions of a local store's file are not IAM's
 		list = append(list, Check{"trying what the caller may do", t.may})
 	}
 	return list
 }
 
-// Locking returns the checks of a lock in the table.
+// Locking returns the checks that acquire, renew and release a lock in the table. For a
+// table in DynamoDB, it also returns the checks of the clock and the credentials.
 func (t *Subject) Locking(locks *leasehold.Client) []Check {
 	list := []Check{{"acquiring a lock, and renewing it", func(ctx context.Context) []Finding { return t.lock(ctx, locks) }}}
 	if t.File == "" {
@@ -253,23 +258,26 @@ func (t *Subject) Locking(locks *leasehold.Client) []Check {
 	return list
 }
 
-// get returns a function that sends a strongly consistent read and returns its error.
+// get returns a function that sends a strongly consistent read through db and returns only
+// the error.
 func (t *Subject) get(db leasehold.DB) func(context.Context) error {
 	return sending(db.GetItem, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
 }
 
-// cleanTime limits the time to acquire the lock and the time to delete its record.
+// cleanTime limits the time to acquire the lock. It also limits the time to delete the
+// lock's record.
 const cleanTime = 10 * time.Second
 
-// lock acquires a lock, renews it as often as the round trip is measured, releases it and
-// deletes its record.
+// lock acquires a lock, renews it repeatedly to measure the round trip, and releases it. It
+// then deletes the lock's record.
 func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Finding) {
 	for _, action := range []string{"GetItem", "UpdateItem", "DeleteItem"} {
 		if slices.Contains(t.denied, action) {
 			return []Finding{{Check: "lock", State: Unknown, What: "not tried, as dynamodb:" + action + " is denied"}}
 		}
 	}
-	// The record must be deleted in any case, even after Ctrl-C or a lost reply.
+	// The record must be deleted in any case: even after Ctrl-C, and even if the reply to
+	// the acquisition was lost.
 	defer func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer cancel()
@@ -298,8 +306,8 @@ func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Fi
 	return append([]Finding{f}, roundTrip(t.Lease, t.Proto.Skew(), took)...)
 }
 
-// credentials reports when the credentials expire. Whether they are valid is known from the
-// earlier requests.
+// credentials reports when the credentials expire. It does not test them, because the
+// earlier checks have already sent requests with them.
 func (t *Subject) credentials(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
 	defer cancel()

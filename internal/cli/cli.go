@@ -6,11 +6,12 @@
 //	              help (topics: its texts, and those of the commands)
 //	completion.go completes keys and flags in a shell
 //
-// The commands themselves are in packages below commands, in the groups of the help. The
-// other packages below are shared by several commands; read package invocation first.
+// The commands are in the packages below internal/cli/commands, one package for each group
+// in the help. Several commands share the other packages below internal/cli. Read package
+// invocation first.
 //
-// The tests here run the command as users do. Tests of a single package's rules are in that
-// package.
+// The tests of package cli run whole commands, as users do. Tests of one package's own
+// rules are in that package.
 package cli
 
 import (
@@ -44,7 +45,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Main runs the command line in env and returns its exit code.
+// Main runs the command that env.Args contain, and returns the exit code.
 func Main(env invocation.Env) int {
 	in := invocation.New(env)
 	root := newRoot(in)
@@ -54,10 +55,10 @@ func Main(env invocation.Env) int {
 	root.SetErr(in.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
-		err = in.Stdout.Failed // a failed write of the output; help and --version do not return it
+		err = in.Stdout.Failed // error of a failed write to standard output, which help and --version do not return
 	}
-	// Catch SIGPIPE from here on: if no process reads standard error, the messages below
-	// fail, but the exit code must still be correct.
+	// From here on, catch SIGPIPE instead of dying from it. If no process reads standard
+	// error, the messages below fail, but the exit code must still be correct.
 	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(broken, syscall.SIGPIPE)
 		defer signal.Stop(broken)
@@ -71,8 +72,8 @@ func Main(env invocation.Env) int {
 	return code
 }
 
-// helpOutput writes help without returning errors, because cobra would print them itself.
-// Main reports them.
+// helpOutput writes help to standard output and hides write errors from cobra, which would
+// print them itself. Main reports these errors instead.
 type helpOutput struct{ io.Writer }
 
 func (o helpOutput) Write(b []byte) (int, error) {
@@ -80,22 +81,22 @@ func (o helpOutput) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// exitCode prints err and returns its exit code.
+// exitCode prints err, unless err is meant to be silent, and returns the exit code for it.
 func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
 	}
 	if readerGone(err, in.Env.Stdout) {
-		return failure.CodeSignal + int(syscall.SIGPIPE) // nothing is printed, and the exit code is the same as if SIGPIPE had killed the command
+		return failure.CodeSignal + int(syscall.SIGPIPE) // no message: the command ends with the exit code of a process killed by SIGPIPE
 	}
-	// If the flags could not be parsed, PersistentPreRunE has not run, and flags after the
-	// invalid one were not read. So --json is searched for here, but not in CMD and its
-	// arguments.
+	// If cobra could not parse the flags, it has not called PersistentPreRunE, and has not
+	// read the flags after the invalid one. So look for --json here, but not after "--":
+	// those are CMD and its arguments.
 	flag, dashes := slices.Index(in.Args, "--json"), slices.Index(in.Args, "--")
 	in.JSON = in.JSON || flag >= 0 && (dashes < 0 || flag < dashes)
 	in.Say.Configure(in.Quiet, in.JSON)
-	// With -q, only the exit code reports that KEY is held, because this is an answer to -n
-	// and -w, not an error.
+	// A held KEY is not an error but the answer to -n and -w. With -q, only the exit code
+	// reports it.
 	if isAnswer := in.Quiet && errors.Is(err, leasehold.ErrHeld); !failure.Silent(err) && !isAnswer {
 		in.Say.Fail(err)
 	}
@@ -105,16 +106,16 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	return troubleCode(cmd, in.Args)
 }
 
-// readerGone reports whether err means that the reader of standard output has
-// closed it, as head(1) does.
+// readerGone reports whether err is a write to standard output that failed because its
+// reader, for example head(1), has closed the pipe.
 func readerGone(err error, stdout io.Writer) bool {
 	f, ok := stdout.(*os.File)
 	var at *fs.PathError
 	return ok && errors.As(err, &at) && at.Path == f.Name() && errors.Is(at.Err, syscall.EPIPE)
 }
 
-// troubleCode returns the exit code of cmd if leasehold itself fails. If cmd runs a CMD,
-// this code is not a small one: CMD may use the small codes, as with timeout(1).
+// troubleCode returns the exit code for a failure of leasehold itself. If cmd runs a CMD,
+// the code is 125, as with timeout(1): CMD may use the small codes for its own results.
 func troubleCode(cmd *cobra.Command, args []string) int {
 	var runs bool
 	switch cmd.Annotations[arguments.RunsCMD] {
@@ -131,8 +132,8 @@ func troubleCode(cmd *cobra.Command, args []string) int {
 	return failure.CodeTrouble
 }
 
-// Command returns the tree of commands, for callers that print its manual or list its
-// flags.
+// Command returns the tree of commands without running one. Its callers print the manual or
+// list the flags.
 func Command() *cobra.Command {
 	env := invocation.Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}
 	root := newRoot(invocation.New(env))
@@ -140,14 +141,15 @@ func Command() *cobra.Command {
 	return root
 }
 
-// cobra has this setting for the whole process, so init sets it before anything runs. It
-// makes the help list the commands in the order of newRoot.
+// cobra has EnableCommandSorting only as a global variable, so init sets it before any
+// command runs. With false, the help lists the commands in the order in which newRoot adds
+// them.
 func init() {
 	cobra.EnableCommandSorting = false
 	cobra.AddTemplateFunc("contains", strings.Contains)
 }
 
-// newRoot builds the command tree.
+// newRoot builds the whole tree of commands, for one run of leasehold.
 func newRoot(in *invocation.Invocation) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "leasehold COMMAND [flags]",
@@ -156,14 +158,14 @@ func newRoot(in *invocation.Invocation) *cobra.Command {
 		Args:              cobra.ArbitraryArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // see completion.go
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // completion.go replaces cobra's own command
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			in.Say.Configure(in.Quiet, in.JSON)
 			return refuseEmpty(cmd)
 		},
 		RunE: arguments.Subcommand,
 	}
-	helpTemplate, _ := texts.ReadFile("topics/help.tmpl") // embedded, so it exists
+	helpTemplate, _ := texts.ReadFile("topics/help.tmpl") // cannot fail, because the file is embedded in the binary
 	root.SetHelpTemplate(string(helpTemplate))
 	root.SetHelpCommand(newHelp(root))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return failure.MisuseOf(cmd, "%s", flagError(cmd, err)) })
@@ -214,15 +216,15 @@ func newRoot(in *invocation.Invocation) *cobra.Command {
 	return root
 }
 
-// refuseEmpty refuses flags with an empty value. In a script, an empty value usually comes
-// from a variable that was not set. Without the refusal, the command would behave as if the
-// flag were missing.
+// refuseEmpty returns an error if a flag was given an empty value. In a script, an empty
+// value usually comes from a variable that was not set. Accepting it would mean ignoring
+// the flag.
 func refuseEmpty(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch {
 		case err != nil, f.Value.Type() != "string", f.Value.String() != "":
-		case f.Name == "data", f.Name == "value": // these flags may have an empty value
+		case f.Name == "data", f.Name == "value": // an empty text is a valid value of --data and --value
 		default:
 			err = failure.MisuseOf(cmd, "--%s is empty: give it a value, or leave it out", f.Name)
 		}
@@ -230,7 +232,7 @@ func refuseEmpty(cmd *cobra.Command) error {
 	return err
 }
 
-// flagError explains in plain words why a flag is unknown or has an invalid value.
+// flagError returns a message for an error of pflag: an unknown flag or an invalid value.
 func flagError(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
@@ -253,8 +255,8 @@ func flagError(cmd *cobra.Command, err error) string {
 	return fmt.Sprintf("%s %s: use a whole number", flag, value)
 }
 
-// flagSuggestion returns the flags of cmd that name may be a typo for. It turns each flag
-// into a command, because cobra only suggests commands.
+// flagSuggestion returns ", did you mean --FLAG?" for the unknown flag name. Cobra suggests
+// only commands, so flagSuggestion makes a dummy command for each flag of cmd.
 func flagSuggestion(cmd *cobra.Command, name string) string {
 	flags := &cobra.Command{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -265,20 +267,21 @@ func flagSuggestion(cmd *cobra.Command, name string) string {
 	return arguments.Suggestion(flags, "--"+name)
 }
 
-// texts contains the template of every command's help, and the text of each command and topic.
+// texts contains the help template (help.tmpl), and one text file for each command and
+// topic.
 //
 //go:embed topics
 var texts embed.FS
 
-// helpText returns the text of a command or topic, and the examples at its end. Both are
-// empty if there is none.
+// helpText returns the help text of a command or topic, and the examples from the end of
+// its file. It returns two empty strings if the file does not exist.
 func helpText(name string) (text, examples string) {
 	b, _ := texts.ReadFile("topics/" + name + ".txt")
 	text, examples, _ = strings.Cut(strings.TrimSuffix(string(b), "\n"), "\n\nExamples:\n")
 	return text, examples
 }
 
-// describe sets the help of a command and of its subcommands.
+// describe sets the fields Long and Example of cmd and, recursively, of its subcommands.
 func describe(cmd *cobra.Command) {
 	name := strings.TrimPrefix(cmd.CommandPath(), "leasehold ")
 	cmd.Long, cmd.Example = helpText(strings.ReplaceAll(name, " ", "-"))
@@ -295,8 +298,9 @@ func newVersion(in *invocation.Invocation) *cobra.Command {
 	}
 }
 
-// newHelp returns the command help, for commands and topics. Cobra's own help would exit
-// with 0 if the command does not exist.
+// newHelp returns the command "leasehold help", which describes a command or a topic. It
+// replaces cobra's own help command, which exits with 0 if the named command does not
+// exist.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command or a topic", Hidden: true, DisableFlagsInUseLine: true,
@@ -311,7 +315,8 @@ func newHelp(root *cobra.Command) *cobra.Command {
 	}
 }
 
-// newJSONTopic returns leasehold help json. With --json it prints the schema itself.
+// newJSONTopic returns the topic "leasehold help json". With --json, it prints the JSON
+// schema of the output instead of the help text.
 func newJSONTopic(in *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{Use: "json", Short: "Output of --json, and the columns in a pipe"}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {

@@ -38,14 +38,15 @@ func newCompletion(in *invocation.Invocation) *cobra.Command {
 	}
 }
 
-// Completion writes the script that completes the command in a shell.
+// Completion writes a script to w that completes leasehold command lines in the given
+// shell.
 func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var script bytes.Buffer
 	var err error
-	// The script evaluates the command line when the user presses TAB. The line may contain
-	// a file name that another user chose. So the script does not evaluate a line that
-	// contains one of these characters, because such a line could run something. The shell
-	// completes a file name instead.
+	// Cobra's scripts evaluate the command line when the user presses TAB. The line may
+	// contain a file name chosen by another user. With one of the characters in runs, such
+	// a name could run a command. If the line contains one, the changed script does not
+	// evaluate it. The shell completes a file name instead.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {
@@ -57,10 +58,10 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 		call, guard = `out=$(eval ${requestComp} 2>/dev/null)`, "[[ ${requestComp} == *[\\`\\(\\{\\;\\&\\|\\<\\>]* ]] && { _files; return }"
 	case "fish":
 		err = root.GenFishCompletion(&script, true)
-		// Cobra's script for fish removes the quotes of the words before the last one, and
-		// then evaluates these words.
+		// Cobra's script for fish removes the quotes from all words but the last, and then
+		// evaluates them. Replace this line by one that quotes the words again.
 		const words = "set -l args (commandline -opc)"
-		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // fish has had the option -x of commandline since version 4
+		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // option -x of commandline exists since fish 4
 		script = *bytes.NewBuffer(bytes.Replace(script.Bytes(), []byte(words), []byte(quoted), 1))
 		call, guard = `set -l results (eval $requestComp 2> /dev/null)`, "string match -qr '["+runs+"]' -- $requestComp; and return"
 	case "powershell":
@@ -78,13 +79,13 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	return err
 }
 
-// plainWord matches words that bash, zsh, fish and PowerShell read literally, in any
-// position. Completions must be such words: other users may choose the names in a table,
-// and a shell evaluates these names when the user presses TAB.
+// plainWord matches words that bash, zsh, fish and PowerShell read literally, anywhere in a
+// line. leasehold offers only such words as completions. Other users may have chosen the
+// key names in a table, and pressing TAB makes a shell evaluate the names.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 
-// offering returns a function that returns the completions of f, except completions that a
-// shell may not read literally.
+// offering returns a function that calls f and drops the completions that do not match
+// plainWord.
 func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		all, directive := f(cmd, args, toComplete)
@@ -92,13 +93,13 @@ func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// complete sets the completions for flag values of cmd and its subcommands. It passes all
-// completions through offering, including the completions for arguments.
+// complete registers completions for the flags of cmd and of its subcommands. It wraps
+// every completion function, also for arguments, in offering.
 func complete(in *invocation.Invocation, cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil {
 		cmd.ValidArgsFunction = offering(cmd.ValidArgsFunction)
 	}
-	_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // the call fails if the command does not have the flag
+	_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // fails if the command has no --key; this is no error
 	values := map[string][]cobra.Completion{
 		"layout":     layout.Names(),
 		"attr":       {"key=", "sort=", "ttl="},
@@ -110,7 +111,7 @@ func complete(in *invocation.Invocation, cmd *cobra.Command) {
 		if name == "attr" {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // the call fails if the command does not have the flag
+		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // fails if the command does not have the flag; this is no error
 	}
 	for _, sub := range cmd.Commands() {
 		complete(in, sub)

@@ -1,6 +1,8 @@
-// Package demo shows how a lock passes among processes of leasehold run. One process is
-// killed, and the next takes over. That process is stopped past its lease, and its write
-// comes too late.
+// Package demo shows how a lock passes from process to process. Each process runs
+// "leasehold run". The first one is killed while it holds the lock, and the second takes
+// over. The second is then suspended (SIGSTOP) until its lease has expired, and the third
+// takes over. When the second continues, its write is refused because its fencing token is
+// too low.
 package demo
 
 import (
@@ -31,22 +33,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Demo is one run of the demo.
+// Demo is one run of "leasehold demo".
 type Demo struct {
 	Lease     time.Duration
 	Store     *store.Store
-	Leasehold exec.Cmd // this program, with the flags that name the store
+	Leasehold exec.Cmd // this executable, with the flags that choose the store
 
 	Out  *say.Output
 	JSON bool
 
-	key, target leasehold.Key // the lock of key guards the item with the key target
-	item        protocol.Item // the key attributes of target
-	began       time.Time     // the time of the first grant
-	err         error         // first error; after it all later steps do nothing
+	key, target leasehold.Key // key of the lock, and key of the item that the lock protects
+	item        protocol.Item // key attributes of the protected item
+	began       time.Time     // when the first process was granted the lock
+	err         error         // first error; once it is set, all later steps do nothing
 }
 
-// Step is a line of the demo in JSON.
+// Step is one line of the output of "demo --json".
 type Step struct {
 	ElapsedMs int64  `json:"elapsedMs"`
 	Process   string `json:"process"`
@@ -57,7 +59,7 @@ type Step struct {
 	Lost      bool   `json:"lost,omitempty"`
 }
 
-// Play runs the demo, and deletes the records that it has written.
+// Play runs the whole demo, and then deletes the records that the demo has written.
 func (d *Demo) Play(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -65,14 +67,15 @@ func (d *Demo) Play(ctx context.Context) error {
 	d.key, d.target = d.Store.TrialKey(name, "demo"), d.Store.TrialKey(name+"/target", "demo")
 	d.err = d.makeTarget(ctx)
 	err := d.play(ctx)
-	// Play deletes these keys even if they are still held, because no other demo uses them.
+	// Delete the records even if a lock is still held: their keys are random, so no other
+	// process uses them.
 	within, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer done()
 	return failure.Answer(errors.Join(err, d.Store.Delete(within, d.key, d.target)))
 }
 
-// play kills the first holder and stops the second. After a third process has taken over,
-// play continues the second.
+// play runs the steps. Process a acquires the lock and is killed. Process b takes over and
+// is suspended (SIGSTOP). Process c takes over, and then b continues (SIGCONT).
 func (d *Demo) play(ctx context.Context) error {
 	a := d.run(ctx, "a")
 	defer a.kill()
@@ -116,7 +119,8 @@ func (d *Demo) play(ctx context.Context) error {
 	return d.summarize(blocked)
 }
 
-// run starts a process, unless there was an error.
+// run starts a "leasehold run" process with the given name. It starts nothing if an earlier
+// step has failed.
 func (d *Demo) run(ctx context.Context, name string) *run {
 	r := &run{name: name, events: make(chan event)}
 	if d.err == nil {
@@ -125,7 +129,8 @@ func (d *Demo) run(ctx context.Context, name string) *run {
 	return r
 }
 
-// granted waits until the process is granted the key and has done its fenced work.
+// granted waits until process r has been granted the key. It then writes to the protected
+// item with the fencing token of r, and prints the line format.
 func (d *Demo) granted(ctx context.Context, r *run, format string) {
 	r.token = d.next(ctx, r, string(leasehold.EventGranted)).Token
 	if d.write(ctx, r.token) && d.err == nil {
@@ -137,7 +142,7 @@ func (d *Demo) granted(ctx context.Context, r *run, format string) {
 	d.say(Step{Process: r.name, Event: "granted", Token: r.token}, format, r.token)
 }
 
-// waits waits until the process waits for the key.
+// waits blocks until process r reports that it waits for the key, and prints this.
 func (d *Demo) waits(ctx context.Context, r *run) {
 	holder := cmp.Or(d.next(ctx, r, string(leasehold.EventWaiting)).Holder.Owner, "somebody")
 	d.say(Step{Process: r.name, Event: "waiting", Holder: holder}, "waits for %s", holder)
@@ -149,8 +154,9 @@ func (d *Demo) signal(r *run, sig syscall.Signal) {
 	}
 }
 
-// stop stops the process between two of its requests: a process that is stopped during a
-// request to a local store keeps its file locked.
+// stop suspends process r (SIGSTOP) at a moment when r has no request to the store in
+// flight. If it had one to a local store, the store's file would stay locked. So stop tests
+// whether the store answers. If not, it continues r and tries again.
 func (d *Demo) stop(ctx context.Context, r *run) {
 	for d.err == nil {
 		d.signal(r, process.StopSignal)
@@ -165,10 +171,10 @@ func (d *Demo) stop(ctx context.Context, r *run) {
 	}
 }
 
-// summarize prints a summary.
+// summarize prints the last lines of the demo: how long the dead holder blocked the key.
 func (d *Demo) summarize(blocked time.Duration) error {
 	lasted := "one lease"
-	if blocked > durations.Sum(d.Lease, time.Second) { // the machine or the table is slow
+	if blocked > durations.Sum(d.Lease, time.Second) { // longer than expected, because the machine or the table is slow
 		lasted = fmt.Sprintf("%.1f s, with a lease", blocked.Seconds())
 	}
 	err := d.Out.Prose("A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.Lease.Seconds())
@@ -178,29 +184,31 @@ func (d *Demo) summarize(blocked time.Duration) error {
 	return err
 }
 
-// say writes one line of the demo.
+// say prints one line of the demo, as text or as JSON. It prints nothing after a failed
+// step.
 func (d *Demo) say(s Step, format string, args ...any) {
 	elapsed := time.Since(d.began)
 	switch {
 	case d.err != nil:
 	case d.JSON:
 		s.ElapsedMs = elapsed.Milliseconds()
-		_ = json.NewEncoder(d.Out).Encode(s) // the error does not matter: if no process reads the output, SIGPIPE ends the demo
+		_ = json.NewEncoder(d.Out).Encode(s) // ignored: if no process reads the output, SIGPIPE ends the demo
 	default:
 		fmt.Fprintf(d.Out, "%5.1fs  %s  %s\n", elapsed.Seconds(), s.Process, fmt.Sprintf(format, args...))
 	}
 }
 
-// wait waits for a duration.
+// wait pauses the demo for dt. It returns at once after a failed step.
 func (d *Demo) wait(ctx context.Context, dt time.Duration) {
 	if d.err == nil && !attempts.Wait(ctx, dt) {
 		d.err = context.Cause(ctx)
 	}
 }
 
-// next returns the next event of the given kind, and skips others.
+// next waits for the next event of process r with the given kind, and returns it. It drops
+// the events of other kinds before that one.
 func (d *Demo) next(ctx context.Context, r *run, kind string) event {
-	// No step takes longer than one lease plus the delay of a slow table.
+	// No step takes longer than one lease, plus up to 30 seconds with a slow table.
 	for limit := time.After(durations.Sum(d.Lease, 30*time.Second)); d.err == nil; {
 		select {
 		case e := <-r.events:
@@ -219,8 +227,8 @@ func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	return event{}
 }
 
-// makeTarget creates the item that the lock guards. The item is in the lock table, so it
-// has the form of a lock's record. So leasehold ls can read it in any layout.
+// makeTarget creates the item that the lock protects. The item is in the lock table, so
+// makeTarget writes it as a lock record. Otherwise "leasehold ls" could not read it.
 func (d *Demo) makeTarget(ctx context.Context) error {
 	locks, err := d.Store.Client(leasehold.Config{Owner: "demo", Lease: d.Lease})
 	if err != nil {
@@ -232,11 +240,12 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 	return err
 }
 
-// fence is the target's attribute for the highest token that has written to the target.
+// fence is the name of an attribute of the protected item. It stores the highest fencing
+// token of all writes to the item.
 const fence = "fence"
 
-// write does the fenced work of the run with the given token. The condition makes the
-// target refuse a token that is lower than one it has seen.
+// write writes to the protected item with the given fencing token. It returns true if
+// DynamoDB refused the write because an earlier write had a higher token.
 func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	if d.err != nil {
 		return false
@@ -256,24 +265,24 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	return refused
 }
 
-// answers reports whether the table can be read. It cannot be read while a stopped process
-// keeps the file of a local store locked.
+// answers reports whether the store answers a read. A local store does not answer while a
+// suspended process keeps its file locked.
 func (d *Demo) answers(ctx context.Context) bool {
 	_, err := d.Store.Requests().GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: d.item})
 	return err == nil
 }
 
-// run is one process of the demo: leasehold run with cat as its CMD. cat ends when its
-// standard input is closed, at the latest at the end of the demo.
+// run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat exits when
+// its standard input is closed. The demo closes it at its end or earlier.
 type run struct {
 	name   string
-	token  int64    // set by the grant
-	cmd    exec.Cmd // its Process is nil if the process was not started
+	token  int64    // fencing token; zero until the lock was granted
+	cmd    exec.Cmd // cmd.Process is nil if the process was not started
 	cat    io.Closer
 	events chan event
 }
 
-// event contains the fields of a line of --events that the demo reads.
+// event contains those fields of an event line (see --events) that the demo reads.
 type event struct {
 	Event    string
 	Token    int64
@@ -282,7 +291,7 @@ type event struct {
 	Error    string
 }
 
-// start starts leasehold run with the name of r as its owner.
+// start starts "leasehold run" for r. Its owner name is r.name.
 func (d *Demo) start(ctx context.Context, r *run) (err error) {
 	r.cmd = d.Leasehold
 	cmd := &r.cmd
@@ -322,7 +331,7 @@ func (d *Demo) start(ctx context.Context, r *run) (err error) {
 	return nil
 }
 
-// kill kills the process if it still runs. Its watchdog kills cat.
+// kill kills process r, if it was started. The watchdog of r then kills cat.
 func (r *run) kill() {
 	if r.cmd.Process != nil {
 		_ = r.cmd.Process.Kill()

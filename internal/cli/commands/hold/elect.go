@@ -27,11 +27,11 @@ import (
 type electFlags struct {
 	runFlags
 	watch bool
-	asks  bool   // true for --step-down, which asks the leader to step down
-	http  string // address for probes; empty if not given
+	asks  bool   // value of --step-down: ask the leader to resign
+	http  string // address that answers health probes, from --http; empty if not given
 }
 
-// Elect returns leasehold elect.
+// Elect returns the command "leasehold elect".
 func (c *Commands) Elect() *cobra.Command {
 	f := electFlags{runFlags: runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Leads: true}, lease: arguments.Lasting(protocol.DefaultLease)}, grace: arguments.Lasting(defaultGrace)}}
 	cmd := &cobra.Command{
@@ -68,8 +68,9 @@ func (c *Commands) Elect() *cobra.Command {
 	return cmd
 }
 
-// runsNothing checks the command line of an elect that runs no CMD because of flag (watch
-// or step-down). It refuses CMD and flags that have no meaning then.
+// runsNothing checks the arguments of elect with --watch or --step-down; flag is "watch" or
+// "step-down". These modes run no CMD. So runsNothing refuses a CMD, and flags that only
+// affect a CMD or a term.
 func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return failure.MisuseOf(cmd, "--%s and CMD: use one of them", flag)
@@ -82,7 +83,9 @@ func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	return arguments.OneKey(cmd, args)
 }
 
-// elect campaigns and runs CMD, term after term, until CMD exits by itself.
+// elect campaigns for leadership and runs CMD during each term. It returns when CMD exits
+// by itself or a signal arrives. If the term is lost or the leader is asked to resign,
+// elect campaigns again.
 func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command []string) error {
 	j, err := c.newJob(cmd, &f.runFlags, command)
 	if err != nil {
@@ -99,7 +102,7 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	f.Keys = []string{key}
 	f.Saw = func(holder leasehold.Record) { place.Saw(leaderOf(holder)) }
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
-		answer() // elect answers probes only now that it catches signals, because a client that gets an answer may send a signal
+		answer() // elect catches signals only from here on; a client that gets an answer to its probe may send one
 		for {
 			h, err := seeker.Acquire(cmd.Context())
 			if err != nil {
@@ -111,7 +114,7 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 			switch lost := errors.Is(err, leasehold.ErrLost); {
 			case !lost && (!ended.Resigned || ended.Signal != 0):
 				return err
-			case ended.Signal != 0: // the user wants to end elect, not to start CMD again
+			case ended.Signal != 0: // the user has sent a signal to end elect: do not campaign again
 				return failure.Exit(failure.CodeSignal+int(ended.Signal), nil)
 			case lost:
 				c.Say.Text("%s; campaigning again", failure.Text(err, s.Where()))
@@ -122,13 +125,14 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	})
 }
 
-// listenForProbes listens at the address of --http. It returns the seat that answers
-// probes, a function that begins to answer them, and a function that ends the server.
-// Without --http, the seat has no server.
+// listenForProbes listens at the address of --http. It returns the seat, which knows the
+// current leader and answers probes. It also returns a function that starts the HTTP server
+// and one that stops it. Without --http, these two functions do nothing.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
-	// Renewals count as overdue when less than a third of the trusted time is left, since a
-	// renewal that is on time begins with two thirds left. They are overdue at the latest
-	// when CMD is stopped, which is one grace before trust ends.
+	// The seat reports renewals as overdue when less than a third of the trusted time is
+	// left. A renewal that is on time begins when two thirds are left. If the grace is
+	// longer than a third, they are overdue one grace before trust ends: then CMD is
+	// stopped.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil
@@ -139,22 +143,22 @@ func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time
 	}
 	server := serve.Probes(seat.Handler(), listener)
 	answer = func() {
-		go func() { _ = server.Serve(listener) }() // Serve returns after Close; temporary errors do not end it
+		go func() { _ = server.Serve(listener) }() // Serve returns after Close, and retries after temporary errors
 		c.Say.Note("answering http://%s/leader and /live", listener.Addr())
 	}
 	stop = func() {
 		_ = server.Close()
-		_ = listener.Close() // needed if the server does not serve yet, because then server.Close does not close the listener
+		_ = listener.Close() // server.Close does not close a listener on which Serve was not called yet
 	}
 	return seat, answer, stop, nil
 }
 
-// leaderOf returns the leader in a record.
+// leaderOf returns the leader that the record of an election's lock contains.
 func leaderOf(r leasehold.Record) election.Leader {
 	return election.Leader{Owner: r.Owner, Value: string(r.Data), Token: r.Token}
 }
 
-// stepDown asks the leader to resign, and waits until it has.
+// stepDown asks the leader of key to resign, and waits until it has resigned.
 func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 	return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 		e, err := election.New(t.Locks, key)
@@ -176,10 +180,11 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 	})
 }
 
-// waitFor reports the leader that was asked to resign, until end is called. On a terminal
-// it reports each second. Elsewhere it reports once, a lease and a second after the
-// request: by then, a live leader has read the request. It reports nothing if the record is
-// damaged, because the request to the leader fails with the same error.
+// waitFor reports, while stepDown waits, which leader was asked to resign. The caller ends
+// the reports by calling end. On a terminal, waitFor rewrites one line each second. It also
+// writes one lasting line after one lease and one second. By then, a live leader has read
+// the request. waitFor reports nothing if no process leads or the record cannot be read,
+// because StepDown then returns an error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {
@@ -190,7 +195,7 @@ func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end
 		now := c.Now()
 		lasts := now.Sub(began)
 		line := fmt.Sprintf("waiting for %s, who leads %s, to step down: asked %s ago", wording.Owner(r.Owner), wording.Key(r.Key), wording.Age(lasts))
-		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // after this time, a dead leader would have been recognized as dead
+		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // a dead leader's lease has expired by now, so this leader is live but has not resigned
 			advised = true
 			e := say.NewEvent(string(leasehold.EventWaiting), now).Of(r.Key, 0)
 			e.Holder, e.LastsMs = &say.Record{Table: t.Table, Region: t.Region(), Record: r}, say.Millis(lasts)
@@ -207,7 +212,8 @@ func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end
 	}
 }
 
-// Leader is one line of elect --watch --json. Without a leader it contains only the time.
+// Leader is one line of "elect --watch --json". While no process leads, the line contains
+// only the time.
 type Leader struct {
 	Time string `json:"time"`
 	*seat
@@ -219,7 +225,7 @@ type seat struct {
 	Token int64  `json:"token"`
 }
 
-// watchLeader writes the leader and every change of leader until a signal arrives.
+// watchLeader prints the current leader, and then each new leader, until a signal arrives.
 func (c *Commands) watchLeader(cmd *cobra.Command, key string) error {
 	return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 		e, err := election.New(t.Locks, key)
@@ -239,8 +245,8 @@ func (c *Commands) watchLeader(cmd *cobra.Command, key string) error {
 	})
 }
 
-// sayLeader writes the new leader: a sentence for a terminal, tab-separated values for a
-// pipe, or a JSON object.
+// sayLeader prints the leader l as a sentence on a terminal, as tab-separated values in a
+// pipe, or as a JSON object with --json. A zero l means that no process leads.
 func (c *Commands) sayLeader(l election.Leader) error {
 	now, nobody := c.Now(), l == election.Leader{}
 	out := Leader{Time: wording.Time(now)}

@@ -25,14 +25,15 @@ func grantFlag(fl *pflag.FlagSet, path *string, usage string) {
 	fl.StringVarP(path, "grant", "f", grants.Standard, usage)
 }
 
-// grantFlags are the flags of renew and release.
+// grantFlags contains the values of the flags of "leasehold renew" and "leasehold release".
 type grantFlags struct {
 	path string
 	data arguments.Data
 }
 
-// read reads what renew and release need before they open the store: the grant, from a file
-// or standard input, the option for new data (nil if no data is given), and the layout.
+// read reads the input of renew and release before they open the store. This is the grant,
+// from a file or standard input, and the layout of the records. It is also the option for
+// --data, which is nil if the user did not give --data.
 func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, data leasehold.RecordOption, r store.Records, err error) {
 	if data, err = f.data.Option(c.Stdin); err != nil {
 		return nil, nil, r, err
@@ -47,9 +48,9 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 	return file, data, r, err
 }
 
-// inStoreOf calls fn with a lock client for the store of a grant, and with the place of
-// that store. A signal ends fn's context. A grant can be resumed only once, so inStoreOf
-// first refuses data that the layout cannot store.
+// inStoreOf opens the store in which g was granted, and calls fn with a lock client for it
+// and the place of that store. A signal cancels fn's context. A grant can be resumed only
+// once. So inStoreOf refuses data that the layout cannot store before it calls fn.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
@@ -73,7 +74,7 @@ func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.
 	})
 }
 
-// Renew returns leasehold renew.
+// Renew returns the command "leasehold renew".
 func (c *Commands) Renew() *cobra.Command {
 	var f grantFlags
 	length := arguments.Duration{Min: time.Second}
@@ -93,7 +94,7 @@ func (c *Commands) Renew() *cobra.Command {
 			if data != nil {
 				opts = append(opts, data)
 			}
-			if next := cmp.Or(length.Duration, file.Grant.Lease); next != 0 { // a zero lease means that the grant is damaged, which Resume reports
+			if next := cmp.Or(length.Duration, file.Grant.Lease); next != 0 { // a zero lease means that the grant is damaged; Resume returns the error
 				if err := r.RefuseShortLease(cmd, next); err != nil {
 					return err
 				}
@@ -104,9 +105,10 @@ func (c *Commands) Renew() *cobra.Command {
 			return failure.Answer(c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
 				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
 				if ctx.Err() != nil && errors.Is(err, leasehold.ErrUnknownOutcome) {
-					// A signal came while a request was in flight. If the request is
-					// applied, the old grant can no longer be renewed, so the command must
-					// write a new grant.
+					// A signal arrived while the renewal was in flight, so its outcome is
+					// unknown. If DynamoDB applied it, only a new grant can be renewed
+					// again. So the command tries once more to resume, and writes the new
+					// grant to the file.
 					limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), holding.ReleaseLimit)
 					defer cancel()
 					if resumed, unknown := file.Grant.Resume(limited, locks, here, opts...); unknown == nil {
@@ -124,7 +126,7 @@ func (c *Commands) Renew() *cobra.Command {
 					return failure.Misusef("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
 						wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
 				}
-				return context.Cause(ctx) // the error of a signal, or nil
+				return context.Cause(ctx) // *failure.SignalError if a signal arrived, otherwise nil
 			}))
 		},
 	}
@@ -135,7 +137,7 @@ func (c *Commands) Renew() *cobra.Command {
 	return cmd
 }
 
-// Release returns leasehold release.
+// Release returns the command "leasehold release".
 func (c *Commands) Release() *cobra.Command {
 	var f grantFlags
 	cmd := &cobra.Command{
@@ -170,7 +172,7 @@ func (c *Commands) Release() *cobra.Command {
 	return cmd
 }
 
-// Acquire returns leasehold acquire.
+// Acquire returns the command "leasehold acquire".
 func (c *Commands) Acquire() *cobra.Command {
 	f := wantedFlags{Wanted: holding.Wanted{Detached: true}, lease: arguments.Lasting(protocol.DefaultLease)}
 	var path string

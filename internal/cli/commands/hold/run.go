@@ -5,7 +5,8 @@
 //	elect.go  elect, also with --watch and --step-down
 //	grant.go  acquire, renew, release: a grant outlives the command
 //
-// Package holding determines how a key is held, and package process how CMD runs and ends.
+// Package internal/cli/holding implements acquiring, holding and releasing keys. Package
+// internal/cli/process starts and stops CMD.
 package hold
 
 import (
@@ -36,11 +37,13 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// Commands makes the commands of this package, for one invocation.
+// Commands builds the cobra commands of this package. They share one Invocation, which is
+// one run of leasehold.
 type Commands struct{ *invocation.Invocation }
 
-// defaultGrace is the default of --grace for leases of four seconds and more. For shorter
-// leases, the default is a quarter of the lease, or less in layouts that rely on clocks.
+// defaultGrace is the default of --grace for leases of at least four seconds. For a shorter
+// lease the default is a quarter of the lease. It is smaller still if the record layout
+// relies on clocks.
 const defaultGrace = time.Second
 
 type runFlags struct {
@@ -54,7 +57,7 @@ type runFlags struct {
 	metrics      string
 }
 
-// Run returns leasehold run.
+// Run returns the command "leasehold run".
 func (c *Commands) Run() *cobra.Command {
 	f := runFlags{wantedFlags: wantedFlags{lease: arguments.Lasting(protocol.DefaultLease)}, grace: arguments.Lasting(defaultGrace)}
 	cmd := &cobra.Command{
@@ -82,7 +85,7 @@ func (c *Commands) Run() *cobra.Command {
 	return cmd
 }
 
-// commandFlags adds the flags that determine how CMD runs under KEY.
+// commandFlags adds to fl the flags about CMD, such as --signal, for run and elect.
 func commandFlags(fl *pflag.FlagSet, f *runFlags) {
 	fl.StringVarP(&f.signal, "signal", "s", "TERM", "stop CMD by `SIGNAL` on loss")
 	fl.VarP(&f.grace, "grace", "g", "send KILL `DURATION` after SIGNAL")
@@ -91,10 +94,11 @@ func commandFlags(fl *pflag.FlagSet, f *runFlags) {
 	fl.StringVar(&f.events, "events", "", "append events to `FD|FILE` (help events)")
 }
 
-// keyAndCommand accepts KEY -- CMD [ARG...].
+// keyAndCommand is a cobra.PositionalArgs that accepts KEY -- CMD [ARG...]. KEY may be
+// missing if the flag --key is given.
 func keyAndCommand(cmd *cobra.Command, args []string) error {
 	dash := cmd.ArgsLenAtDash()
-	named := cmd.Flags().Changed("key") // false for elect, which does not have the flag
+	named := cmd.Flags().Changed("key") // always false in elect, which has no --key
 	switch {
 	case dash >= 0:
 	case len(args) == 0 && !named:
@@ -117,35 +121,35 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// wantedFlags are the flags about the hold. The method complete sets the embedded Wanted
-// from these flags.
+// wantedFlags contains the values of the flags that describe which keys to hold, and how.
+// The method complete computes the embedded Wanted from these values.
 type wantedFlags struct {
 	holding.Wanted
-	more  []string // further keys, from --key
+	more  []string // values of --key: keys to hold besides KEY
 	wait  arguments.Duration
 	lease arguments.Duration
-	once  arguments.Text     // label of the work, from --once
-	every arguments.Duration // length of a period, from --every
+	once  arguments.Text     // value of --once: label of the work that is to be done once
+	every arguments.Duration // value of --every: length of the period in which the work is done once
 	data  arguments.Data
 
-	records  store.Records   // properties of the table's records
-	orphaned <-chan struct{} // channel that is closed when the parent has ended; nil unless --die-with-parent is given
+	records  store.Records   // layout and clock error (MaxSkew) of the table's records
+	orphaned <-chan struct{} // closed when the parent process has ended; nil without --die-with-parent
 }
 
-// waitFlags adds the flags for the wait for KEY.
+// waitFlags adds to fl the flags that limit the wait for KEY: --nonblock and --wait.
 func waitFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, "do not wait for a live holder, but observe one that appears dead for its lease")
 	fl.VarP(&f.wait, "wait", "w", "wait at most `DURATION` (default: forever)")
 }
 
-// recordFlags adds the flags for the record.
+// recordFlags adds to fl the flags about the record of KEY: --lease, --sort-key and --data.
 func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	fl.VarP(&f.lease, "lease", "l", "a dead holder blocks KEY for `DURATION`")
 	arguments.SortKey(fl, &f.SortKey)
 	f.data.Flag(fl)
 }
 
-// name sets Keys to the keys that the user has named, without duplicates.
+// name sets Keys to args and the values of --key, without duplicates.
 func (f *wantedFlags) name(args []string) {
 	f.Keys = nil
 	for _, key := range slices.Concat(args, f.more) {
@@ -155,7 +159,8 @@ func (f *wantedFlags) name(args []string) {
 	}
 }
 
-// checkSeveral refuses contradictory flags about several keys and permits.
+// checkSeveral returns an error if the user combined several keys, --any and --permits in a
+// way that leasehold does not support.
 func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 	keys := f.Keys
 	counted := cmd.Flags().Changed("permits")
@@ -175,7 +180,8 @@ func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 	return nil
 }
 
-// completeOnce checks --every and --once, and sets the option for them.
+// completeOnce checks --every and --once. If one of them is given, it sets f.Once to the
+// option of the library for it.
 func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 	labelled, periodic := f.once.Given, f.every.Given
 	name, problem, once := "--every", protocol.PeriodProblem(f.every.Duration), leasehold.Every(f.every.Duration)
@@ -199,7 +205,8 @@ func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 	return nil
 }
 
-// complete checks the flags, and reads the variables that may set them.
+// complete checks the flags and computes f.Wanted. For flags that the user did not give, it
+// reads the environment variables.
 func (c *Commands) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
 	if f.NoWait && f.wait.Given {
 		return failure.MisuseOf(cmd, "--nonblock and --wait: use one of them")
@@ -221,9 +228,10 @@ func (c *Commands) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
 	return f.records.RefuseShortLease(cmd, f.Lease)
 }
 
-// seeking opens the table and calls fn with a Seeker for the flags.
+// seeking opens the store and calls fn with a Seeker, which acquires what the flags
+// describe.
 func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Store, *holding.Seeker) error) error {
-	began, wait := time.Now(), cmp.Or(f.Wait, store.Forever) // wait also limits the wait for the file of a local store
+	began, wait := time.Now(), cmp.Or(f.Wait, store.Forever) // --wait also limits how long Open waits for another process to unlock the file of a local store
 	if f.NoWait {
 		wait = 0
 	}
@@ -233,10 +241,10 @@ func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.St
 	}
 	defer s.Close()
 	f.Waited = time.Since(began)
-	if f.Data, err = f.data.Option(c.Stdin); err != nil { // data is read only here, where a signal can end the wait for standard input
+	if f.Data, err = f.data.Option(c.Stdin); err != nil { // this may read standard input, so it is done only now that a signal can end the wait for it
 		return err
 	}
-	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows this text
+	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // "leasehold ls" shows this text beside each permit
 		f.Data = leasehold.WithData(fmt.Appendf(nil, "one of %s", wording.Count(f.Permits, "permit", "permits")))
 	}
 	seeker := holding.Seek(holding.User{Settings: &c.Settings, Environ: c.Environ, Say: c.Say, Now: c.Now, Orphaned: f.orphaned}, s, f.Wanted)
@@ -286,7 +294,8 @@ func (c *Commands) run(cmd *cobra.Command, f *runFlags, args, command []string) 
 	})
 }
 
-// newJob checks the flags that determine how CMD runs, and finds CMD.
+// newJob returns the process.Job for CMD. It checks the flags about CMD and finds its
+// executable.
 func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (process.Job, error) {
 	if err := c.complete(cmd, &f.wantedFlags); err != nil {
 		return process.Job{}, err
@@ -314,10 +323,13 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 	}, err
 }
 
-// graceWithin returns the time that CMD has to stop. The grace must be shorter than five
-// ninths of the trusted time, which is half the lease in layouts that do not rely on
-// clocks. A renewal begins after a third of the trusted time at the latest: a grace that
-// took all of the remaining two thirds would stop CMD while a renewal is in flight.
+// graceWithin returns the grace: how long CMD may take to stop before it is killed. The
+// grace must be shorter than five ninths of the trusted time. In layouts that do not rely
+// on clocks, this is half the lease.
+//
+// The limit keeps a renewal from overlapping with the stop of CMD. A renewal begins after
+// at most a third of the trusted time. A grace as long as the remaining two thirds would
+// stop CMD while that renewal is in flight.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

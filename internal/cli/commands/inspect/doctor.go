@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	doctorTime   = time.Minute // limit for all checks
+	doctorTime   = time.Minute // limit for all checks together
 	doctorPrefix = "leasehold-doctor/"
 )
 
-// Doctor returns leasehold doctor.
+// Doctor returns the command "leasehold doctor".
 func (c *Commands) Doctor() *cobra.Command {
 	flag, prefix := arguments.Lasting(protocol.DefaultLease), ""
 	cmd := &cobra.Command{
@@ -67,8 +67,8 @@ func (c *Commands) doctor(cmd *cobra.Command, length time.Duration, prefix strin
 	return r.Verdict(ctx)
 }
 
-// examine makes all checks. It returns only errors of the command line; all other errors
-// are findings.
+// examine runs all checks of doctor and prints their findings. It returns an error only for
+// a mistake in the command line or the environment. Any other failure becomes a finding.
 func (c *Commands) examine(ctx context.Context, cmd *cobra.Command, r *checks.Report, p store.Place, length time.Duration, prefix string) error {
 	if p.File != "" {
 		r.Found(ctx, checks.Disk(p.File, c.FileSystem))
@@ -97,7 +97,7 @@ func (c *Commands) examine(ctx context.Context, cmd *cobra.Command, r *checks.Re
 	return nil
 }
 
-// where reports the store and the setting that named it.
+// where returns the finding that names the store, and the flag or variable that chose it.
 func (c *Commands) where(s *store.Store) checks.Finding {
 	named := func(flag, value, variable string) string {
 		switch {

@@ -25,7 +25,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Commands makes the commands of this package, for one invocation.
+// Commands builds the cobra commands of this package. They share one Invocation, which is
+// one run of leasehold.
 type Commands struct{ *invocation.Invocation }
 
 type listFlags struct {
@@ -33,7 +34,7 @@ type listFlags struct {
 	check arguments.Duration
 }
 
-// List returns leasehold ls.
+// List returns the command "leasehold ls".
 func (c *Commands) List() *cobra.Command {
 	f := listFlags{}
 	cmd := &cobra.Command{
@@ -42,7 +43,7 @@ func (c *Commands) List() *cobra.Command {
 		ValidArgsFunction: c.HeldKey,
 		Args:              arguments.OnePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.Prefix = strings.Join(args, "") // args has at most one PREFIX
+			f.Prefix = strings.Join(args, "") // PREFIX, or "" if args is empty
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				return c.list(ctx, t, f)
 			})
@@ -71,7 +72,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	}
 	o := t.Observer(f.check.Duration)
 	if f.check.Given {
-		answered, reads := t.Used() // the listing has sent all requests so far
+		answered, reads := t.Used() // so far only the listing has sent requests, so these figures are its cost
 		o.Reader.MayList(f.Scope, answered, reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
@@ -84,7 +85,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 			return to.Write(say.Observed(t.Table, t.Region(), found), c.Now())
 		})
 		switch {
-		case errors.As(err, new(*leasehold.RecordError)): // the error was reported already
+		case errors.As(err, new(*leasehold.RecordError)): // c.Say.Check has printed this error
 			bad = append(bad, err)
 		case err != nil:
 			return err
@@ -95,7 +96,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	if len(bad) > 0 {
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
-	if len(records) == 0 && (out.Terminal || f.check.Given) { // --check asks a question, so ls answers it even in a pipe
+	if len(records) == 0 && (out.Terminal || f.check.Given) { // without --check, a pipe must get no such text; --check is a question, and this is the answer
 		if f.Prefix != "" {
 			c.Say.Text("no locks are held under %s in %s", wording.Name(f.Prefix), t.Name())
 		} else {
@@ -107,12 +108,12 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 
 type getFlags struct {
 	data, held bool
-	done       string // label of the work
+	done       string // value of --done: label of the work to look for in the record
 	check      arguments.Duration
 	sortKey    string
 }
 
-// Get returns leasehold get.
+// Get returns the command "leasehold get".
 func (c *Commands) Get() *cobra.Command {
 	var f getFlags
 	cmd := &cobra.Command{
@@ -175,10 +176,11 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	case o.Gone:
 		return t.NotFound(key)
 	}
-	return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err) // after an observation that ended early, get shows the result so far
+	return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err) // even if the observation failed, print the record as last read
 }
 
-// answer reports, by its exit code, whether key has a record r for which is(r) is true.
+// answer reads the record of key and returns nil (exit code 0) if is returns true for it.
+// Otherwise, or if the record does not exist, it returns an error with exit code 1.
 func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leasehold.Record) (bool, error)) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
@@ -193,8 +195,9 @@ func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leas
 	return failure.Exit(failure.CodeNo, nil)
 }
 
-// names reports whether a label names work. It names the work of a period by the start of
-// that period, either as get shows it or in the format of --json.
+// names reports whether label is the label of the completed work. Work done once in a
+// period has no label of its own. Its label is the start of the period, as printed by "get"
+// or by "get --json".
 func names(label string, work leasehold.Done) bool {
 	if work.Once != "" {
 		return label == work.Once
@@ -203,14 +206,14 @@ func names(label string, work leasehold.Done) bool {
 	return label == visible.Period(work.Period) || err == nil && at.Equal(work.Period)
 }
 
-// getHeld reports, by its exit code, whether a key is held. With --check, it reports
-// whether a live holder holds the key. It prints only errors.
+// getHeld reports, only by the exit code, whether key is held. With --check, the exit code
+// is 0 only if its holder is also live. getHeld prints nothing but errors.
 func (c *Commands) getHeld(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
 	return answer(ctx, t, key, func(r leasehold.Record) (bool, error) {
 		if r.Released || !f.check.Given {
 			return !r.Released, nil
 		}
-		what := "" // without a name, the observation prints nothing; it gets one only on a terminal, for a line that counts down
+		what := "" // text for the countdown that Observe shows on a terminal; with "", Observe shows none
 		if c.Say.Rewrites() {
 			what = "the holder"
 		}

@@ -35,7 +35,7 @@ type uiFlags struct {
 	every        arguments.Duration
 }
 
-// UI returns leasehold ui.
+// UI returns the command "leasehold ui".
 func (c *Commands) UI() *cobra.Command {
 	f := uiFlags{every: arguments.Duration{Duration: time.Second, Min: 100 * time.Millisecond}}
 	cmd := &cobra.Command{
@@ -65,8 +65,8 @@ func (c *Commands) serveUI(cmd *cobra.Command, f uiFlags) error {
 		return err
 	}
 	return c.OnTable(cmd, c.Settings.Breaker(), func(ctx context.Context, t *store.Table) error {
-		// A table that cannot be read, or that has another layout, is an error here, before
-		// the server starts. Otherwise the user would see a page without locks.
+		// Read one record before the server starts. If the table cannot be read, or has
+		// another layout, this fails. Otherwise the user would see a page without locks.
 		for _, err := range t.Locks.List(ctx, leasehold.ListOptions{}) {
 			if err != nil && !holders.IsDamaged(err) {
 				return err
@@ -92,7 +92,7 @@ func (c *Commands) serveUI(cmd *cobra.Command, f uiFlags) error {
 	})
 }
 
-// runUI runs the server until ctx ends.
+// runUI serves the page until ctx ends or the server fails.
 func (c *Commands) runUI(ctx context.Context, t *store.Table, server *ui.Server, at *serve.Page) error {
 	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
 	defer web.Close()
@@ -114,12 +114,12 @@ func (c *Commands) runUI(ctx context.Context, t *store.Table, server *ui.Server,
 	case err := <-served:
 		return err
 	case <-ctx.Done():
-		return nil // not an error, because a signal is the normal way to end ui
+		return nil // a signal is the normal way to end "leasehold ui"
 	}
 }
 
-// sayBroke reports on stderr that a user of the page has broken a grant, even with -q. This
-// message is the only trace of the operator, the grant and the reason.
+// sayBroke prints to standard error that a user of the web page has broken the grant in r,
+// and the user's reason. It prints this even with -q, because no other log contains it.
 func (c *Commands) sayBroke(r leasehold.Record, reason string) {
 	text := fmt.Sprintf("%s: the page broke the grant of %s", wording.Time(c.Now()), say.Grant(r))
 	if reason != "" {
@@ -128,12 +128,12 @@ func (c *Commands) sayBroke(r leasehold.Record, reason string) {
 	c.Say.Always("%s", text)
 }
 
-// shortestSecret is the least number of characters of a secret in a file. A shorter text is
-// refused, as the user has probably named a file of another kind.
+// shortestSecret is the minimum number of characters of the secret in --token-file. A file
+// with a shorter text is refused, because the user has probably named a wrong file.
 const shortestSecret = 32
 
-// uiSecret returns a new secret or, if file is given, the secret in file. It creates the
-// file if needed.
+// uiSecret returns the secret that the file contains. If the file does not exist, uiSecret
+// writes a new secret to it. If file is "", it returns a new secret and stores it nowhere.
 func uiSecret(file string) (string, error) {
 	secret := ui.NewSecret()
 	if file == "" {
@@ -155,7 +155,8 @@ func uiSecret(file string) (string, error) {
 	return secret, nil
 }
 
-// keptSecret returns the secret in a file.
+// keptSecret reads the secret from in, the open file named file. It refuses a file that
+// other users may read.
 func keptSecret(file string, in *os.File) (string, error) {
 	content, err := io.ReadAll(io.LimitReader(in, 1<<10))
 	info, unknown := in.Stat()

@@ -1,9 +1,9 @@
-// Package repair has the commands for repairs by an operator: break and forget.
+// Package repair has the commands with which an operator repairs locks: break and forget.
 //
 //	break.go   break, also of a damaged record
 //	forget.go  forget
 //
-// Package holders decides whether a holder is dead.
+// Package holders, which these commands use, decides whether a holder is dead.
 package repair
 
 import (
@@ -30,7 +30,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Commands makes the commands of this package, for one invocation.
+// Commands builds the cobra commands of this package. They share one Invocation, which is
+// one run of leasehold.
 type Commands struct{ *invocation.Invocation }
 
 type breakFlags struct {
@@ -38,10 +39,10 @@ type breakFlags struct {
 	yes     bool
 	sortKey string
 	reason  arguments.Text
-	store   string // the flags that name the store, for commands in messages
+	store   string // flags that choose the store, quoted for a shell; messages suggest commands with them
 }
 
-// Break returns leasehold break.
+// Break returns the command "leasehold break".
 func (c *Commands) Break() *cobra.Command {
 	var f breakFlags
 	cmd := &cobra.Command{
@@ -70,7 +71,7 @@ func (c *Commands) Break() *cobra.Command {
 	return cmd
 }
 
-// check refuses contradictory flags.
+// check returns an error if the flags of break contradict each other.
 func (f *breakFlags) check(cmd *cobra.Command) error {
 	switch {
 	case f.reason.Given && strings.TrimSpace(f.reason.Value) == "":
@@ -83,8 +84,8 @@ func (f *breakFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// grantOf names the grant in a record: by its token, or by the version if another library
-// granted it without a token.
+// grantOf returns the value for --token that identifies the grant in r. This is the fencing
+// token or, if a lock library without tokens wrote the record, the record's version.
 func grantOf(r leasehold.Record) string { return cmp.Or(wording.Token(r.Token), r.Version) }
 
 func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold.Key, f breakFlags) error {
@@ -113,7 +114,7 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 		r = o.Record
 	}
 	switch err := t.Locks.Break(ctx, r, how); {
-	case errors.Is(err, leasehold.ErrHolderUntold): // the grant is broken, although its holder could not be notified
+	case errors.Is(err, leasehold.ErrHolderUntold): // the grant is broken, but its holder could not be notified
 		c.Say.Fail(err)
 	case err != nil:
 		return err
@@ -121,11 +122,12 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 	return c.Print(say.Record{Table: t.Table, Region: t.Region(), Record: r}, "broke the grant of %s\n", say.Grant(r))
 }
 
-// wordsFor returns the arguments of a break command that does not ask, and that breaks the
-// grant in r and no other.
+// wordsFor returns arguments for "leasehold break" that break exactly the grant in r,
+// without asking. A message suggests this command.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
-	// No library writes a version longer than visible.Longest. If a version is longer, it
-	// is shortened here, and the command then breaks no grant.
+	// No lock library writes a version longer than visible.Longest. A longer version in a
+	// record is shortened here. The suggested command then matches no grant, and breaks
+	// none.
 	words := f.store + " --token " + wording.ShellWord(visible.Middle(grantOf(r), visible.Longest))
 	if f.reason.Value != "" {
 		words += " --reason " + wording.ShellWord(f.reason.Value)
@@ -133,7 +135,8 @@ func (f *breakFlags) wordsFor(r leasehold.Record) string {
 	return words + " --yes " + wording.ShellKey(r.Key)
 }
 
-// confirmBreak shows the record, observes it for its lease, and asks the user to confirm.
+// confirmBreak shows the record r and observes for one lease whether its holder renews. It
+// then asks the user to confirm the break. It returns an error if the user refuses.
 func (c *Commands) confirmBreak(ctx context.Context, t *store.Table, r leasehold.Record) (o holders.Observation, err error) {
 	if err := c.Stderr.Record(say.Record{Table: t.Table, Region: t.Region(), Record: r}, c.JSON, c.Now()); err != nil {
 		return o, err
@@ -166,7 +169,8 @@ func (c *Commands) confirmBreak(ctx context.Context, t *store.Table, r leasehold
 	return o, err
 }
 
-// breakDamaged removes a damaged record, if it is still exactly as shown.
+// breakDamaged shows a damaged record, asks the user, and removes the record. The removal
+// fails if the record has changed since it was shown.
 func (c *Commands) breakDamaged(ctx context.Context, t *store.Table, key leasehold.Key) error {
 	item, err := t.Item(ctx, key)
 	if err != nil {
@@ -187,7 +191,7 @@ func (c *Commands) breakDamaged(ctx context.Context, t *store.Table, key leaseho
 	if !c.CanAsk() {
 		return failure.Misusef("the record of %s is damaged: %s %s: break shows what it removes, and asks at a terminal, and there is none", wording.Key(key), visible.Word(found.Damage.Attribute), found.Damage.Problem)
 	}
-	shown, _ := json.MarshalIndent(json.RawMessage(raw), "", "  ") // never fails, as raw is JSON
+	shown, _ := json.MarshalIndent(json.RawMessage(raw), "", "  ") // cannot fail, because raw is valid JSON
 	fmt.Fprintln(c.Stderr, string(shown))
 	_ = c.Stderr.Prose("It is not a valid lock record: %s %s.", visible.Word(found.Damage.Attribute), found.Damage.Problem)
 	if r, ok := records.LockBut(t.Proto, item, found.Damage.Attribute); ok && r.Released {

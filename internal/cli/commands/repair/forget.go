@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-// Forget returns leasehold forget.
+// Forget returns the command "leasehold forget".
 func (c *Commands) Forget() *cobra.Command {
 	var yes, done bool
 	var sortKey string
@@ -48,7 +48,7 @@ func (c *Commands) Forget() *cobra.Command {
 	return cmd
 }
 
-// Forgotten is the output of forget --json.
+// Forgotten is the JSON object that "forget --json" prints.
 type Forgotten struct {
 	Table   string `json:"table"`
 	Key     string `json:"key"`
@@ -79,7 +79,8 @@ func (c *Commands) forget(ctx context.Context, t *store.Table, key leasehold.Key
 	return c.Print(Forgotten{t.Table, key.Partition, key.Sort}, "forgot %s\n", name)
 }
 
-// readFree reads the record of a key. It refuses a held key and a damaged record.
+// readFree reads the record of a free key. It returns an error if the key is held or its
+// record is damaged.
 func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item protocol.Item, free protocol.Record, err error) {
 	if protocol.IsSessionKey(t.Proto, key) {
 		return nil, free, failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease rather than a key: nothing was removed", wording.Key(key)))
@@ -103,7 +104,8 @@ func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item prot
 		&leasehold.HeldError{Table: t.Table, Key: key, Holder: r}, wording.Key(key)))
 }
 
-// removeExactly removes an item if it is still exactly as it was read.
+// removeExactly deletes item from the table, with the condition that no attribute has
+// changed since item was read.
 func removeExactly(ctx context.Context, t *store.Table, key leasehold.Key, item protocol.Item) error {
 	sent := 0
 	err := attempts.Patiently(ctx, func(ctx context.Context) error {
@@ -114,7 +116,7 @@ func removeExactly(ctx context.Context, t *store.Table, key leasehold.Key, item 
 	var refused *types.ConditionalCheckFailedException
 	switch {
 	case errors.As(err, &refused) && len(refused.Item) == 0 && sent > 1:
-		return nil // an earlier request, which got no reply, removed the item
+		return nil // an earlier attempt, whose reply was lost, deleted the item
 	case errors.As(err, &refused) && len(refused.Item) == 0:
 		return t.NotFound(key)
 	case errors.As(err, &refused):
@@ -127,8 +129,8 @@ func changed(key leasehold.Key) error {
 	return fmt.Errorf("%w meanwhile: %s: nothing was removed: check with leasehold get %s", leasehold.ErrChanged, wording.Key(key), wording.ShellKey(key))
 }
 
-// forgetDone removes the mark of the last completed work from the record of a key, which
-// may be held.
+// forgetDone removes from a record the mark of the work that was completed last (--once or
+// --every). The key may be free or held.
 func (c *Commands) forgetDone(ctx context.Context, t *store.Table, key leasehold.Key, yes bool) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	name := wording.Key(key)
@@ -149,7 +151,7 @@ func (c *Commands) forgetDone(ctx context.Context, t *store.Table, key leasehold
 	return c.Print(Undone{&Forgotten{t.Table, key.Partition, key.Sort}, r.Done}, "forgot that for %s %s\n", name, r.Done)
 }
 
-// Undone is the output of forget --done --json.
+// Undone is the JSON object that "forget --done --json" prints.
 type Undone struct {
 	*Forgotten
 	Done *leasehold.Done `json:"done"`

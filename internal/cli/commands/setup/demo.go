@@ -17,10 +17,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// demoLease is short to keep the demo short.
+// demoLease is the default lease in the demo. It is short because the demo waits until
+// leases expire.
 const demoLease = 2 * time.Second
 
-// Demo returns leasehold demo.
+// Demo returns the command "leasehold demo".
 func (c *Commands) Demo() *cobra.Command {
 	length := arguments.Duration{Duration: demoLease, Min: time.Second}
 	cmd := &cobra.Command{
@@ -38,15 +39,15 @@ func (c *Commands) Demo() *cobra.Command {
 	return cmd
 }
 
-// demo runs the demo on the table that the flags name. Without such flags, it runs on a
-// temporary local store.
+// demo runs the demo in the store that the flags choose. If they choose none, it runs the
+// demo in a temporary local store.
 func (c *Commands) demo(cmd *cobra.Command, length arguments.Duration) error {
 	r, err := c.Settings.Records()
 	if err != nil {
 		return err
 	}
 	d := &demo.Demo{Lease: length.Duration, Out: c.Stdout, JSON: c.JSON}
-	if !length.Given { // trust is shorter than the lease by the layout's allowance for clock skew, so the lease is made longer by it
+	if !length.Given { // a layout that relies on clocks trusts a lease for less time, shorter by its skew: add the skew
 		d.Lease = durations.Sum(d.Lease, r.Proto.Skew())
 	}
 	self, err := c.Executable()

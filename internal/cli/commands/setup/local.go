@@ -17,14 +17,14 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// Addresses of local without --addr: defaultAddr for a server that users type, freePort
-// with a CMD, which reads the address from its environment.
+// Default addresses of "leasehold local". Without a CMD it is defaultAddr, which users can
+// type. With a CMD it is freePort: CMD reads the address from its environment.
 const (
 	defaultAddr = "127.0.0.1:8000"
 	freePort    = "127.0.0.1:0"
 )
 
-// Local returns leasehold local.
+// Local returns the command "leasehold local".
 func (c *Commands) Local() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
@@ -64,7 +64,9 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 			return err
 		}
 	}
-	if file != "" { // The file is opened before the server listens. Otherwise an error of the address, such as an address in use, would hide a problem of the file.
+	// Open the file before listening. If both fail, the user first needs to know about the
+	// file, not that the address is in use.
+	if file != "" {
 		if err := c.MakeFile(file); err != nil {
 			return err
 		}
@@ -112,11 +114,12 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 	case err := <-served:
 		return err
 	case <-ctx.Done():
-		return nil // not an error, because a signal is the normal way to end local
+		return nil // a signal is the normal way to end "leasehold local"
 	}
 }
 
-// runLocal runs CMD, passes signals on to it, and returns CMD's exit code.
+// runLocal runs CMD and waits until it exits. It forwards signals to CMD and returns an
+// error with CMD's exit code.
 func runLocal(cmd *exec.Cmd, signals *process.Signals) error {
 	c, err := process.Start(cmd)
 	if err != nil {

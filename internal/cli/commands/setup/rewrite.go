@@ -32,7 +32,7 @@ func (c *Commands) newTableRewrite() *cobra.Command {
 				if !ok {
 					return failure.MisuseOf(cmd, "layout %s can read every record in its table: there is nothing to rewrite", t.Layout.Name())
 				}
-				return c.rewrite(ctx, t, rewriting, strings.Join(args, ""), yes) // args has at most one PREFIX
+				return c.rewrite(ctx, t, rewriting, strings.Join(args, ""), yes) // PREFIX, or "" if args is empty
 			})
 		},
 	}
@@ -40,22 +40,23 @@ func (c *Commands) newTableRewrite() *cobra.Command {
 	return cmd
 }
 
-// toRewrite is a record that the library of the table's layout cannot read.
+// toRewrite is a record that the lock library of the table's layout cannot read, for
+// example a record in another layout.
 type toRewrite struct {
 	key    leasehold.Key
-	what   string // why the library cannot read the record
+	what   string // why that lock library cannot read the record
 	result string
-	owner  string // the holder of the lock
-	bad    error  // why the item is not a lock record; nil if it is one
+	owner  string // owner of the lock if it is held; otherwise ""
+	bad    error  // error if the item is not a lock record at all; otherwise nil
 }
 
-// Results for a record, as printed.
+// Values of toRewrite.result, as printed.
 const (
 	resultDue       = "due"
 	resultRewritten = "rewritten"
 	resultHeld      = "held"
 	resultBad       = "bad"
-	resultGone      = "" // the record was deleted
+	resultGone      = "" // another process has deleted the record; nothing is printed for it
 )
 
 func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, prefix string, yes bool) error {
@@ -109,8 +110,8 @@ func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.R
 	return nil
 }
 
-// confirmRewrite shows the records that need rewriting, and asks. Without a terminal to ask
-// at, it returns an error that ends the command with the given code.
+// confirmRewrite prints the records that need rewriting, and asks the user whether to
+// rewrite them. If standard input is no terminal, it returns an error with exit code code.
 func (c *Commands) confirmRewrite(ctx context.Context, t *store.Table, all []toRewrite, code int) error {
 	due := 0
 	for _, r := range all {
@@ -127,11 +128,11 @@ func (c *Commands) confirmRewrite(ctx context.Context, t *store.Table, all []toR
 	return c.Confirm(ctx, fmt.Sprintf("Acquire and release the %s due, in layout %s? [y/N] ", wording.Count(due, "record that is", "records that are"), t.Layout.Name()), "nothing was rewritten")
 }
 
-// rewrite acquires and releases the key. These two calls write the whole record again,
-// except the user's data and attributes.
+// rewrite acquires and releases the key of r. These two calls rewrite the whole record in
+// the table's layout, except the user's data and attributes.
 func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error {
 	lock, err := locks.TryAcquire(ctx, r.key.Partition, leasehold.WithSortKey(r.key.Sort), leasehold.IfExists(), leasehold.WithoutRenewal(),
-		leasehold.NoWaitEvenIfDead()) // a held record is left unchanged
+		leasehold.NoWaitEvenIfDead()) // never take over a held lock, even if its holder appears dead
 	var held *leasehold.HeldError
 	switch {
 	case errors.As(err, &held):
@@ -144,11 +145,11 @@ func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error 
 		return err
 	}
 	r.result = resultRewritten
-	// The context without cancellation lets the release continue after a signal.
+	// A signal cancels ctx, but must not stop the release.
 	return lock.Release(context.WithoutCancel(ctx), leasehold.DeleteOnRelease(false))
 }
 
-// recordsToRewrite reads the records that need rewriting, in order of key.
+// recordsToRewrite returns the records that need rewriting, sorted by key.
 func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, prefix string) ([]toRewrite, error) {
 	reader := holders.NewReader(t.Requests(), t.Table, proto)
 	var all []toRewrite
@@ -157,7 +158,7 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 			return nil, err
 		}
 		key := proto.Schema().KeyOf(item)
-		if key == (protocol.Key{}) { // the table has another layout, so it is unknown which of its records need rewriting
+		if key == (protocol.Key{}) { // the item has other key attributes than the layout, so the flags name the wrong layout
 			_, err := proto.Decode(item)
 			return nil, reader.AsRecordError(key, item, err)
 		}
@@ -178,7 +179,7 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 	return all, nil
 }
 
-// sayRewrite writes one line with the result for a record.
+// sayRewrite prints one line that contains the result for the record r.
 func (c *Commands) sayRewrite(t *store.Table, r toRewrite) error {
 	cells := []string{r.result, visible.Name(r.key.String()), visible.Name(r.what)}
 	if r.owner != "" {

@@ -1,4 +1,5 @@
-// Package setup has the commands to set up and try out: table, local and demo.
+// Package setup has the commands to set up a lock table and to try leasehold out: table,
+// local and demo.
 //
 //	table.go      table; rewrite.go: table rewrite
 //	local.go      local, which serves the embedded engine
@@ -26,10 +27,11 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Commands makes the commands of this package, for one invocation.
+// Commands builds the cobra commands of this package. They share one Invocation, which is
+// one run of leasehold.
 type Commands struct{ *invocation.Invocation }
 
-// Table returns leasehold table.
+// Table returns the command "leasehold table".
 func (c *Commands) Table() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "table COMMAND [flags]",
@@ -54,7 +56,7 @@ func (c *Commands) newTableCreate() *cobra.Command {
 				problems, err := table.Check(ctx, s.Home, spec)
 				fresh := s.Created || errors.Is(err, leasehold.ErrTableNotFound)
 				if err != nil && !fresh {
-					return failure.Answer(failure.Cause(ctx, err)) // the error is final: Create would only send the same request once more
+					return failure.Answer(failure.Cause(ctx, err)) // final: table.Create below would only repeat the same request
 				}
 				if fresh {
 					if err := c.Settings.RefuseFailover(); err != nil {
@@ -73,7 +75,8 @@ func (c *Commands) newTableCreate() *cobra.Command {
 	}
 }
 
-// sayCreated reports that the table was created or that it already existed.
+// sayCreated prints that the table was created or, if fresh is false, that it already
+// existed.
 func (c *Commands) sayCreated(s *store.Store, fresh bool) error {
 	if c.JSON {
 		return json.NewEncoder(c.Stdout).Encode(struct {
@@ -111,8 +114,8 @@ func (c *Commands) newTableCheck() *cobra.Command {
 	}
 }
 
-// The commands below print a text about a table, which need not exist. They read no AWS
-// settings and send no requests.
+// The subcommands below print a text about a lock table, such as its IAM policy. The table
+// need not exist: they read no AWS settings and send no requests.
 
 func (c *Commands) newTablePolicy() *cobra.Command {
 	accesses := []table.Access{table.Use, table.Operate, table.Read}
@@ -153,7 +156,8 @@ func (c *Commands) newTablePolicy() *cobra.Command {
 	return cmd
 }
 
-// newTableText returns a command that prints a template of the table.
+// newTableText returns the subcommand name of table, which prints what text returns: a
+// definition of the lock table. language describes that definition in the help.
 func (c *Commands) newTableText(name, language string, text func(table.Spec) string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [flags]",
@@ -173,8 +177,8 @@ func (c *Commands) newTableText(name, language string, text func(table.Spec) str
 	}
 }
 
-// tableSpec returns the table that flags and environment name. named is the name or ARN
-// that the user gave for the table.
+// tableSpec returns the description of the table that the flags and the environment name.
+// named is the table's name or ARN as the user gave it.
 func (c *Commands) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
 	l, err := c.Settings.RecordLayout()
 	if err != nil {

@@ -18,21 +18,22 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// Exit codes. Commands that run a CMD follow timeout(1), the others grep(1).
+// Exit codes of leasehold. The codes of commands that run a CMD follow timeout(1). The
+// codes of all other commands follow grep(1).
 const (
-	CodeNo      = 1 // the answer is no: held, lost, not found, changed, does not fit
-	CodeTrouble = 2 // failure: usage, AWS, network
+	CodeNo      = 1 // the answer is "no": the key is held, the lock was lost, the record was not found or has changed, or the table does not fit
+	CodeTrouble = 2 // leasehold failed: wrong usage, AWS or the network
 
-	CodeNotGranted = 75               // EX_TEMPFAIL of sysexits.h, chosen because timeout(1), env(1) and shells do not exit with it
+	CodeNotGranted = 75               // KEY was not granted; EX_TEMPFAIL of sysexits.h, which timeout(1), env(1) and shells do not use
 	CodeLost       = 123              // the lock was lost, and leasehold stopped CMD
-	CodeNotRun     = ownrights.NotRun // 125: leasehold failed, CMD was not run
-	CodeNotExec    = 126              // CMD is not executable
+	CodeNotRun     = ownrights.NotRun // 125: leasehold failed before it ran CMD
+	CodeNotExec    = 126              // CMD was found, but is not executable
 	CodeNoCommand  = 127              // CMD was not found
-	CodeSignal     = 128              // a signal ended the command; the exit code is this code plus the signal's number
+	CodeSignal     = 128              // a signal ended the command: the exit code is 128 plus the signal's number
 )
 
-// ExitError is an error that ends the command with an exit code. If Err is nil, nothing is
-// printed.
+// ExitError is an error that ends leasehold with exit code Code. If Err is nil, leasehold
+// prints no message.
 type ExitError struct {
 	Code int
 	Err  error
@@ -47,25 +48,25 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Exit returns an *ExitError.
+// Exit returns an *ExitError with these fields.
 func Exit(code int, err error) error { return &ExitError{code, err} }
 
-// MisuseError is the error of a mistake in the command line or the environment: the user must
-// change something that was typed, set or named. Its text says how to correct the mistake. It
-// is printed unchanged.
+// MisuseError reports a mistake of the user in the command line, the environment or a file
+// that it names. Its text says how to correct the mistake, and is printed unchanged.
 type MisuseError struct{ message string }
 
 func (e *MisuseError) Error() string { return e.message }
 
-// Misusef returns a *MisuseError.
+// Misusef returns a *MisuseError with the formatted text.
 func Misusef(format string, args ...any) error { return &MisuseError{fmt.Sprintf(format, args...)} }
 
-// MisuseOf returns a *MisuseError in the use of cmd. It refers to the help of cmd.
+// MisuseOf returns a *MisuseError for a wrong use of cmd. Its text ends with a reference to
+// the help of cmd.
 func MisuseOf(cmd *cobra.Command, format string, args ...any) error {
 	return Misusef("%s: see %s --help", fmt.Sprintf(format, args...), cmd.CommandPath())
 }
 
-// SignalError is the error of a wait that a signal ended.
+// SignalError is the error of an operation that a signal ended, such as the wait for a key.
 type SignalError struct {
 	Signal syscall.Signal
 	Name   string
@@ -75,18 +76,18 @@ func (e *SignalError) Error() string {
 	return "ended by " + e.Name
 }
 
-// WaitedError is the error of a wait that lasted as long as --wait allows.
+// WaitedError is the error of a wait for a key that took as long as --wait allows.
 type WaitedError struct{ Wait time.Duration }
 
 func (e *WaitedError) Error() string { return "waited " + wording.Duration(e.Wait) }
 
-// NotGranted reports whether err means that another owner holds KEY, or that --wait has
-// passed. Any other error means that something failed.
+// NotGranted reports whether err means that KEY was not granted, because another owner
+// holds it or --wait has passed. It returns false if err means that a request failed.
 func NotGranted(err error) bool {
 	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || is[*WaitedError](err) && !is[*leasehold.OpError](err))
 }
 
-// Answer returns err with the exit code for "no" if err is an answer, such as "held" or
+// Answer returns err, with exit code CodeNo if err is the answer "no", such as "held" or
 // "not found", rather than a failure.
 func Answer(err error) error {
 	if ended := Interrupted(err); ended != nil {
@@ -98,8 +99,8 @@ func Answer(err error) error {
 	return err
 }
 
-// Interrupted returns the error to exit with if a signal ended the wait. Otherwise it
-// returns nil.
+// Interrupted returns an error with the exit code for a signal if err contains a
+// *SignalError. Otherwise it returns nil.
 func Interrupted(err error) error {
 	if s, ok := As[*SignalError](err); ok {
 		return Exit(CodeSignal+int(s.Signal), nil)
@@ -107,13 +108,13 @@ func Interrupted(err error) error {
 	return nil
 }
 
-// Silent reports whether err contains only an exit code, and no text to print.
+// Silent reports whether err has no text to print: it is nil, or it is only an exit code.
 func Silent(err error) bool {
 	code, exits := As[*ExitError](err)
 	return err == nil || exits && code.Err == nil
 }
 
-// Cause returns the reason why ctx ended, or err if it has not ended.
+// Cause returns the cause of ctx's cancellation. It returns err if ctx is not cancelled.
 func Cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -121,10 +122,10 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// kinds lists the kinds of error, for the user who typed the command. If several kinds fit
-// an error, the first is used; if none fits, the kind is unknown.
+// kinds lists the kinds of error that JSON output distinguishes. The first kind that fits
+// an error is used.
 var kinds = []struct {
-	name   string // name in JSON
+	name   string // value of "error" in JSON
 	fits   func(error) bool
 	answer bool // true if the error is the answer "no" rather than a failure
 }{
@@ -146,8 +147,8 @@ var kinds = []struct {
 	{"aws", is[*smithy.OperationError], false},
 }
 
-// Kind returns the value of "error" in an error's JSON. answer is true if the error is the
-// answer "no" rather than a failure.
+// Kind returns the value of the field "error" for err in JSON output; "unknown" if no kind
+// fits. answer is true if err is the answer "no" rather than a failure.
 func Kind(err error) (name string, answer bool) {
 	for _, k := range kinds {
 		if k.fits(err) {
@@ -162,7 +163,7 @@ func is[E error](err error) bool {
 	return ok
 }
 
-// As returns the first error of type E that errors.As finds in err.
+// As returns the first error of type E in err's chain, as errors.As does.
 func As[E error](err error) (E, bool) {
 	var target E
 	ok := errors.As(err, &target)
@@ -173,24 +174,24 @@ func matches(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-// didNothing returns a function that reports whether an error matches target and means that
-// nothing was done.
+// didNothing returns a function that reports whether an error matches target, and the
+// outcome of its request is known: the request changed nothing.
 func didNothing(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) && !errors.Is(err, leasehold.ErrUnknownOutcome) }
 }
 
-// noTable reports whether err says that the table does not exist. The error comes from the
-// library or from DynamoDB. If the command itself sent the request, there is only
-// DynamoDB's error.
+// noTable reports whether err means that the table does not exist. The library reports this
+// as ErrTableNotFound. For requests that the command sends itself, the SDK reports it as
+// ResourceNotFoundException.
 func noTable(err error) bool {
 	return errors.Is(err, leasehold.ErrTableNotFound) || is[*types.ResourceNotFoundException](err)
 }
 
-// subject is the record or table that an error of the library is about.
+// subject is the record or table that an error of package leasehold is about.
 type subject struct {
-	table   string // the table that the error's text contains, although the user has named it
+	table   string // table name in the error's text; Brief removes it, because the user has named the table
 	record  *leasehold.Record
-	damaged *leasehold.RecordError // set if the error is about a damaged record; its text contains a command without the key
+	damaged *leasehold.RecordError // set if a record is damaged; the error's text then suggests a command, to which Brief adds the key
 }
 
 func subjectOf(err error) subject {
@@ -215,5 +216,5 @@ func subjectOf(err error) subject {
 	return subject{}
 }
 
-// Record returns the record in an error; nil if there is none.
+// Record returns the lock record that err contains, or nil if it contains none.
 func Record(err error) *leasehold.Record { return subjectOf(err).record }

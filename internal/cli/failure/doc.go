@@ -1,7 +1,7 @@
-// Package failure defines what the command returns as an error, and tells the user what an
-// error means: its exit code, its kind in JSON, and one line of text with advice. It knows
-// the errors of the library, of AWS and of the disk of a local store. It does not depend on
-// flags or streams: callers say where the locks are stored.
+// Package failure tells the user what an error means. It determines the exit code, the kind
+// of error in JSON output, and one line of text with advice. It knows the errors of package
+// leasehold, of AWS and of a local store's file. It reads no flags and writes no output:
+// callers name the store for the text.
 //
 //	code.go   exit codes, kinds and subjects of errors, mistakes of the user, and how a wait ended
 //	text.go   the text, without the user's own input and the libraries' prefixes, and why a

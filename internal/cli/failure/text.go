@@ -23,8 +23,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Text describes an error in one line: what failed, the key, the table or file, and what to
-// do next. For an SDK error it keeps only AWS's own message.
+// Text describes err in one line: what failed, with the key and the table or file, and what
+// to do next. where names the store, as in "table NAME". Of an error of the SDK, the line
+// contains only the message from AWS.
 func Text(err error, where string) string {
 	lost, isLost := As[*leasehold.LostError](err)
 	held, isHeld := As[*leasehold.HeldError](err)
@@ -32,12 +33,12 @@ func Text(err error, where string) string {
 	sdk, sent := As[*smithy.OperationError](err)
 	switch {
 	case isLost && lost.Err != nil:
-		// The text of a lost lock contains the error of the last renewal. That error is
-		// shortened here.
+		// The text of a LostError contains the text of the last renewal's error. Replace it
+		// by the shorter text of Reason.
 		brief := *lost
 		brief.Err = nil
 		return strings.ReplaceAll(visible.OneLine(Brief(err)), visible.OneLine(Brief(lost)), visible.OneLine(Brief(&brief))) + ": " + Reason(lost.Err)
-	case isHeld && failed: // the last request of the wait failed
+	case isHeld && failed: // the key was held, and the last request to acquire it failed
 		brief := *held
 		brief.Err = nil
 		text := strings.ReplaceAll(visible.OneLine(Brief(err)), visible.OneLine(Brief(held)), visible.OneLine(Brief(&brief)))
@@ -69,8 +70,8 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit returns advice for the error of a layout without sort key: which flag to leave out
-// or to add. It returns "" for any other error.
+// unfit returns advice for an error that a sort key was given in a layout without one:
+// which flag to leave out or to add. It returns "" for any other error.
 func unfit(err error) string {
 	lacks, is := As[*leasehold.UnsupportedError](err)
 	switch {
@@ -82,8 +83,8 @@ func unfit(err error) string {
 	return ": leave out --sort-key or, if the table has one, name it with --attr sort=NAME"
 }
 
-// Brief returns an error's text without the prefix "leasehold: " and without the
-// table, which the user has named.
+// Brief returns the text of err without the prefix "leasehold: " and without the table's
+// name, because the user has named the table.
 func Brief(err error) string {
 	text, of := strings.TrimPrefix(err.Error(), "leasehold: "), subjectOf(err)
 	if of.table != "" {
@@ -97,7 +98,8 @@ func Brief(err error) string {
 	return text
 }
 
-// WithoutPath strips the operation and the path from a file error.
+// WithoutPath returns the cause of a file error. This drops the operation and the path, as
+// in "open PATH: ", because the message names the file already.
 func WithoutPath(err error) error {
 	if in, ok := As[*fs.PathError](err); ok {
 		return in.Err
@@ -108,7 +110,7 @@ func WithoutPath(err error) error {
 	return err
 }
 
-// Like returns an error with the given text that errors.Is and errors.As treat as err.
+// Like returns an error with the text text that wraps err.
 func Like(err error, text string) error { return &like{text, err} }
 
 type like struct {
@@ -120,9 +122,9 @@ func (e *like) Error() string { return e.text }
 
 func (e *like) Unwrap() error { return e.err }
 
-// insides lists the parts of errors in which libraries describe themselves, with plain
-// replacements. The expressions are compiled at their first use, because most commands need
-// none.
+// insides lists patterns for those parts of an error's text that describe a library's own
+// steps, each with a plain replacement. sync.OnceValue compiles the patterns at their first
+// use, because most commands need none.
 var insides = sync.OnceValue(func() []inside {
 	return []inside{
 		{regexp.MustCompile(`operation error DynamoDB: \w+, `), ""},
@@ -143,7 +145,7 @@ type inside struct {
 	plain   string
 }
 
-// Plain returns an error's text with the replacements of insides.
+// Plain returns text with all patterns of insides replaced.
 func Plain(text string) string {
 	for _, in := range insides() {
 		text = in.pattern.ReplaceAllString(text, in.plain)
@@ -151,8 +153,8 @@ func Plain(text string) string {
 	return text
 }
 
-// Reason returns why a request failed, and why no other Region was asked. If there is
-// advice about DynamoDB's answer, the text begins with it.
+// Reason returns why a request failed. If there is advice about DynamoDB's reply, it comes
+// first. If --failover did not try another Region, the text ends with the reason for that.
 func Reason(err error) string {
 	if stayed, is := As[interface {
 		error
@@ -168,7 +170,7 @@ func reason(err error) string {
 		return said
 	}
 	text := err.Error()
-	_, malformed, isMalformed := strings.Cut(text, "malformed HTTP") // compared as text, because net/http's error has no type of its own
+	_, malformed, isMalformed := strings.Cut(text, "malformed HTTP") // found by its text, because net/http has no type for this error
 	var address *net.OpError
 	var link *url.Error
 	switch {
@@ -184,12 +186,12 @@ func reason(err error) string {
 	return visible.Message(text)
 }
 
-// own returns the reason why a request failed, with advice, if that request was answered or
-// was never sent. The advice applies even if the wait for the key has ended since. own
-// returns false for a request without a reply.
+// own returns why a request failed, with advice, if the request got a reply or was never
+// sent. Then the advice applies even if the wait for the key has timed out since. own
+// returns false if the request was sent but got no reply.
 func own(err error) (string, bool) {
 	switch {
-	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the metadata service
+	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the EC2 metadata service
 		return "no credentials were found in AWS_ACCESS_KEY_ID, the profile (~/.aws/config and credentials) or this machine's metadata service: type aws configure or aws sso login, set AWS_PROFILE, or use --profile", true
 	case decide.NoCredentials(err):
 		return visible.Message("no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile: " + providerError(err)), true
@@ -220,8 +222,8 @@ func own(err error) (string, bool) {
 	return "", false
 }
 
-// ofFile returns the text of an error of a local store's file. It returns false for any other
-// error.
+// ofFile returns the text of an error that a local store's file caused. It returns false if
+// api is any other error.
 func ofFile(api smithy.APIError) (text string, is bool) {
 	text = strings.TrimPrefix(api.ErrorMessage(), "boltstore: ")
 	fault, known := filefault.In(text)
@@ -231,11 +233,12 @@ func ofFile(api smithy.APIError) (text string, is bool) {
 	return text, api.ErrorCode() == filefault.Code || known && api.ErrorCode() == "InternalServerError"
 }
 
-// FindLocker is the advice about a local store that does not answer.
+// FindLocker is the advice if a local store does not answer: probably another process keeps
+// its file locked.
 const FindLocker = "find the process that keeps the file locked: fuser(1) names it"
 
-// Remedy returns the advice about a request that got no reply. where names the store, as in
-// Text. Remedy returns "" if Reason contains advice already.
+// Remedy returns advice for a request that got no reply. where names the store, as in Text.
+// Remedy returns "" if the request got a reply, because Reason then contains advice.
 func Remedy(err error, where string) string {
 	isTable := where == "" || strings.HasPrefix(where, "table ")
 	_, answered := own(err)
@@ -250,14 +253,15 @@ func Remedy(err error, where string) string {
 	return ""
 }
 
-// IsTimeout reports whether a request got no reply in time.
+// IsTimeout reports whether err means that no reply to a request arrived in time.
 func IsTimeout(err error) bool {
 	var timed net.Error
 	request := decide.RequestError(err)
 	return errors.Is(request, context.DeadlineExceeded) || errors.As(request, &timed) && timed.Timeout()
 }
 
-// providerError returns the text of the credential provider's own error.
+// providerError returns the text of err without the SDK's prefixes, such as "get identity:
+// ". This leaves the text of the credential provider.
 func providerError(err error) string {
 	text := err.Error()
 	for _, step := range []string{"get identity: ", "get credentials: ", "failed to refresh cached credentials, "} {

@@ -1,18 +1,18 @@
-// Package grants keeps grants between commands: the grants, and the files in which acquire,
-// renew and release store them.
+// Package grants keeps a grant between two commands: acquire stores it in a file, and renew
+// and release read it from there.
 //
-// A grant (Grant) names its store, because any other store would show it as lost. renew and
-// release use that store, whatever the environment says. They refuse a flag that names
-// another store.
+// A grant (Grant) also contains the store in which it was made. Only that store knows the
+// grant: any other would report it as lost. renew and release use that store, even if the
+// environment names another. They refuse a flag that names another store.
 //
-// A grant's file (File) is a regular file, as release reads it back; streams are only
-// standard input and output. It has mode 0600, and is
+// A grant's file (File) is a regular file, because release must be able to read it again.
+// The alternative is standard input and output. The file has mode 0600. It is
 //
-//   - opened before any request is sent. It is refused if it could not be written, if it may
-//     belong to another user (package plainfile), or if its content is of value: anything
-//     but a grant that has ended, or that will have ended once the new grant is made;
-//   - replaced entirely or not at all, even if power fails;
+//   - opened before any request is sent. leasehold refuses it if it could not be written, if it
+//     may belong to another user (package plainfile), or if its content may still be needed.
+//     Not needed is only a grant that has ended, or that ends with the new grant;
+//   - replaced entirely or not at all, even if the machine loses power;
 //   - replaced or removed only if its content has not changed since it was opened. If two
-//     commands write to it at once, one succeeds, and the other still has its grant, to
-//     release it.
+//     commands write to one file at once, one succeeds. The other reports an error, and still
+//     has its grant, so that it can release it.
 package grants

@@ -17,23 +17,25 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Standard means standard input and output.
+// Standard is the path that means standard input (to read) or standard output (to write).
 const Standard = "-"
 
-// maxGrantSize is the limit for a grant file, in bytes. A longer file contains no grant.
+// maxGrantSize is the maximum number of bytes that are read from a grant file. No grant is
+// so long.
 const maxGrantSize = 1 << 20
 
-// File is the store of one grant: a regular file, or the standard streams. A regular file is
-// replaced entirely, and only if it is missing, empty or contains a grant that has ended.
+// File is where a command keeps one grant: a regular file, or standard input and output. A
+// regular file is replaced as a whole. It is replaced only if it is missing, is empty or
+// contains a grant that has ended.
 type File struct {
-	path   string // the user's path, or Standard
-	file   string // the regular file: path without symbolic links
-	before []byte // content of the file when it was opened; nil if it did not exist
-	Grant  Grant  // the grant in the file, set by Read
+	path   string // path as the user gave it, or Standard
+	file   string // path with symbolic links resolved
+	before []byte // content when the file was opened; nil if the file did not exist
+	Grant  Grant  // grant that Read has found in the file
 }
 
-// Open prepares to write a grant to path. It refuses a file with content other than a
-// grant. It is called before any request is sent.
+// Open prepares to write a grant to the file at path. It refuses a file that contains
+// anything but a grant. The command calls Open before it sends any request.
 func Open(path string, stdout *say.Output) (*File, error) {
 	g := &File{path: path}
 	if path == Standard {
@@ -52,8 +54,8 @@ func Open(path string, stdout *say.Output) (*File, error) {
 	return g, g.CheckWritable(stdout)
 }
 
-// Read reads the grant to renew or to release, and prepares to replace or remove the grant
-// in its file. It is called before any request is sent.
+// Read reads the grant that is to be renewed or released from the file at path, or from
+// stdin. The command calls Read before it sends any request.
 func Read(path string, stdin io.Reader) (*File, error) {
 	g, from := &File{path: path}, path
 	var err error
@@ -75,9 +77,9 @@ func Read(path string, stdin io.Reader) (*File, error) {
 	return g, nil
 }
 
-// regularFile returns the name, without symbolic links, of the file at path. The file need
-// not exist. An existing file is refused if it could not be read back, replaced and
-// removed.
+// regularFile returns path with symbolic links resolved. The file need not exist.
+// regularFile refuses a directory and anything else that is not a regular file, such as a
+// pipe.
 func regularFile(path string) (string, error) {
 	file, err := plainfile.Named(path)
 	if err != nil {
@@ -98,12 +100,12 @@ func unusable(path string, err error) error {
 	return failure.Misusef("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// RefuseHeld refuses to replace a grant that may still be held. The only such grant that
-// may be replaced is one of the lock that is about to be acquired: it has ended once that
-// lock is granted again.
+// RefuseHeld returns an error if the file contains a grant that may still be held. A grant
+// of the key that the command is about to acquire, in the same store, is accepted: it has
+// ended by the time the command is granted the key.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
-	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // in another store, a table with the same name has another lock
+	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // the stores must match too, because tables of the same name may exist in several stores
 		return nil
 	}
 	if end := leaseEnds(in); now.Before(end) {
@@ -114,8 +116,8 @@ func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here P
 	return nil
 }
 
-// CheckWritable checks that standard output is open, or that a file can be created in the
-// directory.
+// CheckWritable returns an error if standard output is closed or, for a regular file, if no
+// file can be created in its directory.
 func (g *File) CheckWritable(stdout *say.Output) error {
 	switch {
 	case g.path == Standard && say.IsClosed(stdout.To):
@@ -130,8 +132,9 @@ func (g *File) CheckWritable(stdout *say.Output) error {
 	return os.Remove(tmp)
 }
 
-// Write writes a grant. A file gets mode 0600 and is replaced as a whole or not at all. If
-// another process has changed the file in the meantime, Write leaves it unchanged.
+// Write writes grant to the file or to stdout. A file gets mode 0600, and is replaced as a
+// whole or not at all. Write leaves the file unchanged and returns an error if another
+// process has changed it since it was opened.
 func (g *File) Write(stdout io.Writer, grant Grant) error {
 	b, err := json.Marshal(grant)
 	if err != nil {
@@ -148,7 +151,7 @@ func (g *File) Write(stdout io.Writer, grant Grant) error {
 	return plainfile.Swap(g.file, g.before, b, 0o600)
 }
 
-// Name names the file in messages.
+// Name returns the name of the file for messages.
 func (g *File) Name() string {
 	if g.path == Standard {
 		return "standard output"
@@ -156,8 +159,8 @@ func (g *File) Name() string {
 	return g.path
 }
 
-// Remove removes the file of a grant that has ended, unless the file now holds another
-// grant.
+// Remove removes the file after its grant has ended. It leaves the file if it now contains
+// another grant.
 func (g *File) Remove() error {
 	if g.path == Standard {
 		return nil
@@ -174,7 +177,7 @@ func (g *File) Remove() error {
 	return nil
 }
 
-// readLimited reads a regular file that may hold a grant.
+// readLimited returns at most maxGrantSize bytes of a file that may contain a grant.
 func readLimited(file string) ([]byte, error) {
 	f, err := plainfile.Open(file, os.O_RDONLY, plainfile.Trusted)
 	if err != nil {

@@ -19,25 +19,26 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Grant is a grant and the store that it was made in. In another store, a table with the
-// same name would show the grant as lost.
+// Grant is a grant of a lock, together with the store that granted it. In another store, a
+// table of the same name would report the grant as lost.
 type Grant struct {
 	leasehold.Grant
 	At Place
 }
 
-// Place distinguishes tables with the same name, and names the layout of their records. It
-// is part of the grant's JSON. Unknown fields are empty, as in grants written by the library
-// or by an earlier version of the command.
+// Place identifies the store of a table, since tables in several stores may have the same
+// name. It also contains the layout of the table's records. A Place is stored in the JSON
+// of a grant. Fields may be empty there if the library or an earlier version of leasehold
+// wrote it.
 type Place struct {
 	File        string `json:"file,omitempty"`
 	Region      string `json:"region,omitempty"`
 	EndpointURL string `json:"endpointUrl,omitempty"`
-	Account     string `json:"account,omitempty"` // the account of the credentials, if they contain it
+	Account     string `json:"account,omitempty"` // AWS account of the credentials; empty if the credentials do not contain it
 	Layout      string `json:"layout,omitempty"`
 }
 
-// String returns the place for people.
+// String returns the place in a form for messages.
 func (p Place) String() string {
 	if p.File != "" {
 		return p.File
@@ -52,7 +53,7 @@ func (p Place) String() string {
 	return text
 }
 
-// MarshalJSON returns the grant and its place as one object.
+// MarshalJSON returns the fields of the grant and of its place in one JSON object.
 func (g Grant) MarshalJSON() ([]byte, error) {
 	if g.At == (Place{}) {
 		return json.Marshal(g.Grant)
@@ -60,7 +61,8 @@ func (g Grant) MarshalJSON() ([]byte, error) {
 	return say.Joined(g.Grant, g.At)
 }
 
-// UnmarshalJSON parses the output of MarshalJSON or of the library.
+// UnmarshalJSON parses a grant as written by MarshalJSON, or by package leasehold, which
+// stores no place.
 func (g *Grant) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &g.Grant); err != nil {
 		return err
@@ -68,34 +70,35 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &g.At)
 }
 
-// parse parses a grant written by leasehold acquire.
+// parse parses a grant written by "leasehold acquire". It returns false if b contains none.
 func parse(b []byte) (Grant, bool) {
 	var g Grant
 	err := json.Unmarshal(b, &g)
 	return g, err == nil && g.ID != "" && g.Table != ""
 }
 
-// leaseEnds returns the time on this machine's clock at which the lease of a grant expires.
-// This is TrustedUntil plus the margin, which is a tenth of the lease.
+// leaseEnds returns when the lease of g expires, by this machine's clock. TrustedUntil is
+// earlier by a margin of a tenth of the lease, so leaseEnds adds this margin.
 func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
-// PlaceOf returns the place of the store s.
+// PlaceOf returns the Place of the store s.
 func PlaceOf(ctx context.Context, s *store.Store) Place {
 	if s.File != "" {
 		return Place{File: s.File, Layout: s.Layout.Name()}
 	}
 	o := s.Home.Options()
 	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint), Layout: s.Layout.Name()}
-	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // not needed for an ARN, which contains the account
-		if c, err := o.Credentials.Retrieve(ctx); err == nil { // this costs the next requests nothing, because the credentials are cached for them
+	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // the ARN of a table contains the account
+		if c, err := o.Credentials.Retrieve(ctx); err == nil { // costs no time, because the next requests use the cached credentials
 			at.Account = c.AccountID
 		}
 	}
 	return at
 }
 
-// differs compares two places. A grant made in one place would seem lost in another.
-// differs returns the flag for the first difference, or "" if no difference is known.
+// differs compares the places p and from. It returns the name of the flag that chooses the
+// first difference, such as "--file". It returns "" if the places do not differ, or one is
+// unknown.
 func (p Place) differs(from Place) string {
 	switch {
 	case p == Place{} || from == Place{}:
@@ -112,15 +115,15 @@ func (p Place) differs(from Place) string {
 	return ""
 }
 
-// RefuseOther returns an error if the store is not the grant's own. asked is the endpoint
-// that a flag names, if any.
+// RefuseOther returns an error if here, the place of the opened store, is not the place of
+// the grant. asked is the value of --endpoint-url, or empty.
 func (g Grant) RefuseOther(here Place, asked string) error {
 	switch what := g.At.differs(here); what {
 	case "":
 		return nil
 	case "--endpoint-url":
 		if asked != "" && asked != g.At.EndpointURL {
-			return nil // accepted, because the user asked for this endpoint and a server can move: see explain
+			return nil // accepted: the user named this endpoint, and the grant's server may have moved there; see explain
 		}
 		return failure.Misusef("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
 			g.Table, g.At, here)
@@ -129,24 +132,25 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 	}
 }
 
-// UseStore sets the flags to the table of the grant and its layout. Like all flags, they
-// override the environment. UseStore refuses flags that name another table, because the
-// grant would seem lost there. Only --endpoint-url may name something else, because a
-// server can move.
+// UseStore sets f to the table, store and layout of the grant, as if flags had given them.
+// So they override the environment. UseStore returns an error if a flag names another
+// store, because that store would report the grant as lost. Only --endpoint-url may name
+// another endpoint, because a server can move.
 func (g Grant) UseStore(f *store.Settings) error {
 	if f.Table != "" && f.Table != g.Table {
 		return failure.Misusef("the grant is from table %s, not %s", g.Table, f.Table)
 	}
 	if g.At == (Place{}) {
-		return nil // the library wrote this grant, and the library stores only the table
+		return nil // package leasehold wrote this grant rather than the command, so only its table is known
 	}
 	if _, err := os.Lstat(g.At.File); g.At.File != "" && errors.Is(err, fs.ErrNotExist) {
 		return failure.Misusef("the grant is from table %s in %s, and that file does not exist", g.Table, g.At.File)
 	}
 	file, err := filepath.Abs(f.File)
 	switch made := g.At.String(); {
-	// A layout given by a flag must be the grant's layout. Another layout may fit the
-	// table, but write records that the library which uses the table cannot read.
+	// If --layout is given, it must be the grant's layout. Another layout may fit the
+	// table, but its records could not be read by the other lock library that uses the
+	// table.
 	case f.Layout.Given && g.At.Layout != "" && f.Layout.Value != g.At.Layout:
 		return g.refuseFlag("--layout", f.Layout.Value, "layout "+g.At.Layout)
 	case f.File != "" && (err != nil || file != g.At.File):
@@ -157,7 +161,7 @@ func (g Grant) UseStore(f *store.Settings) error {
 	f.Table, f.File, f.Region, f.OfGrant = g.Table, g.At.File, g.At.Region, g.At.File == ""
 	f.Endpoint = cmp.Or(f.Endpoint, g.At.EndpointURL)
 	if g.At.Layout != "" {
-		_ = f.Layout.Set(g.At.Layout) // the error can be ignored, because any text is accepted
+		_ = f.Layout.Set(g.At.Layout) // cannot fail, because Set accepts any text
 	}
 	return nil
 }
@@ -166,24 +170,24 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return failure.Misusef("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant. It refuses a copy of the grant from before an earlier renewal,
-// since two processes could then hold the grant. here is the store of locks.
+// Resume renews the grant and returns its lock. It fails if the grant was renewed after
+// this copy of it was written. Otherwise two processes with two copies could both hold the
+// lock. here is the place of the store that locks uses.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
 }
 
-// maxRenewalsFollowed limits how often ResumeToRelease tries again if another process
-// renews the grant at the same time.
+// maxRenewalsFollowed limits how often ResumeToRelease tries again because another process
+// has renewed the grant in the meantime.
 const maxRenewalsFollowed = 5
 
-// ResumeToRelease is Resume for a grant that is to be released. It also accepts a copy of
-// the grant from before a renewal, because the output of that renewal may have been lost.
-// Id, token and owner of both copies are the same. ResumeToRelease renews for at least the
-// duration least, because a shorter lease would be refused. The release then ends the
-// lease.
+// ResumeToRelease renews the grant so that the caller can release its lock. Unlike Resume,
+// it also accepts a copy of the grant from before its last renewal, because the file that
+// the renewal wrote may be lost. Such a copy has the same id, token and owner. The new
+// lease is at least least long, because the library refuses a shorter one.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
-	if g.Lease != 0 { // a zero lease means that the grant is damaged
+	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)
 	}
 	lock, err := locks.Resume(ctx, g.Grant)
@@ -198,8 +202,8 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	return lock, g.explain(here, err)
 }
 
-// explain returns err. If err reports the loss of the grant, explain adds other possible
-// causes, such as a renewal or another store.
+// explain returns err or, if err reports the loss of the grant, an error that adds another
+// possible cause: the grant was renewed since, or it is in another store.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {
@@ -216,19 +220,20 @@ func (g Grant) explain(here Place, err error) error {
 	return err
 }
 
-// unsureError reports the loss of a grant that may still be held, because the grant was
-// renewed since or belongs to another store.
+// unsureError means that the grant seems lost but may still be held: it was renewed since,
+// or it may be in another store.
 type unsureError struct{ error }
 
 func (e unsureError) Unwrap() error { return e.error }
 
-// Ended reports whether a grant is of no further use because it was released or lost.
+// Ended reports whether the grant has ended, given the error of its release: nil means that
+// it was released, ErrLost that it was lost.
 func Ended(err error) bool {
 	return err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, new(unsureError))
 }
 
-// renewedSince returns the record if the grant could not be resumed because it was renewed
-// after it was written to its file. Otherwise it returns nil.
+// renewedSince returns the current record of the lock if err shows that the grant is
+// current but was renewed after this copy of it was written. Otherwise it returns nil.
 func (g Grant) renewedSince(err error) *leasehold.Record {
 	var lost *leasehold.LostError
 	if !errors.As(err, &lost) || lost.By == nil {

@@ -1,12 +1,13 @@
-// Package holding acquires what a command should hold, holds it, and releases it:
+// Package holding acquires the locks that a command should hold, holds them while CMD runs,
+// and releases them:
 //
 //	Seeker ── Acquire ──► Hold ──┬─ Run ──► CMD has ended ────────────► the hold is released
 //	   ▲     (waits, and says    └─ Detach ► a grant, which outlives    │
 //	   │      who holds it)                  the command                │
 //	   └──── the next term of an election: the hold was lost ◄──────────┘
 //
-// A hold is one lock, one permit of a semaphore, the locks of several keys, or leadership, as
-// Wanted demands. The files follow this life:
+// A hold is one of these, as Wanted describes: one lock, one permit of a semaphore, the
+// locks of several keys, or leadership. The files are in the order of its life:
 //
 //	seeker.go   the requested hold (a lock, a permit, several locks, leadership), and how it is
 //	            acquired: a signal ends that
@@ -14,11 +15,13 @@
 //	waiting.go  reports the holder during a wait, and what a wait that was too short means
 //	hold.go     the hold: CMD, its end, the release after it, and failing renewals
 //
-// These are the effects of failures. A hold that is lost, or is not renewed in time, stops CMD
-// before trust in it ends (package process), and the error reports that. A release that fails is
-// repeated for some time; after that the key becomes free when its lease expires. It is an error
-// if the mark of completed work could not be stored. A wait that a signal ends leaves nothing
-// behind; if the key was granted at the same moment, CMD receives the signal.
+// Failures have these effects. If a hold is lost or is not renewed in time, CMD is stopped
+// before trust in the hold ends (package process), and the error says so. A failed release
+// is repeated for some time. After that, the key becomes free when its lease expires. It is
+// an error if the mark that the work is done (--once, --every) could not be stored. A wait
+// that a signal ends leaves nothing in the table. If the signal arrives at the moment of
+// the grant, CMD starts and receives the signal.
 //
-// The package knows nothing of flags: the requested hold is a Wanted, and the user a User.
+// The package reads no flags. Its callers describe the requested hold by a Wanted, and the
+// settings, output and environment by a User.
 package holding

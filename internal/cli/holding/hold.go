@@ -17,42 +17,42 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Hold is a held lock or permit, or the held locks of several keys.
+// Hold is what a Seeker has acquired: one lock, one permit, or the locks of several keys.
 type Hold struct {
-	leased   // the lock, or the group of several locks
+	leased   // the *leasehold.Lock or, for several keys, the *leasehold.Group
 	seeker   *Seeker
 	renewals *renewals
 
-	name  string            // the key that the user named, also for a permit
-	locks []*leasehold.Lock // the held locks, at least one, in the order of their keys
+	name  string            // KEY as the user named it; a permit's own key is KEY/0, KEY/1 and so on
+	locks []*leasehold.Lock // the locks, at least one, sorted by key
 
 	running atomic.Bool // true while CMD runs
 }
 
-// leased has the common methods of a lock and a group of locks.
+// leased contains the methods that a Lock and a Group have in common.
 type leased interface {
-	Context() context.Context // ends when the first of the locks is lost
-	Err() error               // returns the error of the first lost lock; nil if none is lost
+	Context() context.Context // is cancelled when the first of the locks is lost
+	Err() error               // returns the error of the first lost lock, or nil
 	Release(context.Context, ...leasehold.ReleaseOption) error
 }
 
 func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
 
-// TrustedUntil returns the earliest time at which trust in one of the locks ends.
+// TrustedUntil returns the time at which trust ends in the first of the locks.
 func (h *Hold) TrustedUntil() time.Time {
 	return slices.MinFunc(h.locks, func(a, b *leasehold.Lock) int { return a.TrustedUntil().Compare(b.TrustedUntil()) }).TrustedUntil()
 }
 
-// Running reports whether CMD has begun, and has not ended.
+// Running reports whether CMD was started and has not ended yet.
 func (h *Hold) Running() bool { return h.running.Load() }
 
-// Record returns the stored record of the first lock.
+// Record returns the record of the first lock, as last written to the store.
 func (h *Hold) Record() leasehold.Record { return h.first().Record() }
 
-// String names the keys.
+// String returns the names of the keys, such as "a and b".
 func (h *Hold) String() string { return wording.List(h.keys()) }
 
-// Are names the keys with their verb: "a is", or "a and b are".
+// Are returns the names of the keys with a verb: "a is", or "a and b are".
 func (h *Hold) Are() string { return wording.KeysAre(h.keys()) }
 
 func (h *Hold) keys() []leasehold.Key {
@@ -63,11 +63,12 @@ func (h *Hold) keys() []leasehold.Key {
 	return keys
 }
 
-// Detach ends the renewals and returns the grant, which stays held when the command ends.
+// Detach stops renewing the lock and returns its grant. The lock stays held after the
+// command has ended.
 func (h *Hold) Detach() (leasehold.Grant, error) { return h.first().Detach() }
 
-// TakeBack releases a grant that Detach has made and that no other process has. A signal
-// does not interrupt it: it takes at most ReleaseLimit.
+// TakeBack releases the lock of g, which Detach has returned, if g could not be written to
+// its file. A signal does not interrupt TakeBack, which takes at most ReleaseLimit.
 func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 	ctx, cancel := context.WithTimeout(ctx, ReleaseLimit)
 	defer cancel()
@@ -78,26 +79,26 @@ func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 	return lock.Release(ctx)
 }
 
-// Run runs CMD under the hold until CMD has ended, and releases the hold. Its error carries
-// the exit code.
+// Run runs CMD, waits until CMD has ended, and releases the hold. Its error contains the
+// exit code for leasehold.
 func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	outer := h.outerValue()
-	cmd := *j.Cmd // a copy of the command, because elect runs the command again
+	cmd := *j.Cmd // copied, because elect runs the same command in each term
 	cmd.Env = h.environ(outer)
 	j.Cmd = &cmd
-	if h.first().Token() != 0 { // without a token, the value would not be unique to this run
+	if h.first().Token() != 0 { // without a token, the environment variable would not be unique to this run
 		j.Held = heldVariable + "=" + outerBegins(outer)
 	}
 	if seat := h.seeker.seat; seat != nil {
 		resign := make(chan struct{})
-		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // cannot fail, because the lock was acquired through this election
+		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // cannot fail, because the election seat acquired the lock
 		j.Resign = resign
 	}
 	h.running.Store(true)
 	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, h.say())
 	h.running.Store(false)
 	if err != nil {
-		_ = h.free(context.Background(), ReleaseLimit, false) // the error can be ignored: if the release fails, the key becomes free when the lease expires
+		_ = h.free(context.Background(), ReleaseLimit, false) // if the release fails, the key becomes free when the lease expires
 		return ended, err
 	}
 	return ended, h.finish(ended)
@@ -105,12 +106,13 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 
 func (h *Hold) say() *say.Messages { return h.seeker.user.Say }
 
-// Event returns an event of the first lock.
+// Event returns an event of the given kind, with the key and token of the first lock.
 func (h *Hold) Event(kind string) say.Event {
 	return say.NewEvent(kind, h.seeker.user.Now()).Of(h.first().Key(), h.first().Token())
 }
 
-// finish releases the hold after CMD has ended, and returns the error with the exit code.
+// finish releases the hold after CMD has ended. It returns an error with the exit code for
+// leasehold.
 func (h *Hold) finish(ended process.Ended) error {
 	e := h.Event(say.Exited)
 	e.ExitCode = &ended.Code
@@ -118,8 +120,8 @@ func (h *Hold) finish(ended process.Ended) error {
 	lost, why := h.Err(), h.renewals.why()
 	done := ended.Code == 0 && !ended.Stopped && lost == nil && h.seeker.wanted.Once != nil
 	if done && ended.Cut {
-		// Many programs exit with 0 when they are asked to end, even in the middle of their
-		// work.
+		// The user, or the end of the parent process, has ended CMD early. Many programs
+		// then exit with 0 although their work is not done.
 		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
 		done = false
 	}
@@ -148,10 +150,11 @@ func (h *Hold) finish(ended process.Ended) error {
 	return nil
 }
 
-// late returns the error for a CMD that was stopped, and that exited while the lock could
-// still be trusted. No other client can have been granted the lock by then, and a later
-// renewal may even have succeeded. It still counts as a loss, because CMD was stopped.
-// why is the reason why the last renewal failed; empty if that renewal succeeded.
+// late returns the error for this case: the lock was not renewed in time, so CMD was
+// stopped, and CMD exited before trust in the lock ended. No other client can have been
+// granted the lock by then, and a later renewal may even have succeeded. The case counts as
+// a loss, because leasehold stopped CMD. why is the error of the last renewal, or "" if
+// that renewal succeeded.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -159,29 +162,30 @@ func late(keys, why string) error {
 	return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", keys, why))
 }
 
-// These limit how long this process waits for a release. If a release is not complete when
-// the process ends, it is abandoned. Then the key becomes free when its lease expires.
+// These limits are how long leasehold waits for a release. Then it exits without the
+// release, and the key becomes free when its lease expires.
 const (
-	// ReleaseLimit is how long a signal has to wait for the release after CMD has ended, or
-	// for the outcome of a grant that is renewed or taken back.
+	// ReleaseLimit is how long leasehold continues after a signal to release the lock of an
+	// ended CMD. It is also how long leasehold continues a renewal in flight, or TakeBack.
 	ReleaseLimit = 5 * time.Second
 
-	// lostReleaseLimit applies to a lost lock. Its release can only make the key free
-	// sooner.
+	// lostReleaseLimit is the limit for a lock that was lost. Its release is not important:
+	// it can only free the key a little earlier.
 	lostReleaseLimit = time.Second
 
-	// keyReleaseLimit applies to a key that no other client could otherwise acquire before
-	// the lease expires. The user waits up to this long for a command that has done its
-	// work.
+	// keyReleaseLimit is the limit for a key that is still held. Without the release, no
+	// other client could acquire the key until the lease expires. So leasehold waits up to
+	// this long, although CMD has done its work.
 	keyReleaseLimit = 30 * time.Second
 
-	// releaseUnsaid is how long a release may take before it is reported.
+	// releaseUnsaid is how long a release may take before leasehold prints that it is
+	// waiting.
 	releaseUnsaid = time.Second
 )
 
-// releaseLimit returns how long to wait for the release after CMD has ended. If the release
-// stores that the work is done, the limit is the lease, as no other client can do the work
-// during that time.
+// releaseLimit returns how long leasehold waits for the release after CMD has ended. If
+// done is true, the release also stores the mark that the work is done. Then the limit is
+// the lease, because no other client can start the same work before the lease expires.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -195,9 +199,9 @@ func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Dur
 	return max(min(lease, keyReleaseLimit), ReleaseLimit)
 }
 
-// release releases the hold after CMD has ended. It reports a release that takes long. A
-// signal ends the wait for the release, but not before ReleaseLimit has passed. If done is
-// true, the record stores that the work is done.
+// release releases the hold after CMD has ended, and prints a message if that takes long.
+// After a signal, leasehold stops waiting for the release, but not before ReleaseLimit has
+// passed. If done is true, the release also stores the mark that the work is done.
 func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	limit := h.releaseLimit(ended, lost, done)
 	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
@@ -206,7 +210,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
 		}
 	}
-	if ended.Stopped && lost == nil { // reported at once: the lock could not be renewed, so its release may fail as well
+	if ended.Stopped && lost == nil { // print at once: the lock could not be renewed, so its release may fail too
 		tell()
 	} else if limit > lostReleaseLimit {
 		defer time.AfterFunc(releaseUnsaid, tell).Stop()
@@ -222,9 +226,9 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	return h.free(ctx, limit, done)
 }
 
-// free releases the locks. It waits until ctx ends or limit has passed. If done is true,
-// the release stores a mark and does not end with ctx. Then ctx ends only the wait, and the
-// client continues the release until the lease ends or the client is closed.
+// free releases the locks, and waits for this until ctx ends or limit has passed. If done
+// is true, the release also stores the mark that the work is done. Then ctx ends only the
+// wait: the client continues the release until the lease expires or the client is closed.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)
@@ -241,28 +245,28 @@ func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	return h.Release(ctx)
 }
 
-// renewals follows the renewals of the locks that CMD runs under. It writes one report when
-// the renewals of a lock begin to fail, and one when they succeed again.
+// renewals tracks the renewals of the locks under which CMD runs. It prints one message
+// when renewals of a lock begin to fail, and one when they succeed again.
 type renewals struct {
 	say     *say.Messages
-	where   string        // name of the store in messages
+	where   string        // name of the store, for messages
 	renewed chan struct{} // receives a value after each successful renewal
 
 	mu     sync.Mutex
-	failed map[leasehold.Key]failing // keys with a failed last renewal
+	failed map[leasehold.Key]failing // keys whose last renewal failed
 }
 
-// failing describes the failing renewals of a key.
+// failing contains the errors of a key's renewals since the last one that succeeded.
 type failing struct {
 	last   error // error of the last renewal
-	answer error // last error that was no timeout; nil if all were timeouts
+	answer error // last error that was not a timeout; nil if all were timeouts
 }
 
 func newRenewals(say *say.Messages, where string) *renewals {
 	return &renewals{say: say, where: where, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]failing{}}
 }
 
-// event is called for every event of the locks.
+// event receives every event of the locks, and handles those about renewals.
 func (r *renewals) event(e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventRenewed:
@@ -281,8 +285,8 @@ func (r *renewals) event(e leasehold.Event) {
 	}
 }
 
-// fails records the error of a key's last renewal, or nil if it succeeded. It reports
-// whether the previous renewal had failed.
+// fails records the result now of the last renewal of key: an error, or nil for success. It
+// returns true if the renewal before that one failed.
 func (r *renewals) fails(key leasehold.Key, now error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -299,9 +303,9 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	return before
 }
 
-// why returns the reason why the last renewal of one of the keys failed. It returns "" if
-// no key has a failed last renewal. If renewals timed out after another error, the reason
-// includes that error, because a timeout says less.
+// why returns the error text of a failed last renewal, of any of the keys. It returns "" if
+// the last renewal of every key succeeded. If the error is a timeout, the text also
+// contains the last error before that was not a timeout, because that error says more.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

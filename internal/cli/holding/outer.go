@@ -18,11 +18,13 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// heldVariable names the variable that contains the keys of all runs around CMD, as JSON.
-// LEASEHOLD_KEY contains only the innermost key.
+// heldVariable is the name of an environment variable that leasehold sets for CMD. It
+// contains, as JSON, the keys of all "leasehold run" processes that CMD runs under.
+// LEASEHOLD_KEY contains only the key of the innermost one.
 const heldVariable = "LEASEHOLD_HELD"
 
-// outerKey is a key held by a leasehold run or elect that this process runs under.
+// outerKey is a key held by an outer run: a "leasehold run" or "leasehold elect" process
+// that this process runs under.
 type outerKey struct {
 	Key     string `json:"key"`
 	SortKey string `json:"sortKey,omitempty"`
@@ -31,18 +33,19 @@ type outerKey struct {
 	Grant   string `json:"grant"`
 }
 
-// outerKeys returns the keys of the runs that this process runs under, the innermost last.
+// outerKeys returns the keys of the outer runs from LEASEHOLD_HELD, the innermost run last.
+// lookup is os.LookupEnv except in tests.
 func outerKeys(lookup func(string) (string, bool)) []outerKey {
 	var held []outerKey
 	value, _ := lookup(heldVariable)
 	if json.Unmarshal([]byte(value), &held) != nil {
-		return nil // the value cannot be parsed, so leasehold did not write it
+		return nil // leasehold did not write this value, so it names no outer runs
 	}
 	return held
 }
 
-// SetByRun reports whether table and file are the values that the innermost run has set for
-// its CMD.
+// SetByRun reports whether table and file are the values that the innermost outer run has
+// set for its CMD, in LEASEHOLD_TABLE and LEASEHOLD_FILE.
 func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	held := outerKeys(lookup)
 	if len(held) == 0 {
@@ -52,13 +55,14 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// refuseNested refuses to wait for a key that an outer run holds. Such a wait could not
-// succeed, because the outer run waits for this process to end. If one of several keys
-// suffices, refuseNested removes the keys that outer runs hold, unless no key would remain.
+// refuseNested returns an error if this process would wait for a key that an outer run
+// holds. That wait would never end, because the outer run waits for this process to end.
+// With --any, refuseNested removes such keys from the wanted keys, and fails only if none
+// would remain.
 //
-// A process that runs under one permit must not wait for another permit: if all holders
-// waited, no holder would ever get one. But the process may try to acquire one without
-// waiting.
+// A process that runs under a permit of a semaphore must not wait for a second permit. If
+// all holders did that, none would ever get one. With --nonblock such a process may try,
+// because it does not wait.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {
@@ -88,22 +92,23 @@ func (s *Seeker) refuseNested(ctx context.Context) error {
 	return nestedWait(nested)
 }
 
-// outerRuns returns the outer runs that hold this key, in any table.
+// outerRuns returns the outer runs that hold a key with this name, in any table or store.
 func (s *Seeker) outerRuns(key leasehold.Key) []outerKey {
 	return slices.DeleteFunc(outerKeys(s.user.Settings.LookupEnv), func(h outerKey) bool {
 		return key != leasehold.Key{Partition: h.Key, Sort: h.SortKey}
 	})
 }
 
-// isHere reports whether an outer run holds its key in this store. It compares the table
-// and the store in LEASEHOLD_HELD.
+// isHere reports whether the outer run h holds its key in the same table and store as s. It
+// compares the names in LEASEHOLD_HELD.
 func (s *Seeker) isHere(h outerKey) bool {
 	return h.Table == s.store.Table && h.Store == s.store.At()
 }
 
-// heldByOuter reports whether an outer run still holds key. The run may have ended while
-// this process continues. So heldByOuter reads the record, and compares its grant id with
-// the run's grant id. This works whatever name the table has.
+// heldByOuter reports whether an outer run holds key now. The outer run may have ended,
+// although this process still runs. So heldByOuter reads the record of key and compares its
+// grant id with the outer run's. This works even if the outer run names the table
+// differently.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	outer := s.outerRuns(key)
 	if len(outer) == 0 {
@@ -118,12 +123,12 @@ func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	return err == nil && !r.Released && slices.ContainsFunc(outer, func(h outerKey) bool { return h.Grant == r.Grant })
 }
 
-// nestedWait returns the error of waiting for a key that an outer run holds.
+// nestedWait returns the error for a wait for a key that an outer run holds.
 func nestedWait(key string) error {
 	return failure.Misusef("%s is held by the leasehold run that started this command: waiting for it would never end", wording.Name(key))
 }
 
-// outerValue returns the value of LEASEHOLD_HELD for CMD.
+// outerValue returns the value of LEASEHOLD_HELD for CMD: the outer runs, then this one.
 func (h *Hold) outerValue() string {
 	s := h.seeker
 	held := outerKeys(s.user.Settings.LookupEnv)
@@ -136,38 +141,38 @@ func (h *Hold) outerValue() string {
 	}
 	b, err := json.Marshal(held)
 	if err != nil {
-		panic(err) // cannot happen, because the value contains only strings
+		panic(err) // cannot happen: a slice of structs of strings always has a JSON form
 	}
 	return string(b)
 }
 
-// outerBegins returns a prefix of LEASEHOLD_HELD. CMD and the CMDs of all inner runs have
-// this prefix in their environment. The prefix is unique, because it contains the id of the
-// grant.
+// outerBegins returns value without its final "]". In CMD, and in every CMD of an inner
+// run, LEASEHOLD_HELD begins with this text. No other process has the text in its
+// environment, because it contains the grant's id.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 
-// setForCMD lists the variables that this run sets for CMD, which does not inherit their
-// values from this process.
+// setForCMD lists the environment variables that CMD does not inherit. leasehold either
+// sets them for CMD or leaves them unset.
 var setForCMD = append([]string{
 	"LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
 	"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable,
 }, store.AWSVariables...)
 
-// environ returns CMD's environment with the lock's key, owner, token and table. outer is
-// the value of LEASEHOLD_HELD.
+// environ returns the environment for CMD, with the lock's key, owner, token and table.
+// outer is the value of LEASEHOLD_HELD.
 func (h *Hold) environ(outer string) []string {
 	s, settings, lock := h.seeker.store, h.seeker.user.Settings, h.first()
 	env := slices.DeleteFunc(slices.Clone(h.seeker.user.Environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(setForCMD, name)
 	})
-	set := func(name, value string, unless ...bool) { // does nothing if value is empty or a condition of unless is true
+	set := func(name, value string, unless ...bool) { // sets nothing if value is empty or one of unless is true
 		if value != "" && !slices.Contains(unless, true) {
 			env = append(env, name+"="+value)
 		}
 	}
 	local, one := s.File != "", len(h.locks) == 1
-	set("LEASEHOLD_KEY", h.name) // the key that the user named, also for a permit
+	set("LEASEHOLD_KEY", h.name) // KEY as the user named it, even if h holds the permit KEY/0
 	set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
 	set("LEASEHOLD_OWNER", lock.Record().Owner) // empty in a layout that does not store an owner
 	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
@@ -183,7 +188,7 @@ func (h *Hold) environ(outer string) []string {
 	return env
 }
 
-// lines calls of for each lock and returns the results, one per line.
+// lines calls of for each lock and joins the results with line breaks.
 func (h *Hold) lines(of func(*leasehold.Lock) string) string {
 	var all []string
 	for _, l := range h.locks {

@@ -19,37 +19,39 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// User describes the user of a hold: the settings, the output and CMD's environment.
+// User contains the settings, the output and CMD's environment of the user who runs the
+// command.
 type User struct {
 	Settings *store.Settings
 	Environ  []string // environment for CMD, as KEY=VALUE
 	Say      *say.Messages
 	Now      func() time.Time
-	Orphaned <-chan struct{} // channel that is closed when the process that started this one has ended; nil if this process is to continue after that
+	Orphaned <-chan struct{} // closed when the parent process has ended; nil without --die-with-parent
 }
 
-// Seeker acquires a hold once, or once for each term of an election.
+// Seeker acquires what Wanted describes: once or, for an election, once for each term.
 type Seeker struct {
 	user    User
 	store   *store.Store
 	wanted  Wanted
 	signals *process.Signals
-	locks   *leasehold.Client                     // client that is kept for the next terms; nil before the first term
-	follow  atomic.Pointer[func(leasehold.Event)] // function that receives the events of locks
-	seat    *election.Election                    // election that uses locks; nil unless leadership is wanted
-	wait    *wait                                 // wait of the last term; nil before the first
-	former  string                                // the grant of the last term; empty before the first
+	locks   *leasehold.Client                     // client that all terms use; nil before the first term
+	follow  atomic.Pointer[func(leasehold.Event)] // receives the events of locks
+	seat    *election.Election                    // the election, which uses locks; nil if Wanted.Leads is false
+	wait    *wait                                 // wait for the current or previous term; nil before the first term
+	former  string                                // grant of the previous term; empty before the first term
 }
 
-// Seek returns a Seeker. The Seeker catches signals until Close is called. A signal ends
-// the wait for the hold, or is passed on to CMD.
+// Seek returns a Seeker that acquires w in the store s. Until Close is called, the Seeker
+// catches signals. While the Seeker waits, a signal ends the wait. While CMD runs,
+// leasehold forwards the signal to CMD.
 func Seek(user User, s *store.Store, w Wanted) *Seeker {
 	signals := process.CatchSignals()
 	signals.Orphaned = user.Orphaned
 	return &Seeker{user: user, store: s, wanted: w, signals: signals}
 }
 
-// Close releases the Seeker's resources, except those of returned holds.
+// Close closes the lock client and stops catching signals. It does not release holds.
 func (s *Seeker) Close() {
 	s.closeLocks()
 	s.signals.Release()
@@ -62,8 +64,9 @@ func (s *Seeker) closeLocks() {
 	}
 }
 
-// openLocks opens a lock client, unless the client of the previous term is still open. The
-// client of the previous term recognizes records that the previous term left in the table.
+// openLocks opens a lock client, unless the client of the previous term is still open. It
+// keeps that client because that client recognizes the record that its term left in the
+// table.
 func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
 		return nil
@@ -82,7 +85,8 @@ func (s *Seeker) openLocks() (err error) {
 	return err
 }
 
-// Acquire acquires the hold, and reports the holder while it waits. A signal ends the wait.
+// Acquire acquires what s.wanted describes. While it waits, it reports the holders of the
+// keys. A signal ends the wait.
 func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 	if err := s.openLocks(); err != nil {
 		return nil, err
@@ -104,14 +108,16 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 		h, err = s.ask(ctx, s.wanted)
 	}
 	if waited || s.wanted.wasTooShort(err) {
-		s.closeLocks() // this ends the old client's requests, so they cannot interfere later
+		s.closeLocks() // cancels the old client's requests, so that they cannot interfere with the next attempt
 		trial := s.wanted
 		trial.NoWait, trial.Wait = true, 0
 		h, err = s.ask(ctx, trial)
 		err = s.wanted.afterWait(err, time.Since(began))
 	}
 	s.wait.end()
-	s.store.Trouble.Pause(true) // the wait has ended: from now on, failing renewals are reported instead of trouble with requests
+	// The wait has ended. From here on, renewals that fail are reported, so no more reports
+	// of failing requests are needed.
+	s.store.Trouble.Pause(true)
 	if err != nil {
 		return nil, err
 	}
@@ -126,16 +132,16 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// ask tries to acquire the hold once. w limits the wait.
+// ask calls the library once to acquire what w describes. It waits as long as w allows.
 func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	if err := s.openLocks(); err != nil {
 		return nil, err
 	}
-	var keys []leasehold.Key // the keys that the user has named
+	var keys []leasehold.Key // w.Keys, each with the sort key
 	for _, name := range w.Keys {
 		keys = append(keys, s.store.Key(name, w.SortKey))
 	}
-	wait, all := s.wait, w.allHeld(keys) // kept in variables, as late events still belong to this wait
+	wait, all := s.wait, w.allHeld(keys) // local variables, because events that arrive late belong to this wait, not to the next one
 	wait.tries(w.NoWait)
 	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where())}
 	follow := func(e leasehold.Event) {
@@ -143,7 +149,9 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		switch {
 		case e.Kind == leasehold.EventWaiting && w.Saw != nil:
 			w.Saw(*e.Holder)
-		case e.Kind != leasehold.EventWaiting && !w.Detached: // the later events of a detached hold are not reported, because its grant contains the same
+		// If w.Detached is true, later events are not reported, because the grant that the
+		// command writes contains the same.
+		case e.Kind != leasehold.EventWaiting && !w.Detached:
 			s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
 			h.renewals.event(e)
 		}
@@ -169,7 +177,8 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	return nil, err
 }
 
-// acquire acquires all of keys, one of them, or a permit.
+// acquire calls the function of the library that acquires what w describes, such as
+// AcquireAll for several keys. It sets the locks of h.
 func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all *allHeld) error {
 	locks, opts := h.seeker.locks, w.options()
 	h.name = w.Keys[0]
@@ -204,29 +213,30 @@ func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all 
 	return err
 }
 
-// Wanted describes the requested hold. By default this is the lock of a key.
+// Wanted describes the requested hold. Without Any, Permits and Leads, this is the locks of
+// all Keys.
 type Wanted struct {
-	Keys    []string // names of the keys, at least one, without duplicates
+	Keys    []string // names of the keys; at least one, no duplicates
 	SortKey string   // sort key of each key; empty if the table has none
-	Any     bool     // true if one of the keys suffices
+	Any     bool     // if true, one of the keys is acquired, the first that is free
 
-	Permits int // number of permits of the key's semaphore: one is acquired; zero if the key is a lock
+	Permits int // number of permits of the semaphore KEY, of which one is acquired; zero if KEY is not a semaphore
 
-	Leads bool   // true if leadership under the key is wanted
-	Value string // value of the leader, for observers
+	Leads bool   // if true, leadership of the election KEY is acquired
+	Value string // text that observers of the election see while this process leads
 
-	NoWait   bool          // true if the command does not wait for a live holder; it still observes a holder that appears dead, for its lease
+	NoWait   bool          // if true, do not wait for a live holder; a holder that appears dead is observed for its lease
 	Wait     time.Duration // limit for the wait; zero means no limit
-	Waited   time.Duration // part of Wait that has passed while the store was opened
+	Waited   time.Duration // part of Wait that opening the store has taken
 	Lease    time.Duration
-	Owner    string                  // name of the owner; empty means the library's default
-	Data     leasehold.RecordOption  // option that stores data in the record; nil if there is no data
-	Once     leasehold.AcquireOption // option to do the work once for a label or in a period; nil if the work is done at each grant
-	Detached bool                    // true if the grant is to remain after the command has ended
-	Saw      func(leasehold.Record)  // called with each holder that Acquire waits for, with the record that was seen first; nil if not needed
+	Owner    string                  // owner name; empty means the default of package leasehold
+	Data     leasehold.RecordOption  // option that stores the text of --data in the record; nil without --data
+	Once     leasehold.AcquireOption // option for --once or --every; nil if neither is given
+	Detached bool                    // if true, the lock stays held after the command has ended, as with "leasehold acquire"
+	Saw      func(leasehold.Record)  // called for each holder that Acquire waits for, with that holder's record; may be nil
 }
 
-// options returns the options of each acquisition.
+// options returns the options for the call of the library that acquires w.
 func (w *Wanted) options() []leasehold.AcquireOption {
 	opts := []leasehold.AcquireOption{leasehold.WithSortKey(w.SortKey)}
 	if w.Detached {

@@ -19,47 +19,49 @@ import (
 )
 
 const (
-	repeatAfter = time.Minute // time after which an identical line is repeated
-	placeAfter  = time.Second // least time between reports of two queue positions, because the position may change many times a second
-	tryingAfter = time.Second // with -n, the wait for a holder that appears dead is reported only after this time
+	repeatAfter = time.Minute // time after which the same line is printed again
+	placeAfter  = time.Second // minimum time between reports of two queue positions, which may change many times a second
+	tryingAfter = time.Second // with -n, how long leasehold observes a holder that appears dead before it reports this wait
 )
 
-// wait reports the holder of a key while the command waits for the key. On a terminal it
-// rewrites one line every second. Elsewhere it writes one line when the wait begins, and
-// then one line a minute, however often the holder changes. It also writes one line for
-// each new position in the queue. Each report is also an event, even on a terminal.
+// wait reports who holds a key while the command waits for the key. On a terminal it
+// rewrites one line every second. In a pipe or file it writes one line when the wait begins
+// and one line a minute after that, however often the holder changes. It also writes a line
+// for each new position in the queue. For each such line it emits an event, on a terminal
+// too.
 //
-// These limits apply to all waits of a process together, because terms of an election may
-// change every second.
+// The limits on lines hold across all waits of the process, because terms of an election
+// may change every second.
 type wait struct {
 	say  *say.Messages
 	now  func() time.Time
-	tell func(e leasehold.Event, holdersSeen int) // writes an event
+	tell func(e leasehold.Event, holdersSeen int) // emits an event
 
 	mu      sync.Mutex
-	event   leasehold.Event // last event of the wait, with the holder; zero before the first
-	over    bool            // true if the call that sent event has ended, for example by a grant
-	place   int             // position in the record's queue, from 1; 0 if this client is not in the queue
-	all     *allHeld        // the holders of all keys or permits; nil if there is only one key to wait for
+	event   leasehold.Event // last waiting event, which contains the holder; zero before the first
+	over    bool            // true if the library call that emitted event has returned
+	place   int             // position in the queue in the record, from 1; 0 if this client is not in the queue
+	all     *allHeld        // holders of all keys or permits; nil if the command waits for one key only
 	grants  map[leasehold.Key]string
-	former  string    // grant of this process's last term; empty if there is none
-	checks  bool      // true if the key was seen with the grant in former, and this was reported
+	former  string    // grant of this process's previous term; empty if there was none
+	checks  bool      // true if the record still contained the former grant, and this was reported
 	holders int       // number of holders seen so far
-	trying  bool      // true with -n: the command waits only for a holder that appears dead
-	seenAt  time.Time // when the first holder was seen; zero before that
-	told    told      // the last report: an event, or a line that is not rewritten
+	trying  bool      // true with -n: the command observes a holder that appears dead
+	seenAt  time.Time // when the first holder was seen; zero if none was seen yet
+	told    told      // last report: an event, or a line that is not rewritten
 
-	stop func() // ends the reports that start began
+	stop func() // ends the reports of start
 }
 
-// told is the last report about a wait.
+// told records when the last report about a wait was made, and with which queue position.
 type told struct {
 	at      time.Time // time of the last report; zero before the first
 	place   int
-	placeAt time.Time // when a new position was reported; zero if never
+	placeAt time.Time // when a new queue position was last reported; zero if never
 }
 
-// due reports whether a report is due now. If so, it records the report as made.
+// due reports whether a new line is due at time now, for queue position place. If so, it
+// records that the line was written.
 func (s *told) due(place int, now time.Time) bool {
 	moved := place > 0 && place != s.place
 	if !s.at.IsZero() && now.Sub(s.at) < repeatAfter && (!moved || !s.placeAt.IsZero() && now.Sub(s.placeAt) < placeAfter) {
@@ -73,9 +75,8 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait returns a wait that follows the wait earlier. earlier is the previous wait of
-// this process, which has ended; it is nil for the first wait. former is the grant of the
-// term that followed earlier, or empty.
+// newWait returns the wait after the wait earlier, which is nil for the first wait of this
+// process. former is the grant of the term between the two waits, or empty.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
@@ -85,7 +86,7 @@ func newWait(user User, earlier *wait, former string) *wait {
 	return w
 }
 
-// start begins to report the holder each second, until end is called.
+// start makes w report the holder each second, until end is called.
 func (w *wait) start() {
 	w.stop = seconds.Each(func() {
 		w.mu.Lock()
@@ -94,7 +95,8 @@ func (w *wait) start() {
 	})
 }
 
-// tries sets whether the command now waits only for a holder that appears dead, as with -n.
+// tries sets w.trying. With nonblock true, as with -n, the command waits only for a holder
+// that appears dead.
 func (w *wait) tries(nonblock bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,10 +111,10 @@ func (w *wait) end() {
 	w.say.Clear()
 }
 
-// saw records an event of the client. A waiting event contains the holder of the key, or
-// the holder of one of its permits. The holder of a permit is not reported until all
-// permits were seen held, because another permit may be free. When the call ends, the
-// reports end until the next waiting event.
+// saw handles an event e of the lock client. A waiting event contains the holder of the key
+// or of one permit. For several permits, saw reports nothing until it has seen a holder for
+// each, because one permit may be free. After a granted or gave-up event, saw reports
+// nothing until the next waiting event.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +133,7 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 		w.grants[r.Key] = grant
 		w.holders++
 	}
-	if w.former != "" && grant == w.former { // the grant is this process's own
+	if w.former != "" && grant == w.former { // this process itself has this grant, from its previous term
 		if !w.checks {
 			w.checks = true
 			w.say.Text("checking whether the former grant of %s to this process is still current", wording.Key(r.Key))
@@ -142,19 +144,19 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 		if !all.add(r) {
 			return
 		}
-		place = 0 // the waiter is in several queues: no position is shown
+		place = 0 // no position is shown, because the client waits in several queues
 	}
 	w.event, w.place, w.all = e, place, all
 	if w.seenAt.IsZero() {
 		w.seenAt = w.now()
 	}
-	if !w.trying { // with -n nothing is reported here, because most attempts end at once
+	if !w.trying { // with -n, only the timer reports, because most attempts end at once
 		w.report()
 	}
 }
 
-// holdersSeen returns how many grants of the key or its permits were seen during
-// the wait, 0 if there was no wait.
+// holdersSeen returns how many grants the wait has seen, of the key or of its permits. It
+// returns 0 if the command did not wait.
 func (w *wait) holdersSeen() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +166,7 @@ func (w *wait) holdersSeen() int {
 	return w.holders
 }
 
-// report writes the line and the event that are due. The caller must hold w.mu.
+// report writes a line and an event if they are due. The caller must hold w.mu.
 func (w *wait) report() {
 	now := w.now()
 	if w.event.Holder == nil || w.over || w.trying && now.Sub(w.seenAt) < tryingAfter {
@@ -176,7 +178,7 @@ func (w *wait) report() {
 	} else if due {
 		w.say.Text("%s", w.text(now))
 	}
-	if due && !w.trying { // with -n, the wait for a dead holder is reported as text only
+	if due && !w.trying { // with -n, the wait for a holder that appears dead is reported only as text
 		w.tell(w.event, w.holders)
 	}
 }
@@ -202,18 +204,18 @@ func (w *wait) text(now time.Time) string {
 	return line
 }
 
-// allHeld collects the holders that are seen during a wait for a permit, or for one of
-// several keys. It is safe for concurrent use.
+// allHeld collects the holders that the client sees while it waits for one of several
+// permits, or for one of several keys. It is safe for concurrent use.
 type allHeld struct {
-	text  string          // text to show when all keys or permits are held
+	text  string          // message for the case that all keys or permits are held
 	n     int             // number of keys or permits
-	keys  []leasehold.Key // the keys in the order in which the user named them; nil for permits
+	keys  []leasehold.Key // keys in the order in which the user named them; nil for permits
 	mu    sync.Mutex
 	owner map[leasehold.Key]string
 }
 
-// allHeld returns an allHeld for the wait. It returns nil if there is one holder to wait
-// for, or if all keys are wanted.
+// allHeld returns an allHeld for the wait for w. It returns nil if w is one key or one
+// permit, or if the command needs all of the keys.
 func (w *Wanted) allHeld(keys []leasehold.Key) *allHeld {
 	owner := map[leasehold.Key]string{}
 	switch {
@@ -225,7 +227,8 @@ func (w *Wanted) allHeld(keys []leasehold.Key) *allHeld {
 	return nil
 }
 
-// add adds a holder, and reports whether each key or permit was seen held.
+// add records that r has a holder. It returns true once a holder of every key or permit was
+// recorded.
 func (a *allHeld) add(r leasehold.Record) (complete bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -233,7 +236,7 @@ func (a *allHeld) add(r leasehold.Record) (complete bool) {
 	return len(a.owner) >= a.n
 }
 
-// String returns the text and the names of the holders, in the order of their keys.
+// String returns the message and the names of the holders, in the order of their keys.
 func (a *allHeld) String() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -253,9 +256,10 @@ func (a *allHeld) String() string {
 	return a.text + ", by " + wording.List(owners)
 }
 
-// allHeldError is the error of a wait in which all of several keys or permits were held.
+// allHeldError is the error of a wait during which each of several keys or permits was
+// held.
 type allHeldError struct {
-	text string // names the holders
+	text string // the message of allHeld, with the names of the holders
 	err  error
 }
 
@@ -268,14 +272,15 @@ func (e *allHeldError) Error() string {
 
 func (e *allHeldError) Unwrap() error { return e.err }
 
-// If a waiter waits for less than a lease, it never sees a dead holder's lease expire,
-// however often it tries. So after such a short wait, the command requests the keys once
-// more, as with -n. If a holder appears dead, the command then observes it for its lease.
+// A client recognizes a dead holder only after it has observed it for a whole lease. If
+// --wait is shorter than the lease, the client never does, however often the command is
+// repeated. So after such a wait the command tries once more, as with -n: if a holder
+// appears dead, it observes that holder for its whole lease.
 
-// wasTooShort reports whether the wait has ended with err because a holder was not observed
-// for its whole lease. It also returns true if that is unknown: a lock under a shared lease
-// does not show the length of the lease, and the error of several keys shows only one
-// holder.
+// wasTooShort reports whether the wait ended with err before the client had observed a
+// holder for a whole lease. It also returns true if this is unknown, in two cases. A lock
+// under a shared lease does not show the length of its lease. The error for several keys
+// contains only one holder.
 func (w Wanted) wasTooShort(err error) bool {
 	held, isHeld := failure.As[*leasehold.HeldError](err)
 	if !isHeld || !errors.As(err, new(*failure.WaitedError)) || failure.Interrupted(err) != nil {
@@ -284,7 +289,7 @@ func (w Wanted) wasTooShort(err error) bool {
 	return w.Permits > 1 || len(w.Keys) > 1 || held.Holder.Session != "" || held.Holder.Lease > w.Wait
 }
 
-// afterWait adds the total waiting time to err, the result of the request after a wait.
+// afterWait adds the total waiting time to err, the error of the attempt after a wait.
 func (w Wanted) afterWait(err error, took time.Duration) error {
 	if held, is := failure.As[*leasehold.HeldError](err); is && held.Err == nil {
 		held.Err = &failure.WaitedError{Wait: max(w.Wait, took.Truncate(time.Second))}
@@ -292,13 +297,13 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 	return err
 }
 
-// afterSilence returns the error of a wait that err has ended. If requests were answered
-// during the wait, it returns err. If no request was answered, it is unknown whether the
-// key is held, so afterSilence returns another error. A script that skips work while
-// another process does it must not take this unknown state for an answer.
+// afterSilence replaces err, the error of a wait, if the store answered no request during
+// the wait. It is then unknown whether the key is held, so afterSilence returns an OpError.
+// Otherwise a script would wrongly conclude that another process holds the key and does the
+// work. answers is the number of answered requests.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	if answers > 0 || !errors.As(err, new(*failure.WaitedError)) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
-		return err // requests were answered, or the key is held, or err itself describes the failure
+		return err // the store answered, or err says that the key is held, or err itself is a failure
 	}
 	return &leasehold.OpError{Op: "acquire", Table: table, Key: key, Err: context.DeadlineExceeded}
 }

@@ -1,8 +1,7 @@
-// Package invocation represents one invocation of the command: its arguments and
-// environment, its output, and the functions that all commands share. These functions open
-// the table that the flags name and report the table's name. They ask questions at the
-// terminal, complete keys in a shell, and write output as the flags demand. The package
-// knows nothing of the individual commands.
+// Package invocation represents one run of the command leasehold: its arguments, its
+// environment and its output. It also has the functions that all commands share. They open
+// the lock table that the flags name, ask questions at the terminal, complete keys in a
+// shell, and print output as text or JSON. The package does not depend on any command.
 package invocation
 
 import (
@@ -34,23 +33,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/textfile"
 )
 
-// Env is the environment of one run of the command. Tests replace its parts.
+// Env contains what one run of leasehold reads from its process and machine. Tests replace
+// its fields.
 type Env struct {
-	Args           []string // without the program's name
+	Args           []string // os.Args without the program's name
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Environ        []string // environment of CMD, as KEY=VALUE
+	Environ        []string // environment that CMD inherits, as KEY=VALUE
 	LookupEnv      func(string) (string, bool)
 	Now            func() time.Time
-	Executable     func() (string, error) // returns the path of this program, which leasehold needs to start itself again
-	MachineDir     string                 // directory of the machine's store, which is used if the directory exists
+	Executable     func() (string, error) // returns the path of the running executable, which leasehold starts again for its child processes
+	MachineDir     string                 // directory of the local store that all users of the machine share; used only if it exists
 	OnEC2          func() bool            // reports whether this machine is an EC2 instance
-	OnTrial        func() bool            // reports whether leasehold runs from its own source
+	OnTrial        func() bool            // reports whether leasehold was started by go run in its own source
 
-	FileSystem func(path string) (kind string, err error) // describes the file system that contains path
+	FileSystem func(path string) (kind string, err error) // returns the kind of the file system that contains path, such as "ext4"
 }
 
-// FromOS returns the environment of this process.
+// FromOS returns the Env of this process.
 func FromOS() Env {
 	return Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -60,22 +60,22 @@ func FromOS() Env {
 	}
 }
 
-// Invocation is one run of the command.
+// Invocation is one run of the command leasehold.
 type Invocation struct {
 	Env
-	Stdout, Stderr *say.Output // leasehold's own output; CMD gets the streams in Env
+	Stdout, Stderr *say.Output // output of leasehold itself; CMD inherits the streams in Env instead
 	Say            *say.Messages
 
-	// Flags of every command.
+	// Values of the flags that every command has.
 	Settings             store.Settings
 	JSON, Quiet, Verbose bool
 
-	Metrics    textfile.Run // metrics of run --metrics
-	PlaceShown bool         // true if the command itself shows which store it uses
-	completing bool         // true while the shell completes an argument: nothing may be created
+	Metrics    textfile.Run // metrics that "leasehold run --metrics" writes
+	PlaceShown bool         // true if the command prints which store it uses, so that no note about the store is needed
+	completing bool         // true while leasehold completes a word for a shell; then it must not create a store
 }
 
-// New returns an invocation whose flags have not been parsed.
+// New returns an Invocation for env. Cobra sets its flags later.
 func New(env Env) *Invocation {
 	plain, _ := env.LookupEnv("NO_COLOR")
 	in := &Invocation{Env: env, Stdout: say.To(env.Stdout, plain == ""), Stderr: say.To(env.Stderr, plain == "")}
@@ -87,8 +87,8 @@ func New(env Env) *Invocation {
 	return in
 }
 
-// Open opens the lock table named by flags and environment. It reports trouble with the
-// table's requests until the table is closed.
+// Open opens the lock table that flags and environment name. Until the table is closed, it
+// reports when requests to it fail for some time.
 func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
 	o.AsItIs, o.Flags = in.completing, arguments.StoreFlags(cmd)
 	o.Unnamed, o.Made = in.sayUnnamed, in.sayMade
@@ -103,9 +103,9 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 	return store.Open(cmd.Context(), &in.Settings, o)
 }
 
-// sayTrouble reports trouble with requests, or that the trouble has ended. Requests are
-// repeated for a long time; without a report, the command would be silent during that time.
-// -q suppresses reports of trouble that may pass.
+// sayTrouble prints that requests have been failing, or that they succeed again. leasehold
+// repeats failed requests for a long time, and would otherwise be silent meanwhile. With
+// -q, sayTrouble prints only failures that will probably not end by themselves.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
@@ -114,7 +114,8 @@ func (in *Invocation) sayTrouble(n requests.News) {
 	}
 }
 
-// sayUnnamed reports which store is used if the user named none. -q suppresses it.
+// sayUnnamed prints which store leasehold uses because the user named none. With -q it
+// prints nothing.
 func (in *Invocation) sayUnnamed(p store.Place) {
 	if in.Quiet || in.PlaceShown {
 		return
@@ -127,8 +128,8 @@ func (in *Invocation) sayUnnamed(p store.Place) {
 	in.Say.Note("no table: using %s, %s (see --table)", in.Settings.Tilde(p.File), p.Scope())
 }
 
-// MakeFile creates the file of a named store unless the file exists. If it creates the
-// file, it tells the user.
+// MakeFile creates the file of a local store at path, if it does not exist yet, and tells
+// the user that it is new.
 func (in *Invocation) MakeFile(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -145,7 +146,8 @@ func (in *Invocation) sayMade(path string) {
 	in.Say.Note("made a new store %s: locks between processes that name this file", path)
 }
 
-// OnStore opens the lock table and calls fn. A signal ends fn's context.
+// OnStore opens the lock table, calls fn, and closes the table. A signal cancels fn's
+// context.
 func (in *Invocation) OnStore(cmd *cobra.Command, o store.Opening, fn func(context.Context, *store.Store) error) error {
 	s, err := in.Open(cmd, o)
 	if err != nil {
@@ -157,8 +159,9 @@ func (in *Invocation) OnStore(cmd *cobra.Command, o store.Opening, fn func(conte
 	return fn(ctx, s)
 }
 
-// OnTable is OnStore with a lock client. It counts the requests and what they consume. If
-// fn fails after a signal, OnTable returns the error of the signal.
+// OnTable is like OnStore, but also opens a lock client, and counts requests and consumed
+// capacity. If fn fails because a signal cancelled its context, OnTable returns the error
+// of the signal.
 func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(context.Context, *store.Table) error) error {
 	return failure.Answer(in.OnStore(cmd, store.Opening{}, func(ctx context.Context, s *store.Store) error {
 		s.Home, s.Used = requests.Metered(s.Home)
@@ -173,10 +176,10 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 	}))
 }
 
-// eventRequest is the kind of the events that report requests, with -v.
+// eventRequest is the kind of the event that reports one request (with -v).
 const eventRequest = "request"
 
-// logRequests returns a function that logs each request to a store.
+// logRequests returns a function that prints a line and emits an event for a request to s.
 func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	log := requests.NewLog(s.Proto.Schema())
 	return func(r requests.Request) {
@@ -194,27 +197,28 @@ func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	}
 }
 
-// Limits of the completion of a key, which reads the table while the user waits at the
-// prompt.
+// Limits of the completion of keys in a shell. The completion reads the table while the
+// user waits at the prompt.
 const (
 	completionTime = time.Second
 	completionKeys = 200
 )
 
-// AnyKey completes the first argument to a key of the table. It leaves the later arguments,
-// such as CMD, to the shell.
+// AnyKey completes the first argument of a command to a key in the table. For later
+// arguments, such as CMD, the shell completes file names.
 func (in *Invocation) AnyKey(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return in.key(cmd, args, toComplete, func(leasehold.Record) bool { return true })
 }
 
-// HeldKey completes the first argument to a key that is held.
+// HeldKey completes the first argument of a command to a key that is held.
 func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
 }
 
-// key returns the keys of the table that begin with prefix. It returns at most
-// completionKeys, and stops reading after completionTime. If the table cannot be opened, it
-// returns no keys. It writes no message, and does not create a store.
+// key returns the keys in the table that begin with prefix and for whose record wanted
+// returns true. It returns at most completionKeys keys, and reads for at most
+// completionTime. It returns no keys if the table cannot be opened. It prints nothing and
+// does not create a store.
 func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, wanted func(leasehold.Record) bool) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -244,7 +248,7 @@ func (in *Invocation) key(cmd *cobra.Command, args []string, prefix string, want
 	return slices.Sorted(maps.Keys(keys)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// Print writes v as JSON with --json, and the text otherwise.
+// Print prints v as JSON if --json is given. Otherwise it prints the formatted text.
 func (in *Invocation) Print(v any, format string, args ...any) error {
 	if in.JSON {
 		return json.NewEncoder(in.Stdout).Encode(v)
@@ -253,8 +257,9 @@ func (in *Invocation) Print(v any, format string, args ...any) error {
 	return err
 }
 
-// SayURL writes the URL of the server. On a terminal it writes a sentence with the URL, in
-// a pipe only the URL.
+// SayURL prints the URL of a server that leasehold runs. On a terminal it prints the
+// sentence words, which contains the URL. In a pipe it prints only the URL, and with --json
+// it prints asJSON.
 func (in *Invocation) SayURL(url string, asJSON map[string]string, words string, args ...any) error {
 	if in.Stdout.Terminal {
 		return in.Print(asJSON, words, args...)
@@ -262,16 +267,17 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 	return in.Print(asJSON, "%s\n", url)
 }
 
-// CanAsk reports whether the user can be asked at a terminal.
+// CanAsk reports whether standard input and standard error are terminals, so that leasehold
+// can ask the user a question.
 func (in *Invocation) CanAsk() bool { return say.IsTerminal(in.Stdin) && in.Stderr.Terminal }
 
-// Confirm asks a yes-or-no question at the terminal. If the answer is not yes, Confirm
-// returns an error that ends the command with the message in no. If ctx ends, Confirm
-// returns without an answer.
+// Confirm asks the user a yes-or-no question at the terminal. It returns nil for yes. For
+// any other answer it returns an error with the text no and exit code 1. If ctx ends, it
+// returns the cause without waiting for an answer.
 func (in *Invocation) Confirm(ctx context.Context, question, no string) error {
 	fmt.Fprint(in.Stderr, question)
 	answers := make(chan string, 1)
-	go func() { // the goroutine stays until the process ends, because its read cannot be interrupted
+	go func() { // this goroutine may outlive Confirm, because its read cannot be interrupted
 		line, _ := bufio.NewReader(in.Stdin).ReadString('\n')
 		answers <- strings.ToLower(strings.TrimSpace(line))
 	}()

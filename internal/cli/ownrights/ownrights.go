@@ -1,17 +1,17 @@
-// Package ownrights ends a process that runs with the rights of another user, for example
-// because of a set-user-ID bit. Otherwise the user who started the process could choose, by
-// arguments and variables, how leasehold run uses those rights. The check runs while the
-// program's packages are initialized, before any package that reads arguments or variables.
+// Package ownrights ends this process if it runs with the rights of another user because of
+// a set-user-ID or set-group-ID bit. Otherwise the user who started it could run any
+// program with those rights, through "leasehold run". The check runs in an init function,
+// before any package reads arguments or environment variables.
 package ownrights
 
 import "os"
 
-// NotRun is the exit code of leasehold if it did not run CMD. A process that was started to
-// become CMD also exits with this code if it did not become CMD. In both cases nothing was
-// done.
+// NotRun is leasehold's exit code if it did not run CMD. The child process that should
+// become CMD (package atgate) also exits with this code if it fails to do so. In both
+// cases, no code of CMD has run.
 const NotRun = 125
 
-// On Windows all of these ids are -1, because Windows has no such rights.
+// On Windows, all four ids are -1 and thus equal: Windows has no set-user-ID bit.
 func init() {
 	if os.Getuid() == os.Geteuid() && os.Getgid() == os.Getegid() {
 		return

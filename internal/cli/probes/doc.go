@@ -1,11 +1,11 @@
-// Package probes serves the state of leasehold elect (--http) to readiness and liveness
-// probes, load balancers and people.
+// Package probes answers the HTTP probes of "leasehold elect --http": readiness and
+// liveness probes, load balancers and people.
 //
 //	GET /leader   200 while this process leads, else 503; the body names the leader
 //	GET /live     503 while CMD runs and renewals are overdue, else 200
 //
-// Both depend on trust, which ends a margin before another process can be elected. So at
-// most one of two processes answers 200, whatever the network does:
+// GET /leader depends on trust in the lease. Trust ends a margin before another process can
+// be elected. So at most one process at a time answers 200, whatever the network does:
 //
 //	             term      CMD             /leader            /live
 //	campaigns    none      –               503, the leader    200
@@ -14,13 +14,14 @@
 //	has lost     over      is stopped      503, nobody        503
 //	resigns      over      has ended       503, nobody        200
 //
-// Overdue means that less trust is left than renewals need to arrive in time. It is
-// computed at each request rather than by a timer, so that a process that was paused
+// Renewals are overdue when so little trust is left that a renewal may not arrive in time.
+// This is computed at each probe rather than by a timer. So a process that was suspended
 // answers correctly at once.
 //
-// An answer needs no request to the table. The body names the leader that the campaign saw
-// last, whose term may have ended since. Before the first read, the leader is unknown.
+// Answering a probe sends no request to the table. While this process campaigns, the body
+// names the leader that it saw last. That leader's term may have ended since. The leader is
+// unknown until the campaign has read the record.
 //
-// standingAt is the pure function behind this table. A Seat knows the state of the process
-// and serves it. Package serve chooses the address.
+// The function standingAt implements the table above. A Seat knows whether this process
+// leads, and answers the probes. Package serve chooses the address.
 package probes

@@ -11,31 +11,31 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
-// Term is a period in which this process leads.
+// Term is a period during which this process leads. A holding.Hold implements it.
 type Term interface {
-	TrustedUntil() time.Time // returns the time until which the term is trusted; this time is never in the future once the term has ended
-	Running() bool           // reports whether CMD has begun and has not ended
+	TrustedUntil() time.Time // returns when trust in the term ends; once the term has ended, this is not in the future
+	Running() bool           // reports whether CMD was started and has not ended yet
 }
 
-// Seat is the state of the election in which this process campaigns, as far as the process
-// knows it.
+// Seat is what this process, a candidate in an election, knows about the current leader and
+// its own term.
 type Seat struct {
 	now     func() time.Time
 	overdue time.Duration
 
-	mu     sync.Mutex      // guards the fields below; not held during calls of term
-	term   Term            // the term of this process; nil if it campaigns
+	mu     sync.Mutex      // guards term and leader; not locked while a method of term runs
+	term   Term            // the current term of this process; nil while it campaigns
 	leader election.Leader // the current leader; zero if unknown
 }
 
-// NewSeat returns the Seat of a process that campaigns and knows no leader. Renewals are
-// overdue when less than the duration overdue is left until trust in a term ends.
+// NewSeat returns the Seat of a process that campaigns and does not know the leader yet.
+// Renewals count as overdue when trust in the term ends within the duration overdue.
 func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }
 
-// Saw records the leader while this process campaigns. It does nothing while this process
-// leads: such an event describes the time before this process won.
+// Saw records leader as the current leader while this process campaigns. While this process
+// leads, Saw does nothing: the call then concerns the time before this process was elected.
 func (s *Seat) Saw(leader election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,17 +44,17 @@ func (s *Seat) Saw(leader election.Leader) {
 	}
 }
 
-// Won records that this process leads.
+// Won records that this process leads, as the leader as.
 func (s *Seat) Won(term Term, as election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.term, s.leader = term, as
 }
 
-// Left records that the term of this process has ended. The next leader is not known yet.
+// Left records that the term of this process has ended, so that the leader is unknown.
 func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
-// stands returns the standing of this process now, and the leader.
+// stands returns whether this process leads and is live now, and the current leader.
 func (s *Seat) stands() (standing, election.Leader) {
 	s.mu.Lock()
 	term, leader := s.term, s.leader
@@ -70,7 +70,7 @@ func (s *Seat) stands() (standing, election.Leader) {
 	return at, leader
 }
 
-// Handler answers /leader and /live.
+// Handler returns the HTTP handler for GET /leader and GET /live.
 func (s *Seat) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /leader", func(w http.ResponseWriter, _ *http.Request) {
@@ -88,8 +88,8 @@ func (s *Seat) Handler() http.Handler {
 	return mux
 }
 
-// answer writes text with status 200 if yes is true and 503 if it is false. It forbids the
-// client to cache the answer.
+// answer sends text with status 200 if yes is true, and with status 503 otherwise. Clients
+// may not cache the response.
 func answer(w http.ResponseWriter, yes bool, text string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -98,10 +98,10 @@ func answer(w http.ResponseWriter, yes bool, text string) {
 	if !yes {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = io.WriteString(w, text) // fails if the client has closed the connection
+	_, _ = io.WriteString(w, text) // fails only if the client has closed the connection
 }
 
-// leaderText describes the leader with one line per field.
+// leaderText returns one line for each field of l that is not empty.
 func leaderText(l election.Leader) string {
 	if l == (election.Leader{}) {
 		return "who leads is not known\n"
@@ -115,16 +115,16 @@ func leaderText(l election.Leader) string {
 	return text
 }
 
-// standing is the state of the process at one moment.
+// standing contains the answers to the two probes at one moment.
 type standing struct {
-	leads bool // this process is trusted to lead
-	live  bool // CMD does not run, or CMD runs and renewals are not overdue
+	leads bool // true if this process leads, with trust left in its term
+	live  bool // true unless CMD runs and renewals are overdue
 }
 
-// standingAt returns the standing of a process at the time now. The process's term is
-// trusted until trustedUntil, which is zero without a term. Renewals are overdue when less
-// than the duration overdue is left until then.
+// standingAt returns the standing at the time now of a process whose term is trusted until
+// trustedUntil (zero without a term). Renewals are overdue if trust ends within the
+// duration overdue. running is true while CMD runs.
 func standingAt(now, trustedUntil time.Time, overdue time.Duration, running bool) standing {
-	left := trustedUntil.Sub(now) // negative without a term
+	left := trustedUntil.Sub(now) // negative if there is no term
 	return standing{leads: left > 0, live: !running || left >= overdue}
 }

@@ -15,47 +15,49 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// These modes determine how leasehold treats processes that CMD has started and that
-// outlive CMD. Such processes must not continue unnoticed without the lock. By default
-// leasehold holds the lock until they end, as flock(1) does.
+// Values of --background. They determine what leasehold does about processes that CMD has
+// started and that still run after CMD has ended. Such a process should not continue
+// unnoticed without the lock. By default, leasehold holds the lock until all have ended, as
+// flock(1) does.
 const (
-	BackgroundWait = "wait" // hold the lock until they end
-	BackgroundStop = "stop" // stop them, then release the lock
-	BackgroundKeep = "keep" // release the lock, and report the processes
+	BackgroundWait = "wait" // hold the lock until these processes have ended
+	BackgroundStop = "stop" // stop these processes, then release the lock
+	BackgroundKeep = "keep" // release the lock at once, and report these processes
 )
 
-// BackgroundModes lists all modes.
+// BackgroundModes lists all values of --background.
 var BackgroundModes = []string{BackgroundWait, BackgroundStop, BackgroundKeep}
 
-// These are the pauses before leasehold reads the list of processes that outlive CMD.
+// Pauses before leasehold next reads which processes outlive CMD.
 const (
-	lookAfterEnd = 20 * time.Millisecond // pause after a process has ended, because other processes often end at the same time
-	lookEvery    = time.Second           // pause if no process has died meanwhile
-	lookOften    = 50 * time.Millisecond // pause on systems that send no signal when an orphan ends
+	lookAfterEnd = 20 * time.Millisecond // pause after a process has ended: other processes often end at the same time
+	lookEvery    = time.Second           // pause while no process ends
+	lookOften    = 50 * time.Millisecond // pause on operating systems that do not signal the end of an orphan
 )
 
-// After sayAfter, leasehold reports that it waits for processes that outlive CMD. It
-// repeats the report at intervals of repeatAfter.
+// If processes outlive CMD, leasehold prints after sayAfter that it waits for them. It
+// repeats this every repeatAfter.
 const (
 	sayAfter    = time.Second
 	repeatAfter = time.Minute
 )
 
-// background follows the processes that outlive CMD.
+// background tracks the processes that CMD has started and that outlive CMD.
 type background struct {
 	mode string
 
-	deaths chan os.Signal // receives a signal when a child process ends; receives nothing on systems without such a signal
+	deaths chan os.Signal // receives SIGCHLD when a child process ends; on systems other than Linux it receives nothing
 	look   *time.Timer    // fires at lookAt
-	lookAt time.Time      // time of the next read of the processes; zero if none is planned
+	lookAt time.Time      // when the processes are read next; zero if no read is scheduled
 
-	since    time.Time // time when CMD ended; zero while CMD runs
-	saidAt   time.Time // time when the processes were last reported; zero if never
+	since    time.Time // when CMD ended; zero while CMD runs
+	saidAt   time.Time // when the processes were last reported; zero if never
 	signaled bool
-	blind    bool // leasehold cannot see the processes
+	blind    bool // true if leasehold cannot list the processes
 }
 
-// newBackground begins to receive deaths. It must be called before CMD runs.
+// newBackground returns a background that receives the signals about ended children. It
+// must be called before CMD runs.
 func newBackground(mode string) *background {
 	b := &background{mode: mode, deaths: make(chan os.Signal, 1), look: time.NewTimer(lookEvery)}
 	b.look.Stop()
@@ -68,8 +70,8 @@ func (b *background) end() {
 	signal.Stop(b.deaths)
 }
 
-// lookIn schedules a look at the processes after d, unless an earlier one is scheduled. An
-// earlier one stays scheduled, so that frequent deaths cannot postpone it forever.
+// lookIn schedules the next read of the processes after d. A read that is scheduled for an
+// earlier time stays, so that a series of deaths cannot postpone the read forever.
 func (b *background) lookIn(d time.Duration) {
 	at := time.Now().Add(d)
 	if b.lookAt.IsZero() || at.Before(b.lookAt) {
@@ -79,8 +81,8 @@ func (b *background) lookIn(d time.Duration) {
 }
 
 // began is called when CMD has ended. It begins the wait for the processes that outlive
-// CMD. If the user has ended CMD, leasehold stops these processes (BackgroundStop) instead
-// of waiting for them (BackgroundWait).
+// CMD. If byUser is true, a signal from the user ended CMD. Then leasehold stops these
+// processes instead of waiting for them.
 func (b *background) began(c *Child, byUser bool) {
 	b.since = time.Now()
 	if byUser && b.mode == BackgroundWait {
@@ -89,29 +91,30 @@ func (b *background) began(c *Child, byUser bool) {
 	c.terminal.takeBack()
 }
 
-// stopBackground stops the processes that outlive CMD after a signal that ends leasehold.
-// Many of these processes ignore Ctrl-C, since shells start background processes that way.
+// stopBackground forwards sig to the processes that outlive CMD, and switches to
+// BackgroundStop, if sig ends leasehold. Forwarding alone may not stop them: many ignore
+// Ctrl-C, because a shell starts background processes that way.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	if !endsWait(sig) {
 		return
 	}
 	b, number := s.background, sig.(syscall.Signal)
-	s.Cut = true // true after each of these signals: leasehold now stops the processes instead of waiting for them
+	s.Cut = true // set for each such signal, because leasehold now stops processes that it would otherwise wait for
 	s.descent.Signal(c.group(), number)
 	b.mode, b.since = BackgroundStop, time.Now()
 	b.lookIn(lookAfterEnd)
 }
 
-// outlived reads the processes that outlive CMD, and acts as the mode demands. It reports
-// whether the lock may be released.
+// outlived reads which processes outlive CMD, and stops, reports or awaits them as
+// s.background.mode says. It returns true if the lock may be released.
 func (s *supervision) outlived(c *Child) (done bool) {
 	b := s.background
 	b.lookAt = time.Time{}
 	left := s.outliving(c)
 	if b.since.IsZero() {
-		return false // CMD still runs: the call of outliving has reaped orphans, and no more is needed
+		return false // CMD still runs: reaping its ended orphans was all that was needed
 	}
-	if len(left) == 0 { // read again: a process may have been born during the first read
+	if len(left) == 0 { // read twice, because a process that was started during the first read may be missing in it
 		left = s.outliving(c)
 	}
 	if len(left) == 0 {
@@ -123,7 +126,7 @@ func (s *supervision) outlived(c *Child) (done bool) {
 		next = lookOften
 	}
 	switch {
-	case s.stopping: // the watchdog stops the processes
+	case s.stopping: // the watchdog is already stopping these processes
 	case b.mode == BackgroundKeep:
 		s.sayOutlived(left, fmt.Sprintf("CMD has ended: releasing %s, though %s: %s", s.lock, stillRuns(left), names(left)))
 		return true
@@ -146,8 +149,8 @@ func (s *supervision) outlived(c *Child) (done bool) {
 	return false
 }
 
-// outliving returns the running processes that CMD has started, and reaps orphans among
-// them that have ended.
+// outliving returns the running processes that CMD has started. If an orphan among them has
+// ended, outliving reaps it.
 func (s *supervision) outliving(c *Child) []watchdog.Process {
 	all, err := s.descent.All(c.group())
 	if err != nil && !s.background.blind {
@@ -174,7 +177,7 @@ func stillRuns(left []watchdog.Process) string {
 	return wording.Count(len(left), "process that it started still runs", "processes that it started still run")
 }
 
-// names lists processes in one line.
+// names returns the names and ids of the processes left, in one line.
 func names(left []watchdog.Process) string {
 	var all []string
 	for _, p := range left {

@@ -14,18 +14,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Child is CMD, in a process group of its own.
+// Child is a running CMD. It has a process group of its own.
 type Child struct {
 	cmd      *exec.Cmd
 	terminal terminal
-	Stops    chan syscall.Signal // receives the stop signal each time that CMD is stopped, such as by Ctrl-Z
-	Exited   chan struct{}       // closed when CMD has ended, before Reap is called
+	Stops    chan syscall.Signal // receives a signal such as SIGTSTP each time that CMD is suspended, for example by Ctrl-Z
+	Exited   chan struct{}       // closed when CMD has ended; only then may Reap be called
 	reaped   chan struct{}       // closed by Reap
-	status   *syscall.WaitStatus // exit status of CMD, set before Exited is closed; nil on systems where await does not reap CMD
+	status   *syscall.WaitStatus // exit status of CMD, set before Exited is closed; nil on Linux, where await does not reap CMD
 }
 
-// Start starts CMD. On Linux the kernel kills CMD when the thread that started it ends, so
-// Start keeps that thread until CMD has ended.
+// Start starts CMD. On Linux, CMD is killed when the operating system thread that started
+// it ends. So Start locks a goroutine to that thread until CMD has ended.
 func Start(cmd *exec.Cmd) (*Child, error) {
 	c := &Child{cmd: cmd, Stops: make(chan syscall.Signal), Exited: make(chan struct{}), reaped: make(chan struct{})}
 	cmd.SysProcAttr = ownGroup()
@@ -46,7 +46,8 @@ func Start(cmd *exec.Cmd) (*Child, error) {
 	return c, nil
 }
 
-// watch sends each stop of CMD to Stops, until CMD ends.
+// watch sends a signal to c.Stops each time that CMD is suspended. It closes c.Exited when
+// CMD has ended.
 func (c *Child) watch() {
 	defer close(c.Exited)
 	for {
@@ -58,15 +59,17 @@ func (c *Child) watch() {
 	}
 }
 
-// group returns the id of CMD's process group.
+// group returns the id of CMD's process group, which is also CMD's process id.
 func (c *Child) group() int { return c.cmd.Process.Pid }
 
-// Signal sends a signal to CMD's group. It has no effect if the group has ended.
+// Signal sends sig to CMD's process group. It does nothing if no process of the group is
+// left.
 func (c *Child) Signal(sig syscall.Signal) { _ = watchdog.KillGroup(c.group(), sig) }
 
-// Reap returns CMD's exit code. It must be called only after Exited is closed.
+// Reap reaps CMD and returns its exit code. It must be called once, after Exited was
+// closed.
 func (c *Child) Reap() int {
-	_ = c.cmd.Wait() // the error is not needed: the exit code is in ProcessState, or in c.status
+	_ = c.cmd.Wait() // error ignored: ProcessState or c.status contains the exit status
 	close(c.reaped)
 	c.terminal.takeBack()
 	switch {
@@ -78,8 +81,8 @@ func (c *Child) Reap() int {
 	return exitCode(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
 }
 
-// Find returns the path of CMD's program. It is called before the wait for KEY, which would
-// be useless if the program did not exist.
+// Find returns the path of the executable name. leasehold calls it before it waits for KEY,
+// because the wait would be useless if the executable did not exist.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -88,8 +91,8 @@ func Find(name string) (string, error) {
 	return path, nil
 }
 
-// StartError returns the error of a CMD that could not be started. The error carries
-// leasehold's exit code.
+// StartError returns the error for a CMD that could not be started because of err. It
+// contains the exit code for leasehold, 126 or 127.
 func StartError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
@@ -110,41 +113,42 @@ func StartError(name string, err error) error {
 }
 
 // gate keeps CMD from running until the watchdog knows CMD's process group. So if leasehold
-// is killed, no process that CMD has started survives.
+// is killed, the watchdog can kill every process of CMD.
 //
-// The started process is leasehold itself (package atgate). It waits at the gate and then
-// becomes CMD (execve(2)), as the same process in the same group. The supervisor writes the
-// group to the watchdog's pipe, and then opens the gate. If the supervisor dies after that,
-// the watchdog reads the group before it reads EOF, which means the death. If the
-// supervisor dies earlier, the gate never opens. The watchdog therefore need not confirm
-// that it knows the group.
+// The child process first runs leasehold itself (package atgate). It waits at the gate and
+// then replaces itself by CMD through execve(2). It stays the same process in the same
+// group. The supervisor, which is the parent, sends the group to the watchdog through a
+// pipe, and then opens the gate. If the supervisor dies after that, the watchdog reads the
+// group before it reads the end of file that indicates the death. If the supervisor dies
+// earlier, the gate never opens. So the watchdog need not confirm that it has read the
+// group.
 //
-// The alternative without a gate fails: another process creates the group first, and CMD
-// joins it. Such a CMD does not lead that group, and can easily leave it: a shell with job
-// control creates its own group, and setsid(2) creates a session.
+// A simpler way does not work: let another process create the group, and CMD join it. CMD
+// could then easily leave that group, because it would not be the group's leader. A shell
+// with job control creates a new group, and setsid(2) creates a new session.
 type gate struct {
-	conn   *os.File      // the supervisor's end; nil if there is no gate
-	passed chan struct{} // closed once CMD runs, or once it is certain that CMD will never run
-	err    error         // reason why CMD could not be executed; set before passed is closed
+	conn   *os.File      // the supervisor's end of the socket to the child; nil if there is no gate
+	passed chan struct{} // closed when CMD runs, or when it is certain that CMD will never run
+	err    error         // why execve(2) failed; set before passed is closed, nil if it did not fail
 }
 
-// noGate returns a gate that CMD has already passed.
+// noGate returns a gate for a CMD that was started directly. It counts as passed.
 func noGate() *gate {
 	g := &gate{passed: make(chan struct{})}
 	close(g.passed)
 	return g
 }
 
-// open lets CMD run.
+// open opens the gate: the child now becomes CMD.
 func (g *gate) open() {
 	if g.conn != nil {
-		_, _ = g.conn.Write([]byte{1}) // a write error means that the process has ended; Reap reports that
+		_, _ = g.conn.Write([]byte{1}) // the write fails if the child has ended, which Reap reports
 	}
 }
 
-// execError returns the reason why CMD could not be executed, or nil if CMD was executed.
-// code is the exit code of the process: a process that could not execute CMD exits with
-// failure.CodeNotRun.
+// execError returns the error of execve(2) if the child could not become CMD; otherwise
+// nil. code is the exit code of the child. A child that could not become CMD exits with
+// CodeNotRun.
 func (g *gate) execError(code int) error {
 	if code != failure.CodeNotRun {
 		return nil

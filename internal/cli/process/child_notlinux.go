@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup puts CMD into its own process group. Here only the watchdog notices the death of
-// the supervisor.
+// ownGroup returns attributes that put CMD into its own process group. Only Linux can also
+// kill CMD when its parent dies. Elsewhere only the watchdog does this.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// await returns when CMD has been stopped or has ended.
+// await blocks until CMD is suspended or has ended. If CMD is suspended, it returns true
+// and the signal that suspended CMD.
 func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	var status unix.WaitStatus
 	for {

@@ -8,7 +8,7 @@ func adoptOrphans(chan<- os.Signal) {}
 
 func reapOrphan(int) {}
 
-// hasEnded reports whether this process already knows that CMD has ended.
+// hasEnded reports whether this process has noticed the end of CMD.
 func (c *Child) hasEnded() bool {
 	select {
 	case <-c.Exited:
@@ -18,5 +18,5 @@ func (c *Child) hasEnded() bool {
 	}
 }
 
-// ThisProgram returns the path of this program.
+// ThisProgram returns the path of the running executable.
 func ThisProgram() (string, error) { return os.Executable() }

@@ -19,12 +19,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
-// ownSession puts a process into its own session, so that it receives no signals of the
-// terminal.
+// ownSession returns attributes that start a process in a new session. Such a process does
+// not receive signals of the terminal, such as Ctrl-C.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// waitUnlessStopped waits until a child process has ended. If the child is stopped
-// (SIGSTOP), waitUnlessStopped kills it.
+// waitUnlessStopped waits until the child process p has ended. If p is suspended (SIGSTOP),
+// waitUnlessStopped kills it.
 func waitUnlessStopped(p *os.Process) {
 	defer func() { _ = p.Release() }()
 	for {
@@ -40,7 +40,8 @@ func waitUnlessStopped(p *os.Process) {
 	}
 }
 
-// exitCode returns the exit code of a process in a shell's form: 128+N for signal N.
+// exitCode returns the exit code that a shell would report: 128+N for a process that signal
+// N killed.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return failure.CodeSignal + int(status.Signal())
@@ -48,7 +49,8 @@ func exitCode(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// startAtGate starts self instead of cmd. The process becomes cmd when the gate is opened.
+// startAtGate starts a child that runs self, the path of this executable, and waits at the
+// gate. When the gate opens, the child becomes cmd.
 func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 	here, there, err := gateEnds()
 	if err != nil {
@@ -67,14 +69,15 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 	return c, g, nil
 }
 
-// gateEnds returns the file descriptors of the gate's two ends: first the supervisor's,
-// then the waiting process's. The waiting process inherits its descriptor under the same
-// number. That number was free in this process, so no file that CMD inherits has it. With
-// exec.Cmd.ExtraFiles the number would be 3, which such a file may have. The SDK may start
-// a process at that moment to get credentials. Such a process also inherits the descriptor,
-// which only delays the signals for CMD until that process ends.
+// gateEnds creates the socket for a gate. It returns the file descriptors of the
+// supervisor's end and of the child's end, in this order.
+//
+// The child inherits its end under the same number. The number was free in this process, so
+// CMD inherits no other file under it. With exec.Cmd.ExtraFiles the number would be 3,
+// which may be in use. At this moment the SDK may start a process to get credentials, which
+// then inherits the child's end. This only delays signals to CMD until that process ends.
 func gateEnds() (here, there int, err error) {
-	syscall.ForkLock.RLock() // holds off the start of other processes, which must not inherit the supervisor's end
+	syscall.ForkLock.RLock() // no other process may start meanwhile, because it would inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -84,8 +87,8 @@ func gateEnds() (here, there int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// await reads the report of the waiting process. The report is an error number if CMD could
-// not be executed. It is empty if the process has become CMD or has ended.
+// await reads what the child writes to the gate. This is an error number if execve(2)
+// failed. It is nothing if the child became CMD, or ended before that.
 func (g *gate) await() {
 	defer close(g.passed)
 	defer g.conn.Close()
@@ -95,17 +98,17 @@ func (g *gate) await() {
 	}
 }
 
-// terminal is the controlling terminal, which belongs to one process group at a time. It
-// normally belongs to the supervisor's group rather than CMD's, so that the supervisor
-// receives Ctrl-C. If CMD reads the terminal, the kernel stops CMD (termios(3), SIGTTIN).
-// Only then does the supervisor give the terminal to CMD's group.
+// terminal is the controlling terminal. It belongs to one process group at a time: normally
+// to the supervisor's group, so that the supervisor receives Ctrl-C. If CMD then reads from
+// the terminal, the kernel suspends CMD (termios(3), SIGTTIN). Only then does the
+// supervisor give the terminal to CMD's group.
 type terminal struct {
 	f     *os.File
 	given bool
 }
 
-// foreground returns the process group to which the terminal belongs, or 0 if there is no
-// terminal.
+// foreground returns the process group to which the terminal belongs. It returns 0 if this
+// process has no terminal.
 func (t *terminal) foreground() int {
 	if t.f == nil {
 		f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -121,8 +124,8 @@ func (t *terminal) foreground() int {
 	return group
 }
 
-// give gives the terminal to a group. It does nothing unless the terminal belongs to this
-// process's group.
+// give gives the terminal to the process group group. It does nothing and returns false if
+// the terminal does not belong to the group of this process.
 func (t *terminal) give(group int) bool {
 	if t.foreground() != unix.Getpgrp() {
 		return false
@@ -131,7 +134,7 @@ func (t *terminal) give(group int) bool {
 	return t.given
 }
 
-// takeBack gives the terminal back to this process's group.
+// takeBack undoes give: it gives the terminal to the group of this process.
 func (t *terminal) takeBack() {
 	if t.given {
 		t.set(unix.Getpgrp())
@@ -139,15 +142,15 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// set sets the terminal's group. The kernel stops a background process that tries this,
-// unless it ignores SIGTTOU (tcsetpgrp(3)).
+// set makes the terminal belong to group. A process in the background is suspended when it
+// tries this, unless it ignores SIGTTOU (tcsetpgrp(3)). So set ignores SIGTTOU meanwhile.
 func (t *terminal) set(group int) bool {
 	signal.Ignore(unix.SIGTTOU)
 	defer signal.Reset(unix.SIGTTOU)
 	return unix.IoctlSetPointerInt(int(t.f.Fd()), unix.TIOCSPGRP, group) == nil
 }
 
-// WasStopped is called when sig has stopped CMD.
+// WasStopped is called when the signal sig has suspended CMD.
 func (c *Child) WasStopped(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGTTIN, unix.SIGTTOU:
@@ -158,8 +161,9 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 		if !c.terminal.given {
 			return
 		}
-		// Ctrl-Z stopped only CMD. The shell expects the whole job to stop and
-		// to continue together.
+		// CMD has the terminal, so Ctrl-Z suspended only CMD. The shell expects all
+		// processes of a job to be suspended and continued together, so suspend this
+		// process too.
 		c.terminal.takeBack()
 		if isJob() {
 			stopUntilContinued(0)
@@ -169,23 +173,23 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 	}
 }
 
-// parent is the id of the process that started this one. It is read when the program
-// begins. A later call of Getppid may return another id: when the parent ends, the process
-// that adopts orphans replaces it.
+// parent is the id of the process that started this one. It is read when this program
+// starts. When the parent ends, os.Getppid returns the id of the process that adopts this
+// one.
 var parent = os.Getppid()
 
-// parentEvery is the interval at which this process checks whether its parent still lives.
-// Linux could send a signal at the parent's death (PR_SET_PDEATHSIG), but other systems
-// cannot. That signal may also come too early. The kernel sends it when the thread that
-// started this process ends, even if the parent lives on.
+// parentEvery is the interval at which this process checks whether its parent still runs.
+// On Linux, the kernel could send a signal instead (PR_SET_PDEATHSIG). But it sends that
+// signal when the thread that started this process ends, which may be long before the
+// parent does.
 const parentEvery = 250 * time.Millisecond
 
-// ParentEnd returns a channel that is closed when the process that started this one has
-// ended. It returns an error if this process is a child of init, since it may already be an
-// orphan. Another process may have adopted this one before the program began. ParentEnd
-// cannot detect that: the channel is then closed when that other process has ended.
+// ParentEnd returns a channel that is closed when the parent, the process that started this
+// one, has ended. It returns an error if this process is a child of init, because then its
+// parent may have ended already. If another process adopted this one before this program
+// began, the channel is closed when that process ends.
 func ParentEnd() (<-chan struct{}, error) {
-	if parent <= 1 { // zero means that the parent is outside this container
+	if parent <= 1 { // zero means that the parent is outside of this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
 			"start it from the process that it is to end with, or leave the flag out")
 	}
@@ -199,17 +203,18 @@ func ParentEnd() (<-chan struct{}, error) {
 	return ended, nil
 }
 
-// Caught lists the signals that are caught. They are passed on to CMD, except PIPE, which is
-// caught so that a closed stderr does not kill the supervisor of CMD.
+// Caught lists the signals that leasehold catches while it waits for KEY or CMD runs. It
+// forwards all of them to CMD except SIGPIPE. It catches SIGPIPE so that a closed standard
+// error does not kill leasehold while CMD runs.
 var Caught = []os.Signal{
 	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 	unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE,
 }
 
-// PassOn passes a signal that this process has received on to CMD's group.
+// PassOn forwards sig, a signal that this process has received, to CMD's process group.
 func (c *Child) PassOn(sig os.Signal) {
 	switch sig {
-	case unix.SIGPIPE: // not passed on: a write to this process's own stderr caused the signal
+	case unix.SIGPIPE: // not forwarded: a write to this process's own standard error caused it
 	case unix.SIGTSTP:
 		if stopsJob(sig) {
 			c.Signal(unix.SIGTSTP)
@@ -220,30 +225,30 @@ func (c *Child) PassOn(sig os.Signal) {
 	}
 }
 
-// endsWait reports whether leasehold stops waiting when it receives the signal.
+// endsWait reports whether sig ends leasehold while it waits for a key.
 func endsWait(sig os.Signal) bool {
 	return !slices.Contains([]os.Signal{unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE}, sig)
 }
 
-// stopsJob reports whether a signal comes from Ctrl-Z and should stop this process.
+// stopsJob reports whether sig comes from Ctrl-Z and should suspend this process.
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 
-// isJob reports whether this process can be stopped and continued as a job. It returns
-// false if a stopped process would hang, in two cases. The first process of a container
-// does not stop by its own signals. A group that a session's leader belongs to (ssh -t HOST
-// leasehold run) has no shell that would continue it. TSTP does not stop the other
-// processes of such a group (POSIX, "orphaned process group").
+// isJob reports whether this process may suspend itself, because a shell can continue it.
+// It returns false in two cases. The first process of a container (id 1) is not suspended
+// by its own signals. A process group that contains a session leader, as in "ssh -t HOST
+// leasehold run", has no shell that would continue it. SIGTSTP does not suspend the other
+// processes of such a group (POSIX: "orphaned process group").
 func isJob() bool {
 	leader, err := unix.Getsid(0)
 	return unix.Getpid() != 1 && (err != nil || leader != unix.Getpgrp())
 }
 
-// stopSelf stops this process until it receives ContinueSignal.
+// stopSelf suspends this process until it receives SIGCONT.
 func stopSelf() { stopUntilContinued(unix.Getpid()) }
 
-// stopUntilContinued stops this process, or its group, until it is continued. The kernel
-// may let the calling thread run for a while after kill(2). Only ContinueSignal means that
-// the stop has ended, so stopUntilContinued waits for that signal.
+// stopUntilContinued suspends target, which is this process or 0 for its group, and returns
+// after SIGCONT. The kernel may let the calling thread run for a while after kill(2). So
+// stopUntilContinued also waits until SIGCONT has arrived.
 func stopUntilContinued(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, ContinueSignal)
@@ -253,27 +258,27 @@ func stopUntilContinued(target int) {
 	}
 }
 
-// StopSignal stops a process, and ContinueSignal continues it.
+// StopSignal suspends a process, and ContinueSignal continues it.
 const (
 	StopSignal     = unix.SIGSTOP
 	ContinueSignal = unix.SIGCONT
 )
 
-// sentLimit is the longest time for which awaitSent waits for ContinueSignal, which may
-// never arrive.
+// sentLimit limits how long awaitSent waits for ContinueSignal, which might never arrive.
 const sentLimit = time.Second
 
-// overtakes is the longest time by which a later signal may arrive before an earlier one.
+// overtakes is how much earlier a later signal may arrive than an earlier one.
 const overtakes = 5 * time.Millisecond
 
-// awaitSent returns once this process has received the ending signals that were sent to it
-// before the call. On a busy machine such a signal may arrive late, when the same signal
-// has already ended CMD. awaitSent sends ContinueSignal to this process, and waits until it
-// arrives. ContinueSignal does not affect a running process. Earlier signals normally
-// arrive first: the kernel and the Go runtime deliver pending signals with the lowest
-// number first, and ContinueSignal has a higher number. But another thread may be about to
-// receive an earlier signal. awaitSent therefore also waits as long as a preempted thread
-// needs.
+// awaitSent returns after this process has received all signals that were sent to it before
+// the call and that ask it to end. On a busy machine, such a signal may arrive late, when
+// the same signal has already ended CMD.
+//
+// awaitSent sends ContinueSignal to this process and waits until it arrives. ContinueSignal
+// does not affect a running process. Earlier signals normally arrive first: the kernel and
+// the Go runtime deliver the pending signal with the lowest number first, and
+// ContinueSignal's number is higher. But another thread may just be receiving an earlier
+// signal. So awaitSent waits a little longer, in case that thread was preempted.
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)
@@ -290,5 +295,5 @@ func awaitSent() {
 
 func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }
 
-// SignalName names a signal.
+// SignalName returns the name of sig, such as SIGTERM.
 func SignalName(sig syscall.Signal) string { return unix.SignalName(sig) }

@@ -9,26 +9,26 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
-// Windows has no signals except Ctrl-C, and no process groups that can receive signals. So
-// leasehold can only kill CMD itself, without a grace.
+// Windows has no signals except Ctrl-C, and no process groups that could receive a signal.
+// So leasehold kills CMD at once, without a grace period, and does not kill CMD's children.
 
-// Caught are the signals that CatchSignals catches.
+// Caught lists the signals that CatchSignals catches.
 var Caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 func endsWait(os.Signal) bool { return true }
 
 func stopsJob(os.Signal) bool { return false }
 
-// stopSelf does nothing.
+// stopSelf does nothing, because Windows cannot suspend a process by a signal.
 func stopSelf() {}
 
-// StopSignal and ContinueSignal do not exist on Windows.
+// StopSignal and ContinueSignal are zero, because Windows has no such signals.
 const (
 	StopSignal     = syscall.Signal(0)
 	ContinueSignal = syscall.Signal(0)
 )
 
-// awaitSent does nothing.
+// awaitSent does nothing, because no process can send a signal to this one.
 func awaitSent() {}
 
 func signalNumber(name string) syscall.Signal {
@@ -43,7 +43,7 @@ func signalNumber(name string) syscall.Signal {
 	return 0
 }
 
-// SignalName returns the name of a signal.
+// SignalName returns the name of sig.
 func SignalName(sig syscall.Signal) string { return sig.String() }
 
 func ownSession() *syscall.SysProcAttr {
@@ -52,16 +52,16 @@ func ownSession() *syscall.SysProcAttr {
 
 func ownGroup() *syscall.SysProcAttr { return ownSession() }
 
-// startAtGate starts CMD without a gate, as a Windows process cannot become another
-// program. CMD survives if leasehold is killed before it has sent CMD's group to the
+// startAtGate starts CMD directly, because a Windows process cannot become another program.
+// So CMD survives if leasehold is killed before it has sent CMD's process group to the
 // watchdog.
 func startAtGate(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
 	c, err := Start(cmd)
 	return c, noGate(), err
 }
 
-// waitUnlessStopped waits until a child process has ended. On Windows no child can be
-// stopped.
+// waitUnlessStopped waits until the child process p has ended. Windows cannot suspend it by
+// a signal.
 func waitUnlessStopped(p *os.Process) { _, _ = p.Wait() }
 
 func (c *Child) await() (stopped bool, sig syscall.Signal) {
@@ -72,10 +72,10 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	return false, 0
 }
 
-// PassOn kills CMD: Windows has no other signal to send.
+// PassOn kills CMD, because Windows has no other signal.
 func (c *Child) PassOn(os.Signal) { _ = watchdog.KillGroup(c.group(), syscall.SIGKILL) }
 
-// WasStopped is never called on Windows.
+// WasStopped does nothing, because Windows cannot suspend CMD by a signal.
 func (c *Child) WasStopped(syscall.Signal) {}
 
 type terminal struct{}
@@ -84,8 +84,8 @@ func (*terminal) takeBack() {}
 
 func exitCode(status syscall.WaitStatus) int { return status.ExitStatus() }
 
-// ParentEnd returns a channel that is closed when the process that started this one has
-// ended. It returns an error if that process had already ended before the call.
+// ParentEnd returns a channel that is closed when the parent, the process that started this
+// one, has ended. It returns an error if the parent has already ended.
 func ParentEnd() (<-chan struct{}, error) {
 	parent, err := os.FindProcess(os.Getppid())
 	if err != nil {
@@ -94,7 +94,7 @@ func ParentEnd() (<-chan struct{}, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = parent.Wait() // on Windows, Wait also works for a process that is not a child
+		_, _ = parent.Wait() // on Windows, Wait works for any process, not only for children
 	}()
 	return ended, nil
 }

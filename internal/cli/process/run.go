@@ -11,70 +11,70 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
-// Job is a CMD with its stop signal and other options.
+// Job describes how to run CMD and how to stop it.
 type Job struct {
 	Cmd        *exec.Cmd
-	Executable func() (string, error) // path of this program, which the gate and the watchdog run
+	Executable func() (string, error) // returns the path of this executable, which the gate and the watchdog run
 
-	Stop       syscall.Signal // signal sent to CMD before trust ends, or when the lock is lost
-	Grace      time.Duration  // time from Stop to SIGKILL; both are sent before trust ends
-	Background string         // mode for processes that outlive CMD: BackgroundWait, ...
-	Held       string         // prefix NAME=VALUE that only the environment of CMD and its children has; empty if there is none
+	Stop       syscall.Signal // signal that asks CMD to exit; sent before trust ends, or when the lock is lost
+	Grace      time.Duration  // time between Stop and SIGKILL; both are sent before trust ends
+	Background string         // value of --background, such as BackgroundWait
+	Held       string         // NAME=VALUE: the beginning of a variable that only CMD and its descendants have; may be empty
 
-	Resign <-chan struct{} // closed by the caller to end CMD while the lock is still held; nil if not used
+	Resign <-chan struct{} // the caller closes it to stop CMD although the lock is still held; may be nil
 }
 
-// Lock is the lock, or several locks, that CMD runs under.
+// Lock is the lock, or the several locks, under which CMD runs.
 type Lock interface {
-	String() string           // returns the names of the keys
+	String() string           // returns the names of the keys, such as "a and b"
 	Are() string              // names them with their verb: "a is", or "a and b are"
-	Context() context.Context // returns a context that ends when a lock is lost
-	Err() error               // returns nil unless a lock is lost
-	TrustedUntil() time.Time  // returns the time until which the lock is trusted; each renewal moves it to a later time
+	Context() context.Context // returns a context that is cancelled when one of the locks is lost
+	Err() error               // returns the error of a lost lock; nil if no lock is lost
+	TrustedUntil() time.Time  // returns when trust ends; each renewal moves this time
 
-	Event(kind string) say.Event // returns an event of the lock for the user
+	Event(kind string) say.Event // returns an event about the lock
 }
 
-// Ended describes the end of CMD.
+// Ended describes how CMD ended.
 type Ended struct {
 	Code    int
-	Stopped bool           // CMD was stopped because the lock was lost, or was about to be lost
-	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; zero if none came
-	Cut     bool           // the user, or the end of the parent process, ended leasehold while CMD or one of its processes was still running
+	Stopped bool           // true if CMD was stopped because the lock was lost, or trust in it was about to end
+	Signal  syscall.Signal // last SIGINT, SIGTERM or SIGQUIT that leasehold received; zero if none
+	Cut     bool           // true if a signal, or the end of the parent process, ended leasehold while CMD or its processes still ran
 
-	Resigned bool // CMD was ended through Resign, while the lock was still held
+	Resigned bool // true if CMD was stopped through Job.Resign, while the lock was still held
 }
 
-// supervision is the state of Run: a CMD that runs under a lock.
+// supervision is the state of Run, which runs one CMD under a lock.
 type supervision struct {
 	Job
-	Ended   // description of CMD's end, as far as it is known
+	Ended   // what is known so far about how CMD ended
 	lock    Lock
 	signals *Signals
 	renewed <-chan struct{} // receives a value after each successful renewal
 	say     *say.Messages
 
-	self     string // path of this program; empty if it cannot be started
+	self     string // path of this executable; empty if it cannot be started again
 	watchdog *watchdogHandle
-	deaths   int           // number of watchdog processes that have died
-	until    time.Duration // end of trust that was last sent to the watchdog, as a reading of boottime
+	deaths   int           // how many watchdog processes have died
+	until    time.Duration // end of trust as last sent to the watchdog, by the clock of package boottime
 	gate     *gate
 
 	descent    watchdog.Descent
 	background *background
-	stopping   bool // the watchdog has sent the stop signal to CMD
-	stopNow    bool // the watchdog was ordered to stop CMD at once, although trust may last longer
-	orphaned   bool // stopNow was set because the parent has ended
+	stopping   bool // true if the watchdog has sent the stop signal to CMD
+	stopNow    bool // true if the watchdog was ordered to stop CMD at once
+	orphaned   bool // true if that order was given because the parent process has ended
 }
 
-// Run runs CMD until it and the processes that it left running have ended. Run returns an
-// error only if CMD did not run. The error carries leasehold's exit code.
+// Run runs CMD, and returns when CMD and the processes that outlive it have ended. It
+// returns an error only if CMD did not run. The error contains the exit code for leasehold.
 func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.Messages) (Ended, error) {
 	s := &supervision{
 		Job: j, lock: lock, signals: signals, renewed: renewed, say: say,
 		descent: watchdog.Descent{Supervisor: os.Getpid(), GroupOnly: j.Background == BackgroundKeep, Held: j.Held},
 	}
-	name := j.Cmd.Args[0] // read before the gate changes the arguments
+	name := j.Cmd.Args[0] // read here, because startAtGate changes the arguments
 	s.background = newBackground(j.Background)
 	defer s.background.end()
 	var err error
@@ -99,8 +99,8 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 		s.sayStopping()
 	}
 	if s.stopping {
-		// Other processes of CMD's group may still run, but must not continue without the
-		// lock. CMD has not been reaped yet, so no other group can have the same id.
+		// Other processes of CMD's group may still run, but must not do so without the
+		// lock. CMD was not reaped yet, so no other group can have this id.
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.Code = c.Reap()
@@ -112,9 +112,9 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	return s.Ended, nil
 }
 
-// start starts CMD. The watchdog receives CMD's group before CMD runs. If this program
-// cannot be started, the watchdog runs in this process and dies with it. A gate would be
-// useless in that case, so start uses none.
+// start starts CMD. Before CMD runs, the watchdog receives CMD's process group. If this
+// executable cannot be started again, the watchdog runs in this process and dies with it.
+// Then a gate would be useless, so start uses none.
 func (s *supervision) start() (*Child, error) {
 	var c *Child
 	var err error
@@ -132,14 +132,14 @@ func (s *supervision) start() (*Child, error) {
 	return c, nil
 }
 
-// supervise passes signals on and watches the lock until CMD and the processes that it left
-// running have ended.
+// supervise forwards signals to CMD, and makes the watchdog stop CMD if the lock is lost.
+// It returns when CMD and the processes that outlive it have ended.
 func (s *supervision) supervise(c *Child) {
 	lost, orphaned := s.lock.Context().Done(), s.signals.Orphaned
 	reports := s.watchdog.reports
 	passed, exited := s.gate.passed, c.Exited
-	var signals <-chan os.Signal // nil until CMD runs and can receive the signals
-	var resign <-chan struct{}   // nil until CMD runs
+	var signals <-chan os.Signal // nil until CMD runs, because the child at the gate must not receive signals for CMD
+	var resign <-chan struct{}   // nil until CMD runs, for the same reason
 	for {
 		select {
 		case <-exited:
@@ -160,12 +160,12 @@ func (s *supervision) supervise(c *Child) {
 			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
 				s.Signal = sig.(syscall.Signal)
 			}
-			// This process may have been stopped and continued. If the lock was lost
-			// meanwhile, the watchdog kills CMD. A signal that continues CMD must not be
-			// passed on then.
+			// This process may have been suspended and continued. If the lock was lost
+			// meanwhile, the watchdog kills CMD. Do not forward signals then: one of them
+			// might continue CMD.
 			if s.lock.Err() == nil {
 				s.Cut = s.Cut || isEnd(sig)
-				s.passOn(c, sig, exited == nil || c.hasEnded()) // if CMD has ended, the signal goes to the processes that it left running
+				s.passOn(c, sig, exited == nil || c.hasEnded()) // once CMD has ended, passOn sends the signal to the processes that outlive it
 			}
 		case <-resign:
 			resign = nil
@@ -197,10 +197,10 @@ func (s *supervision) supervise(c *Child) {
 	}
 }
 
-// resign stops CMD, so that the lock can be released although it is not lost. If CMD has
-// already ended by itself, leasehold uses CMD's exit code, and resign stops only the
-// processes that CMD left running. The client that asked for the resignation waits until
-// these processes have ended.
+// resign stops CMD so that the lock can be released, because a client has asked this leader
+// to step down. If CMD has already ended by itself, resign stops only the processes that
+// outlive CMD, and leasehold exits with CMD's exit code. The client waits until all of them
+// have ended.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {
@@ -214,7 +214,7 @@ func (s *supervision) resign(c *Child) {
 	}
 }
 
-// passOn sends a signal to CMD or, once CMD has exited, to the processes that it left running.
+// passOn sends sig to CMD or, if exited is true, to the processes that outlive CMD.
 func (s *supervision) passOn(c *Child, sig os.Signal, exited bool) {
 	if exited {
 		s.stopBackground(c, sig)

@@ -13,19 +13,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
-// Signals receives the signals sent to this process, from before the wait for
-// KEY until CMD has ended.
+// Signals receives the signals that are sent to this process. It does so from before the
+// wait for KEY until CMD has ended.
 type Signals struct {
 	C chan os.Signal
 
-	// Orphaned is closed when the parent of this process has ended. This process then ends
-	// as if it had received SIGTERM. Orphaned is nil if this process should outlive its
-	// parent.
+	// Orphaned is closed when the parent process of this one has ended. This process then
+	// ends as after SIGTERM. Orphaned is nil without --die-with-parent.
 	Orphaned <-chan struct{}
 }
 
-// CatchSignals catches signals that would otherwise end or stop the process. Signals that were
-// ignored when the process started stay ignored, such as HUP under nohup(1).
+// CatchSignals starts to catch the signals in Caught, which would otherwise end or suspend
+// this process. A signal that was ignored when this process started stays ignored, as
+// SIGHUP is under nohup(1).
 func CatchSignals() *Signals {
 	s := &Signals{C: make(chan os.Signal, 16)}
 	for _, sig := range Caught {
@@ -36,8 +36,8 @@ func CatchSignals() *Signals {
 	return s
 }
 
-// UntilSignal returns a copy of ctx that is also cancelled when a signal arrives that would
-// end the process.
+// UntilSignal returns a copy of ctx that is cancelled when a signal arrives that would end
+// this process. The caller must call the returned function.
 func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	signals := CatchSignals()
 	ctx, cancel := signals.Bind(ctx)
@@ -47,12 +47,13 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Release restores the default effects of signals.
+// Release stops catching signals, so that they have their default effects again.
 func (s *Signals) Release() { signal.Stop(s.C) }
 
-// Bind returns a copy of ctx that is also cancelled when a signal arrives that would end
-// the process, or when Orphaned is closed. The returned function puts that signal back into
-// C: if KEY was granted at the same moment, CMD must receive the signal.
+// Bind returns a copy of ctx that is cancelled when Orphaned is closed, or when a signal
+// arrives that would end this process. The caller must call the returned function, which
+// puts that signal back into C. If KEY was granted at the same moment, CMD must still
+// receive the signal.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -67,10 +68,10 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 					cancel(&failure.SignalError{Signal: number, Name: SignalName(number)})
 					return
 				}
-				if stopsJob(sig) { // Ctrl-Z
+				if stopsJob(sig) { // the signal of Ctrl-Z
 					stopSelf()
 				}
-			case <-s.Orphaned: // Orphaned stays closed: if CMD is started nevertheless, Run sees the closed channel and stops CMD
+			case <-s.Orphaned: // if CMD is started nevertheless, Run also finds Orphaned closed, and stops CMD
 				cancel(&failure.SignalError{Signal: syscall.SIGTERM, Name: "the end of the process that started leasehold"})
 				return
 			case <-ctx.Done():
@@ -86,38 +87,39 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 		}
 		select {
 		case s.C <- ended:
-		default: // the signal is dropped, as the channel is full of other signals
+		default: // C is full of other signals, so this one is dropped
 		}
 		ended = nil
 	}
 }
 
-// end reports whether C contains a signal that ends programs and was not passed on to CMD.
-// CMD may have received the same signal directly. This process may then notice CMD's end
-// before it reads the signal. end leaves the signal in C for the next wait.
+// end reports whether C contains a signal that asks a program to end. leasehold did not
+// forward it to CMD, but CMD may have received the same signal directly. This process may
+// notice CMD's end before it reads the signal. end leaves the signal in C for the next
+// wait.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {
-		sig := <-s.C               // never blocks, as no other code receives from C once CMD has ended
-		if sig == ContinueSignal { // skipped: awaitSent has sent this signal, or it arrived after CMD had ended
+		sig := <-s.C               // never blocks: after CMD has ended, only this loop receives from C
+		if sig == ContinueSignal { // awaitSent has sent it, or it came after CMD had ended: drop it
 			continue
 		}
 		told = told || isEnd(sig)
 		select {
 		case s.C <- sig:
-		default: // the signal is dropped, as the channel is full of newer signals
+		default: // C is full of newer signals, so this one is dropped
 		}
 	}
 	return told
 }
 
-// isEnd reports whether a signal asks a program to end. Other signals end only a program
-// that does not handle them. For example, CMD may handle USR1 to report its progress.
+// isEnd reports whether sig asks a program to end. Any other signal may have another
+// meaning for CMD: with SIGUSR1, for example, some programs report their progress.
 func isEnd(sig os.Signal) bool {
 	return slices.Contains([]os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP}, sig)
 }
 
-// ParseSignal parses TERM, SIGTERM or 15.
+// ParseSignal parses a signal name or number, such as TERM, SIGTERM or 15.
 func ParseSignal(s string) (syscall.Signal, error) {
 	if n, err := strconv.Atoi(s); err == nil {
 		if n > 0 && n < 65 {

@@ -16,23 +16,25 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// orderStop sends CMD's process group to the watchdog, as the group to stop.
+// orderStop sends CMD's process group to the watchdog, which must stop it before trust
+// ends.
 func (s *supervision) orderStop(c *Child) {
 	s.watchdog.order(watchdog.OrderGroup, c.group())
 	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
 	s.watchdog.order(watchdog.OrderHeld, s.descent.Held)
 }
 
-// orderStopNow makes the watchdog stop CMD now, and kill it a grace later.
+// orderStopNow orders the watchdog to stop CMD at once, and to kill it one grace period
+// later.
 func (s *supervision) orderStopNow() {
 	s.stopNow = true
 	s.watchdog.order(watchdog.OrderStop, 0)
 }
 
-// sendTrust sends the end of trust to the watchdog, as a reading of the watchdog's clock.
-// It reads that clock first and this process's clock second. A delay between the two
-// readings therefore makes the end earlier, never later. After one of several locks is
-// lost, the end of trust stays unchanged, although the other locks are still renewed.
+// sendTrust sends the time at which trust ends to the watchdog, by the clock of package
+// boottime. sendTrust reads that clock first and the usual clock second. So a delay between
+// the two makes the end earlier, never later. If one of several locks is lost, sendTrust
+// repeats the time sent before, although the remaining locks are still renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
@@ -42,8 +44,8 @@ func (s *supervision) sendTrust() {
 	s.watchdog.order(watchdog.OrderTrust, int64(s.until))
 }
 
-// sayStopping reports that CMD and the processes that it has started are being stopped. It
-// does so only once.
+// sayStopping prints, once only, that CMD and the processes that it has started are being
+// stopped.
 func (s *supervision) sayStopping() {
 	if s.stopping {
 		return
@@ -53,22 +55,22 @@ func (s *supervision) sayStopping() {
 	switch {
 	case s.orphaned:
 		s.say.Text("the process that started leasehold has ended: stopping CMD")
-	case s.lock.Err() == nil: // after a loss no text is needed here: the error that leasehold reports at the end explains the stop
+	case s.lock.Err() == nil: // after a loss, the error that leasehold prints at its end explains this
 		s.say.Text("trust in %s is about to end: stopping CMD", s.lock)
 	}
 }
 
-// watchdogHandle is the supervisor's side of a watchdog.
+// watchdogHandle is the supervisor's connection to a running watchdog.
 type watchdogHandle struct {
 	orders  io.WriteCloser
-	reports <-chan string // closed when the watchdog has ended
-	pid     int           // zero if the watchdog runs in this process
-	wait    func()        // waits until the watchdog has ended
+	reports <-chan string // reports from the watchdog; closed when it has ended
+	pid     int           // process id of the watchdog; zero if it runs in this process
+	wait    func()        // returns when the watchdog has ended
 }
 
-// startWatchdog starts self, the path of this program, as a watchdog process. If the
-// watchdog is stopped (SIGSTOP), it cannot act. This process then kills it and treats it as
-// a watchdog that has died.
+// startWatchdog starts self, the path of this executable, as a watchdog process. A watchdog
+// that is suspended (SIGSTOP) is useless. So this process kills it, and then replaces it
+// like a watchdog that has died.
 func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
 	cmd := exec.Cmd{Path: self, Args: watchdog.Args(sig, grace, d), Env: []string{}, SysProcAttr: ownSession()}
 	orders, err := cmd.StdinPipe()
@@ -83,7 +85,7 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 		return nil, err
 	}
 	ended := make(chan struct{})
-	// Read the pid before the wait for the process begins, since the wait releases the process.
+	// Read the pid before waiting for the process, because waiting releases cmd.Process.
 	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: cmd.Process.Pid, wait: func() { <-ended }}
 	go func() {
 		defer close(ended)
@@ -92,16 +94,15 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 	return g, nil
 }
 
-// mostDeaths is the number of watchdog processes that may die while one CMD runs. After the
-// last of these deaths, leasehold starts no further watchdog process, since it would
-// probably die too.
+// mostDeaths limits the watchdog processes that are started for one CMD. If so many have
+// died, the next one would probably die too, so the watchdog then runs in this process.
 const mostDeaths = 10
 
-// replaceWatchdog replaces a watchdog that has died. If possible, it starts another
-// process, since a watchdog in this process would fail when this process is stopped or
-// killed. The new watchdog receives c's group, so that it stops c in time.
+// replaceWatchdog starts a new watchdog for c after the old one has died. It prefers a
+// separate process, which still works if this process is suspended or killed. The new
+// watchdog receives the end of trust and c's process group.
 func (s *supervision) replaceWatchdog(c *Child) {
-	if boottime.Now() >= s.until { // if trust has ended, perhaps while all processes were paused, kill now, because a new watchdog takes time to start
+	if boottime.Now() >= s.until { // trust has ended, perhaps while all processes were suspended: kill now, before the slower start
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.watchdog.end()
@@ -116,16 +117,16 @@ func (s *supervision) replaceWatchdog(c *Child) {
 	s.descent.Watchdog = s.watchdog.pid
 	s.sendTrust()
 	s.orderStop(c)
-	if err == nil { // report only now, when the new watchdog knows which group to stop
+	if err == nil { // printed only now that the new watchdog knows which group to stop
 		s.say.Note("the watchdog process has died, or was stopped: started another")
 	} else {
 		s.say.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs: %v", err)
 	}
 }
 
-// startWatchdogInProcess runs the watchdog in this process. It is used if a separate
-// watchdog process cannot be started. This watchdog acts like a separate one, except while
-// this process is stopped.
+// startWatchdogInProcess runs the watchdog in a goroutine of this process. It is used if no
+// separate watchdog process can be started. Such a watchdog does not work while this
+// process is suspended, or after it was killed.
 func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d watchdog.Descent) *watchdogHandle {
 	in, orders := io.Pipe()
 	reports, out := io.Pipe()
@@ -139,7 +140,7 @@ func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d watchdog.
 }
 
 func readReports(r io.ReadCloser) <-chan string {
-	const most = 4 // more reports than a watchdog ever sends, so sending never blocks
+	const most = 4 // more than a watchdog ever sends, so that sending to out never blocks
 	out := make(chan string, most)
 	go func() {
 		defer close(out)
@@ -151,15 +152,15 @@ func readReports(r io.ReadCloser) <-chan string {
 	return out
 }
 
-// order sends one order to the watchdog. what is the name of the order, and value is a
-// number or a line of text. order has no effect on a watchdog that has ended.
+// order sends an order to the watchdog: its name, such as watchdog.OrderStop, and a value.
+// It does nothing if the watchdog has ended.
 func (g *watchdogHandle) order(what string, value any) {
 	_, _ = fmt.Fprintf(g.orders, "%s %v\n", what, value)
 }
 
-// end ends the watchdog and waits until it has ended. After that the watchdog sends no
-// signal. end reports whether a report was still unread. Such a report means that the
-// watchdog has sent a signal to CMD.
+// end orders the watchdog to exit, and waits for that. After that the watchdog sends no
+// signals. end returns true if the watchdog had sent a report that was not read yet. It
+// sends one when it has sent a signal to CMD.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

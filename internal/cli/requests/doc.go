@@ -1,22 +1,21 @@
-// Package requests observes the requests that the command sends. A middleware of the SDK
-// turns each request into a plain value (Request). The rest of this package and other
-// observers evaluate these values.
+// Package requests observes the requests that leasehold sends to DynamoDB. A middleware of
+// the SDK turns each request into a plain value (Request). The types below evaluate these
+// values.
 //
 //	Watch ──► Request ──┬─ Health   how long no request has been answered, reported as Trouble
 //	                    ├─ Log      a line for each request, with -v
 //	                    ├─ Metered  how many requests there were, and what they used
 //	                    └─ checks   for doctor: the connections, the clock, how long each request took
 //
-// Each request that is sent counts: if the SDK repeats an operation, each attempt is one
-// request. Observers receive a request when it has ended. Health must also notice requests
-// that hang. It is therefore called when an operation begins, and again when its request is
-// sent: the SDK may wait for credentials in between.
+// If the SDK retries an operation, each attempt is one request. An observer receives a
+// request when it has ended. Health must also notice a request that hangs. So it is called
+// when an operation begins, and again when its request is sent. In between, the SDK may
+// wait for credentials.
 //
-// Trouble is reported to the user while requests fail, because they are repeated for a long
-// time and the command would be silent meanwhile: see News. A request counts as answered if
-// DynamoDB did it or refused it. It counts as failed if there was no reply, an unreadable
-// reply, a reply of a failed server, or throttling. A request that the command itself has
-// cancelled says nothing about DynamoDB.
+// leasehold repeats failed requests for a long time. So that it is not silent meanwhile, it
+// reports Trouble to the user as News. A request counts as answered if DynamoDB executed or
+// rejected it. It counts as failed if it got no reply, an unreadable reply, a server error
+// (5xx) or throttling. A request that leasehold itself has cancelled does not count.
 //
-// Nothing here prints, and nothing here knows the command that sends.
+// The package prints nothing and does not depend on any command.
 package requests

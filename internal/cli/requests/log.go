@@ -15,28 +15,29 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Log turns each request into a line for -v. It is safe for concurrent use.
+// Log turns each request into one line of the output of --verbose. It is safe for
+// concurrent use.
 type Log struct {
 	schema protocol.Schema
 
 	mu         sync.Mutex
-	unanswered map[string]int // number of consecutive unanswered requests, by operation and keys
+	unanswered map[string]int // consecutive unanswered requests, by operation and keys
 }
 
-// NewLog returns a log of the requests to a table.
+// NewLog returns a Log for requests to a table with the key attributes in schema.
 func NewLog(schema protocol.Schema) *Log { return &Log{schema: schema, unanswered: map[string]int{}} }
 
-// Entry is a request as -v shows it.
+// Entry is one request as --verbose prints it.
 type Entry struct {
 	Request
-	Keys    []leasehold.Key // the keys of the request
+	Keys    []leasehold.Key // keys of the items in the request
 	Attempt int
 	Outcome string // "ok", an error code, or the reason why there is no reply
 }
 
-// Entry returns the entry for a request that has ended. Its Attempt is its number among the
-// requests of the same operation on the same keys. The count starts again after an answered
-// request. Several attempts are normal, since both the library and the SDK repeat requests.
+// Entry returns the Entry for the ended request r. Entry.Attempt counts the requests of the
+// same operation on the same keys since one of them was last answered. It is often above 1,
+// because package leasehold and the SDK both retry.
 func (l *Log) Entry(r Request, from Server) Entry {
 	e := Entry{Request: r, Keys: l.keysOf(r.Input), Outcome: visible.Message(r.outcome(from))}
 	l.mu.Lock()
@@ -49,7 +50,7 @@ func (l *Log) Entry(r Request, from Server) Entry {
 	return e
 }
 
-// Line returns the entry as one line.
+// Line returns the request as one line of text.
 func (e Entry) Line() string {
 	what := e.Operation
 	if len(e.Keys) > 0 {
@@ -65,7 +66,7 @@ func (e Entry) Line() string {
 	return line
 }
 
-// keysOf returns the keys in the input of an operation.
+// keysOf returns the keys of the items in input, the input of an SDK operation.
 func (l *Log) keysOf(input any) []leasehold.Key {
 	var keys []leasehold.Key
 	about := func(item protocol.Item) { keys = append(keys, l.schema.KeyOf(item)) }
@@ -99,8 +100,8 @@ func (l *Log) keysOf(input any) []leasehold.Key {
 	return keys
 }
 
-// Metered returns a client that counts its requests. It also returns a function that
-// returns the number of answered requests so far, and the read units that they consumed.
+// Metered returns a copy of db that counts its requests. The returned function returns how
+// many requests were answered so far, and how many read units they consumed.
 func Metered(db *dynamodb.Client) (*dynamodb.Client, func() (requests int, reads float64)) {
 	var mu sync.Mutex
 	var requests int
@@ -114,7 +115,7 @@ func Metered(db *dynamodb.Client) (*dynamodb.Client, func() (requests int, reads
 		requests++
 		switch r.Operation {
 		case "GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan":
-			reads += aws.ToFloat64(r.Units) // adds zero if the server does not report the consumption
+			reads += aws.ToFloat64(r.Units) // zero if the server does not report consumed capacity
 		}
 	}
 	return dynamodb.New(db.Options(), Watch{Units: true, Each: count}.Client), func() (int, float64) {

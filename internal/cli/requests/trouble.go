@@ -14,28 +14,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Trouble describes requests that fail or are not answered. If lasts is zero, there is no
-// trouble.
+// Trouble describes why requests fail, or that no reply arrives. If lasts is zero, requests
+// succeed.
 type Trouble struct {
 	server    Server
 	lasts     time.Duration
-	why       string // reason for the failures; empty if no request has failed
+	why       string // error of the last failed request; empty if no request has failed
 	throttled bool
-	unsent    bool // no request was sent, such as for lack of credentials
-	nowhere   bool // DNS has no host of the server's name, and no request was answered before
-	silent    bool // no answer has arrived, or none arrived in time
-	answers   int  // number of requests that were answered before the trouble
+	unsent    bool // true if no request could be sent, for example for lack of credentials
+	nowhere   bool // true if DNS knows no host of the server's name, and no request was ever answered
+	silent    bool // true if no reply arrived in time, or none has arrived yet
+	answers   int  // how many requests were answered before the trouble began
 }
 
-// Kinds of news.
+// Values of News.Kind.
 const (
-	Throttled = "throttled" // every request is throttled
+	Throttled = "throttled" // all requests are throttled
 	NoAnswer  = "no_answer" // no request is answered, or none can be sent
-	Answered  = "answered"  // the trouble has ended
+	Answered  = "answered"  // requests are answered again
 )
 
-// News returns the report of the trouble. Its line begins with the trouble itself. After
-// that comes the reason, as far as it is known, or the advice if the advice says more.
+// News returns the report about t for the user. Its line first says what happens, for
+// example that no answer arrives, and then the reason and the advice.
 func (t Trouble) News() News {
 	n := News{Kind: NoAnswer, Lasts: t.lasts, Reason: cmp.Or(t.why, "no reply from "+t.server.Location), Lasting: t.nowhere}
 	what, lasts := "no answer from "+t.server.name(), " for "+wording.Age(t.lasts)
@@ -70,32 +70,32 @@ func (t Trouble) News() News {
 }
 
 const (
-	newsAfter  = 3 * time.Second // time without an answer before trouble is reported
-	newsRepeat = time.Minute     // time between two reports
+	newsAfter  = 3 * time.Second // how long requests must fail before leasehold reports it
+	newsRepeat = time.Minute     // minimum time between two reports
 )
 
-// News is a report of trouble, or of its end.
+// News is a report for the user that requests fail, or that they are answered again.
 type News struct {
 	Kind           string
 	Lasts          time.Duration
-	Reason, Advice string // what went wrong; advice for the user
-	Line           string // the whole report as one line of text
-	Lasting        bool   // waiting will probably not end the trouble
+	Reason, Advice string // why requests fail, and what the user can do
+	Line           string // the report as one line of text
+	Lasting        bool   // true if the failures will probably not end by themselves
 }
 
-// Telling reports trouble that has lasted for a few seconds. It reports trouble at once if
-// waiting will probably not end it. It reports trouble at most once a minute, and reports
-// nothing during a pause. After it has reported trouble, it also reports the end of that
-// trouble.
+// Telling decides when to report trouble with requests: after newsAfter, or at once if the
+// trouble will probably not end by itself. It reports at most once every newsRepeat, and
+// nothing while paused. If it has reported trouble, it also reports that requests are
+// answered again.
 type Telling struct {
-	mu     sync.Mutex // held during a report
+	mu     sync.Mutex // locked during a report
 	paused bool
-	told   Trouble   // the reported trouble; its field lasts is zero if there is none
-	at     time.Time // time when trouble was last reported; zero if never
+	told   Trouble   // trouble as last reported; its lasts is zero if none was reported, or the trouble has ended
+	at     time.Time // when trouble was last reported; zero if never
 	stop   func()
 }
 
-// news returns the report that is due, if any.
+// news returns the report that is due now. due is false if none is.
 func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	switch {
 	case t.told.lasts > 0 && seen.answers != t.told.answers:
@@ -110,8 +110,8 @@ func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	return seen.News(), true
 }
 
-// Tell starts to check every second for trouble with a server. It calls tell for each
-// report.
+// Tell starts to check h every second for trouble with the server, and calls tell for each
+// report. It returns the Telling that pauses or ends the reports.
 func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	t := &Telling{}
 	t.stop = seconds.Each(func() {
@@ -128,39 +128,38 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	return t
 }
 
-// Pause begins a pause if begin is true, and ends it otherwise. During a pause nothing is
-// reported. In both cases Telling forgets the trouble that it has reported, except for the
-// time of the last report.
+// Pause pauses the reports if begin is true, and resumes them otherwise. In both cases,
+// Telling forgets which trouble it has reported, but not when.
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.paused, t.told = begin, Trouble{}
 }
 
-// End stops the reports. If a report is in progress, End waits until it is complete.
+// End stops the reports. It waits until a report in progress is complete.
 func (t *Telling) End() { t.stop() }
 
-// Health records since when no request has been answered. It is safe for concurrent use.
-// The zero value is ready to use.
+// Health records how long no request has been answered. It is safe for concurrent use. Its
+// zero value is ready to use.
 type Health struct {
 	mu     sync.Mutex
-	failed *Request  // the last request; nil if it was answered
-	since  time.Time // time when the first of the consecutive failed requests began
+	failed *Request  // the last request if it failed; nil if it was answered
+	since  time.Time // when the first of the failed requests in a row began
 
 	open       map[*Pending]struct{}
-	answeredAt time.Time // time of the last answer; zero if no request was answered
+	answeredAt time.Time // when a request was last answered; zero if never
 	answers    int
 }
 
-// Pending is an operation, or the opening of a file that another process uses, that waits
-// for an answer.
+// Pending is a wait that is in progress: an SDK operation without a reply yet, or the wait
+// for another process to unlock the file of a local store.
 type Pending struct {
 	of     *Health
 	began  time.Time
-	isSent bool // a request was sent; until then, the SDK may be loading credentials
+	isSent bool // false until the first request is sent: the SDK may still be loading credentials
 }
 
-// Begin records that something waits for an answer. The wait lasts until End is called.
+// Begin records that leasehold waits for a reply or a file, until End is called.
 func (h *Health) Begin() *Pending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,7 +171,7 @@ func (h *Health) Begin() *Pending {
 	return p
 }
 
-// End records that the wait has ended.
+// End records that the wait p has ended.
 func (p *Pending) End() {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
@@ -189,7 +188,7 @@ func (h *Health) saw(r Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case r.cancelled(): // ignored: a request that the command cancelled says nothing about DynamoDB
+	case r.cancelled(): // ignored, because leasehold itself cancelled the request
 	case r.answered():
 		h.failed, h.answeredAt = nil, time.Now()
 		h.answers++
@@ -201,14 +200,14 @@ func (h *Health) saw(r Request) {
 	}
 }
 
-// Answers returns the number of answered requests.
+// Answers returns how many requests were answered so far.
 func (h *Health) Answers() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.answers
 }
 
-// Trouble returns for how long the server has not answered, and why.
+// Trouble returns how long the server of has answered no request, and why.
 func (h *Health) Trouble(of Server) Trouble {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,14 +21,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Watch observes the requests of a client. Several watches may observe one client.
+// Watch configures what is done for each request of a client. One client may have several
+// Watches.
 type Watch struct {
-	Health *Health       // nil if not needed
-	Units  bool          // each request asks the server to report the consumed capacity
-	Each   func(Request) // called at the end of each request, concurrently; nil if not needed
+	Health *Health       // records which requests are answered; nil for none
+	Units  bool          // if true, each request asks DynamoDB to report the consumed capacity
+	Each   func(Request) // called after each request, maybe concurrently; may be nil
 }
 
-// Client is an option of dynamodb.New that makes w observe the new client.
+// Client is an option for dynamodb.New. It makes the new client call w for each request.
 func (w Watch) Client(o *dynamodb.Options) {
 	o.APIOptions = append(slices.Clip(o.APIOptions), func(stack *middleware.Stack) error {
 		if before, ok := stack.Initialize.Get(middlewareID); ok {
@@ -43,20 +44,21 @@ func (w Watch) Client(o *dynamodb.Options) {
 
 const middlewareID = "leasehold: watch requests"
 
-// operation is one call of the client. The call sends one request, or several if the SDK
-// repeats the request. An operation is itself a middleware. It can therefore hold the state
-// of one call, since the SDK makes a new stack of middleware for each call.
+// operation is one call of a client method, such as UpdateItem. It sends one request, or
+// several if the SDK retries. An operation is also the SDK middleware that observes these
+// requests: the SDK makes new middleware for each call, so it can hold the state of that
+// call.
 type operation struct {
 	name    string
 	watches []Watch
 	input   any
-	open    []*Pending // one for each watch with a Health
-	sent    bool       // a request was sent
+	open    []*Pending // one for each watch whose Health is set
+	sent    bool       // true once a request was sent
 }
 
 func (*operation) ID() string { return middlewareID }
 
-// HandleInitialize is called once for each operation.
+// HandleInitialize is called by the SDK once for each operation.
 func (op *operation) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
@@ -76,7 +78,7 @@ func (op *operation) HandleInitialize(ctx context.Context, in middleware.Initial
 	if err == nil || op.sent {
 		return out, about, err
 	}
-	failed := &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: op.name, Err: err} // the error that the SDK returns to its caller
+	failed := &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: op.name, Err: err} // err in the form in which the SDK returns it to its caller
 	if decide.NotSigned(failed) {
 		for _, w := range op.watches {
 			if w.Health != nil {
@@ -87,7 +89,8 @@ func (op *operation) HandleInitialize(ctx context.Context, in middleware.Initial
 	return out, about, err
 }
 
-// HandleDeserialize is called once for each request, also if the SDK repeats an operation.
+// HandleDeserialize is called by the SDK once for each request, so several times if it
+// retries.
 func (op *operation) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
@@ -98,8 +101,8 @@ func (op *operation) HandleDeserialize(ctx context.Context, in middleware.Deseri
 	r := Request{Operation: op.name, Input: op.input, Began: time.Now()}
 	out, about, err := next.HandleDeserialize(ctx, in)
 	r.Took, r.Err, r.Units = time.Since(r.Began), err, units(out.Result)
-	if reply, ok := out.RawResponse.(*smithyhttp.Response); ok && reply.StatusCode != 0 { // the status code is 0 if there was no reply
-		date, _ := http.ParseTime(reply.Header.Get("Date")) // zero if the reply has no date
+	if reply, ok := out.RawResponse.(*smithyhttp.Response); ok && reply.StatusCode != 0 { // zero if there was no reply
+		date, _ := http.ParseTime(reply.Header.Get("Date")) // zero if the reply has no Date header
 		r.Code, r.Status, r.ID, r.Date = reply.StatusCode, reply.Status, reply.Header.Get("X-Amzn-Requestid"), date
 	}
 	for _, w := range op.watches {
@@ -113,11 +116,11 @@ func (op *operation) HandleDeserialize(ctx context.Context, in middleware.Deseri
 	return out, about, err
 }
 
-// The inputs and outputs of operations have fields with the same names, but no common
-// method or type. So the functions below find these fields by reflection.
+// The inputs of different operations have fields of the same name, but no common method or
+// interface. The same is true of the outputs. So the functions below use reflection.
 
-// askingUnits returns a copy of an operation's input that asks for the consumed capacity.
-// It does not change the input itself, which belongs to the caller of the SDK.
+// askingUnits returns a copy of an operation's input that also asks for the consumed
+// capacity. The original belongs to the caller of the SDK and must not change.
 func askingUnits(input any) any {
 	from := reflect.ValueOf(input).Elem()
 	asking := reflect.New(from.Type())
@@ -128,7 +131,8 @@ func askingUnits(input any) any {
 	return asking.Interface()
 }
 
-// units returns the capacity units in a reply; nil if it contains none.
+// units returns the consumed capacity units in an operation's output. It returns nil if the
+// output contains none.
 func units(output any) *float64 {
 	out := reflect.Indirect(reflect.ValueOf(output))
 	if !out.IsValid() {
@@ -144,7 +148,7 @@ func units(output any) *float64 {
 		if c != nil {
 			each = append(each, *c)
 		}
-	case []types.ConsumedCapacity: // the reply to a batch or a transaction has one element for each table
+	case []types.ConsumedCapacity: // output of a batch or transaction: one element for each table
 		each = c
 	}
 	if len(each) == 0 {
@@ -157,26 +161,26 @@ func units(output any) *float64 {
 	return &sum
 }
 
-// Request is a request that has ended.
+// Request is one request to DynamoDB that has ended.
 type Request struct {
-	Operation string // name of the API operation, such as UpdateItem
-	Input     any    // the operation's input
+	Operation string // name of the DynamoDB operation, such as UpdateItem
+	Input     any    // input of the operation, such as *dynamodb.UpdateItemInput
 	Began     time.Time
 	Took      time.Duration
 	Err       error // nil if the request succeeded
 
-	// The header of the reply. These fields are zero if there was no reply.
+	// From the headers of the reply; zero if there was no reply.
 	Code   int    // status code, such as 200
-	Status string // status code with its name
-	ID     string // DynamoDB's id of the request
+	Status string // status code with its text, such as "200 OK"
+	ID     string // request id that DynamoDB assigned
 	Date   time.Time
 
 	Units *float64 // consumed capacity; nil if the reply does not contain it
 }
 
-// Server is the destination of requests.
+// Server is where requests go: DynamoDB, or the file of a local store.
 type Server struct {
-	Location string // region, URL or file
+	Location string // Region, endpoint URL or file path
 	IsFile   bool
 }
 
@@ -187,22 +191,22 @@ func (s Server) name() string {
 	return "DynamoDB"
 }
 
-// Throttled reports whether the server rejected the request because there were too many
-// requests.
+// Throttled reports whether DynamoDB rejected the request because there were too many.
 func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
 
-// cancelled reports whether the command itself cancelled the request.
+// cancelled reports whether the request failed because leasehold cancelled it.
 func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
 
-// noSuchHost reports whether DNS has answered that the host does not exist. DNS gives this
-// answer for a Region that AWS does not have. It may also give the answer temporarily, for
-// a new name.
+// noSuchHost reports whether the request failed because DNS knows no host of the server's
+// name. This happens if the Region does not exist in AWS, and sometimes for a short time
+// with a new name.
 func (r Request) noSuchHost() bool {
 	dns, is := failure.As[*net.DNSError](r.Err)
 	return is && dns.IsNotFound
 }
 
-// answered reports whether DynamoDB has done or refused the request.
+// answered reports whether DynamoDB executed the request, or rejected it other than by
+// throttling.
 func (r Request) answered() bool {
 	return r.Err == nil || r.isRefusal() && !r.Throttled()
 }
@@ -211,8 +215,8 @@ func (r Request) isRefusal() bool {
 	return r.Code >= http.StatusBadRequest && r.Code < http.StatusInternalServerError
 }
 
-// outcome returns "ok", an error code or a status. If there is no reply that contains one,
-// outcome returns the reason.
+// outcome returns "ok", the error code of DynamoDB, or the HTTP status of the reply. If
+// there was no reply, it returns the reason.
 func (r Request) outcome(from Server) string {
 	api, said := failure.As[smithy.APIError](r.Err)
 	switch {
@@ -232,10 +236,10 @@ func (r Request) outcome(from Server) string {
 		return "no reply from " + from.Location
 	}
 	if send, is := failure.As[*smithyhttp.RequestSendError](r.Err); is {
-		return failure.Reason(send.Err) // the reason alone, without the text that the SDK adds
+		return failure.Reason(send.Err) // send.Err lacks the text "request send failed" that the SDK adds
 	}
 	return failure.Reason(r.Err)
 }
 
-// noCode is the code that the SDK sets if an error reply contains no code.
+// noCode is the error code that the SDK sets if an error reply contains none.
 const noCode = "UnknownError"

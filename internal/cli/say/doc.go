@@ -1,7 +1,7 @@
-// Package say writes the command's output: text for people, JSON for programs. Text from
-// other users is shown and never acts on the terminal: all output to the standard streams
-// passes through Output. The package knows no flag, no command and no store: callers pass
-// the content.
+// Package say writes all output of leasehold: text for people and JSON for programs. The
+// output may contain text of other users, such as key names. This text is shown but cannot
+// control the terminal, because everything passes through Output. The package reads no
+// flags, runs no commands and opens no store: its callers pass what to print.
 //
 //	output.go      the standard streams, with colours and sequences of our own; messages on
 //	               stderr: notes, errors, one line that is rewritten

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Event is one event of run --json.
+// Event is one event in the output of "run --json" or --events.
 type Event struct {
 	Time        string          `json:"time"`
 	Event       string          `json:"event"`
@@ -29,65 +29,66 @@ type Event struct {
 	Holder      *Record         `json:"holder,omitempty"`
 	HoldersSeen int             `json:"holdersSeen,omitempty"`
 	Position    int             `json:"position,omitempty"` // position in the queue, from 1
-	Done        *leasehold.Done `json:"done,omitempty"`     // the work that was already done
+	Done        *leasehold.Done `json:"done,omitempty"`     // work that another run had already done (--once or --every)
 	LastsMs     *int64          `json:"lastsMs,omitempty"`
 	Error       string          `json:"error,omitempty"`
 	Advice      string          `json:"advice,omitempty"`
-	Kind        string          `json:"kind,omitempty"` // the kind of Error
+	Kind        string          `json:"kind,omitempty"` // kind of the error in Error, as in failure.Kind
 	ExitCode    *int            `json:"exitCode,omitempty"`
 	Processes   []Process       `json:"processes,omitempty"`
 	PID         int             `json:"pid,omitempty"`
 
-	// Fields of a request, with -v:
+	// About one request, with --verbose:
 	Operation string   `json:"operation,omitempty"`
-	Keys      []Key    `json:"keys,omitempty"` // set if there are several
+	Keys      []Key    `json:"keys,omitempty"` // keys of the request if there are several
 	Attempt   int      `json:"attempt,omitempty"`
 	RequestID string   `json:"requestId,omitempty"`
 	Units     *float64 `json:"units,omitempty"`
 	Outcome   string   `json:"outcome,omitempty"`
 }
 
-// Process is a process that CMD has started.
+// Process is a process that CMD has started and that outlives CMD.
 type Process struct {
-	PID  int    `json:"pid"` // the id of the process group if its processes are not known
+	PID  int    `json:"pid"` // process id; the process group's id if its processes cannot be listed
 	Name string `json:"name,omitempty"`
 }
 
-// Key is one of several keys.
+// Key is one of the keys in a request with several keys.
 type Key struct {
 	Key     string `json:"key"`
 	SortKey string `json:"sortKey,omitempty"`
 }
 
-// Events that the command adds to those of the library.
+// Kinds of event that the command adds to those of package leasehold.
 const (
-	Stopping = "stopping" // the stop signal was sent to CMD
-	Exited   = "exited"   // CMD has ended; if run waits for the processes that CMD left running, they have ended, too
+	Stopping = "stopping" // the watchdog has sent the stop signal to CMD
+	Exited   = "exited"   // CMD has ended, and so have the processes that run waited for
 
-	Background = "background" // CMD has ended, and processes that it started still run
+	Background = "background" // CMD has ended, but processes that it has started still run
 	Started    = "started"    // the first event of --events
 	Ended      = "ended"      // the last event of --events
 )
 
-// NewEvent returns an event with its time and kind.
+// NewEvent returns an Event of the given kind that happened at the time at.
 func NewEvent(kind string, at time.Time) Event {
 	return Event{Time: wording.Time(at), Event: kind}
 }
 
-// Of returns the event with the key and token of a lock.
+// Of returns a copy of e with the key and fencing token of a lock.
 func (e Event) Of(key leasehold.Key, token int64) Event {
 	e.Key, e.SortKey, e.Token = key.Partition, key.Sort, token
 	return e
 }
 
-// Millis returns a duration in milliseconds, for a field of an event.
+// Millis returns d in milliseconds, as a pointer for an optional field of an Event.
 func Millis(d time.Duration) *int64 {
 	ms := d.Milliseconds()
 	return &ms
 }
 
-// ClientEvent writes an event of the lock client if events of its kind are meant for users.
-// holdersSeen is used only for events about a wait.
+// ClientEvent writes an event of the lock client, if its kind concerns users. holdersSeen
+// is how many holders the client has waited for; only waiting and granted events contain
+// it.
 func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int) {
 	m.mu.Lock()
 	table, where := m.table, m.where
@@ -109,7 +110,7 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 		if done := (*leasehold.DoneError)(nil); errors.As(e.Err, &done) {
 			out.Done = &done.Done
 		}
-		e.Err = nil // the event shows the work instead of the error
+		e.Err = nil // out.Done is shown instead of the error
 	default:
 		return
 	}
@@ -120,28 +121,28 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 }
 
 const (
-	// eventsKept is the number of events that can wait for a slow reader. Further events
-	// are dropped: the lock and CMD never wait for the reader.
+	// eventsKept is how many events are buffered for a slow reader. More events are
+	// dropped, because neither the lock nor CMD may wait for the reader.
 	eventsKept = 1024
 
-	// eventsPatience limits the wait for the reader when the stream is opened and when the
-	// command ends.
+	// eventsPatience limits the wait for the reader of the events at the start of
+	// leasehold. It also limits that wait at the end.
 	eventsPatience = time.Second
 
-	// readerPatience limits the wait for a reader to open a FIFO. A shell starts "reader
-	// fifo &" and the command at the same time, and either may open the FIFO first.
+	// readerPatience limits the wait until a process opens the FIFO for reading. If a shell
+	// starts "reader fifo &" and leasehold at the same time, leasehold may be first.
 	readerPatience = 3 * time.Second
 )
 
-// eventStream writes the events of --events, one JSON object per line. Once the stream is
-// open, the senders of events never wait for a write, and never fail because of one.
+// eventStream writes the events for --events, one JSON object a line. A goroutine does the
+// writes. So code that sends an event never waits for a write, and gets no error from it.
 type eventStream struct {
-	name    string // name of the stream as the user gave it
+	name    string // file name or descriptor number as the user gave it
 	lines   chan []byte
-	first   chan error    // receives the result of writing the first line: an error or nil
+	first   chan error    // receives the result of the first write, nil or an error
 	done    chan struct{} // closed after the last write
-	broken  func(error)   // called once, when a line after the first cannot be written
-	dropped atomic.Int64  // lines dropped because the buffer was full
+	broken  func(error)   // called once if a write after the first fails
+	dropped atomic.Int64  // number of events dropped because the buffer was full
 }
 
 func newEventStream(name string, broken func(error)) *eventStream {
@@ -151,9 +152,9 @@ func newEventStream(name string, broken func(error)) *eventStream {
 	}
 }
 
-// OpenEvents opens the stream named by --events: a file descriptor number, which this
-// process must have inherited, or a file to append to. It writes the first event, so that a
-// full disk is noticed before anything else is done.
+// OpenEvents opens the stream to, the value of --events. This is the number of an inherited
+// file descriptor, or a file to append to. OpenEvents writes the first event, so that an
+// error such as a full disk appears before leasehold acquires a lock.
 func (m *Messages) OpenEvents(to string, now time.Time) error {
 	if to == "" {
 		return nil
@@ -175,7 +176,7 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 	s.send(started)
 	select {
 	case err = <-s.first:
-	case <-time.After(eventsPatience): // continue without a result, since the reader of the stream may be slow
+	case <-time.After(eventsPatience): // the reader may just be slow: continue without the result
 	}
 	if err != nil {
 		s.end()
@@ -185,8 +186,8 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 	return nil
 }
 
-// EndEvents writes the last event. If the reader was too slow to receive all events,
-// EndEvents also writes a message.
+// EndEvents writes the last event and closes the stream. If the reader was too slow to
+// receive all events, EndEvents prints a message.
 func (m *Messages) EndEvents(now time.Time, code int, err error) {
 	s := m.setStream(nil)
 	if s == nil {
@@ -204,7 +205,7 @@ func (m *Messages) EndEvents(now time.Time, code int, err error) {
 	}
 }
 
-// setStream sets the stream for all events that follow, and returns the previous stream.
+// setStream sets the stream that receives all later events. It returns the previous stream.
 func (m *Messages) setStream(s *eventStream) (before *eventStream) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -212,7 +213,8 @@ func (m *Messages) setStream(s *eventStream) (before *eventStream) {
 	return before
 }
 
-// openEventFile opens a file to append to. It waits briefly for the reader of a FIFO.
+// openEventFile opens the file at path to append to it. If it is a FIFO, openEventFile
+// waits up to readerPatience for its reader.
 func openEventFile(path string) (*os.File, error) {
 	for first := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		f, err := openToAppend(path)
@@ -227,7 +229,8 @@ func openEventFile(path string) (*os.File, error) {
 	}
 }
 
-// noReader reports whether a file could not be opened because no process reads from it.
+// noReader reports whether err means that path is a FIFO that no process has open for
+// reading.
 func noReader(path string, err error) bool {
 	if !errors.Is(err, syscall.ENXIO) {
 		return false
@@ -236,23 +239,25 @@ func noReader(path string, err error) bool {
 	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
-// openToAppend opens a file, and creates it if it does not exist.
+// openToAppend opens the file at path to append to it. It creates the file if it does not
+// exist.
 func openToAppend(path string) (*os.File, error) {
 	const flag = os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
 	f, err := plainfile.OpenNamed(path, flag)
 	if errors.Is(err, fs.ErrNotExist) {
 		var file string
 		if file, err = plainfile.Named(path); err == nil {
-			f, err = os.OpenFile(file, flag|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // other users may read it, whatever the umask, and none of them may write
+			f, err = os.OpenFile(file, flag|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // other users may read the file but never write it, whatever the umask
 		}
 	}
-	if errors.Is(err, fs.ErrExist) { // another process has created the file since the first attempt
+	if errors.Is(err, fs.ErrExist) { // another process created it after the first OpenNamed
 		f, err = plainfile.OpenNamed(path, flag)
 	}
 	return f, err
 }
 
-// write writes lines until the stream ends or breaks.
+// write writes each line to f. After a failed write it drops all later lines. It returns
+// when the channel lines is closed.
 func (s *eventStream) write(f *os.File) {
 	defer close(s.done)
 	defer f.Close()
@@ -272,7 +277,7 @@ func (s *eventStream) write(f *os.File) {
 	}
 }
 
-// send writes an event, or drops it if the buffer is full.
+// send passes e to the goroutine that writes it. It drops e if the buffer is full.
 func (s *eventStream) send(e Event) {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -285,8 +290,8 @@ func (s *eventStream) send(e Event) {
 	}
 }
 
-// end waits briefly for the reader. It returns the number of unwritten events. send must
-// not be called after end.
+// end closes the stream, and waits up to eventsPatience until everything is written. It
+// returns how many events were not written. send must not be called after end.
 func (s *eventStream) end() (unwritten int64) {
 	close(s.lines)
 	select {

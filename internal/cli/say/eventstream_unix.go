@@ -12,20 +12,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
-// openInherited returns the file that the parent process has opened for events, by the
-// number of its descriptor. CMD does not inherit it unless it is also CMD's output.
+// openInherited returns the file with the descriptor number that this process has
+// inherited. CMD does not inherit it from leasehold, except descriptors 1 and 2, which are
+// also CMD's output.
 func openInherited(number string) (*os.File, error) {
 	fd, err := strconv.Atoi(number)
 	flags, closed := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	mode, unknown := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	switch {
-	case err != nil, closed != nil, unknown != nil, flags&unix.FD_CLOEXEC != 0: // a descriptor that this process has opened itself is closed on exec; an inherited descriptor is not
+	case err != nil, closed != nil, unknown != nil, flags&unix.FD_CLOEXEC != 0: // close-on-exec means that this process opened it itself: an inherited descriptor does not have this flag
 		return nil, failure.Misusef("--events %s: this file descriptor is not open: redirect it, as in %[1]s>events.jsonl", number)
 	case fd == 0:
 		return nil, failure.Misusef("--events %s: this is CMD's standard input: use another file descriptor", number)
 	case mode&unix.O_ACCMODE == unix.O_RDONLY:
 		return nil, failure.Misusef("--events %s: this file descriptor is open for reading only", number)
-	case fd <= 2: // write to a copy: a broken pipe on descriptor 1 or 2 ends a Go program
+	case fd <= 2: // write to a copy, because a broken pipe on descriptor 1 or 2 kills a Go program
 		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
 			return nil, failure.Misusef("--events %s: %v", number, err)
 		}
@@ -35,10 +36,10 @@ func openInherited(number string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), number), nil
 }
 
-// IsClosed reports whether a standard stream was closed when this process began. If so, the
-// Go runtime has opened the null device for reading and writing, and output is lost without
-// an error. A user may also choose the null device, but a shell opens it only for writing:
-// IsClosed then returns false.
+// IsClosed reports whether the standard stream stream was closed when this process started.
+// The Go runtime then opens the null device in its place, for reading and writing, and
+// output would be lost without an error. If a user redirects output to the null device, the
+// shell opens it only for writing. Then IsClosed returns false.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

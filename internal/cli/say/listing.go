@@ -22,31 +22,32 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Listing configures how records are written: as an aligned table on a terminal, as
-// tab-separated values in a pipe, or as one JSON object per line.
+// Listing says how to print many records: as an aligned table on a terminal, as
+// tab-separated values in a pipe, or as one JSON object a line.
 type Listing struct {
 	JSON     bool
-	Terminal bool // write a table for people
-	Columns  int  // number of columns of the terminal
-	SortKeys bool // the table has sort keys
+	Terminal bool // true to print an aligned table
+	Columns  int  // width of the terminal in characters
+	SortKeys bool // true if the table has a sort key, so that the column is shown
 	Expiry   layout.Expiry
-	States   bool // released records are listed too
-	Checked  bool // the user gave --check
+	States   bool // true if released records are printed too, so that the state is shown
+	Checked  bool // true with --check, so that the holder's state is shown
 }
 
-// cell is the content of one column for a record.
+// cell is one column of one record.
 type cell struct {
 	column, text string
 	shown        bool
-	long         bool // the value is a name, or text that another user wrote; a terminal may show only its beginning and end
+	long         bool // true for names and text of other users; a narrow terminal shows only the beginning and end
 }
 
-// cells returns the cells of a record. On a terminal, times are shown as ages.
+// cells returns the columns of a record. For a terminal, a time is shown as an age, such as
+// 3m12s.
 func (l Listing) cells(r Record, now time.Time) []cell {
 	rec := r.Record
 	key, owner, held, state := visible.Name(rec.Key.Partition), shortCell(rec.Owner), moment(rec.GrantedAt), stateOf(rec)
 	column, lease := "LEASE", cmp.Or(leaseFixed(rec), moment(rec.ExpiresAt))
-	if l.Expiry == layout.WallClock { // records have an expiry time instead of a lease
+	if l.Expiry == layout.WallClock { // in such a layout, records contain the time of expiry instead of a lease
 		column = "EXPIRES"
 	}
 	if l.Terminal {
@@ -80,7 +81,7 @@ func (l Listing) cells(r Record, now time.Time) []cell {
 	return cells
 }
 
-// Write writes the records.
+// Write prints all records.
 func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
 	rows := l.Rows(w, records, now)
 	for _, r := range records {
@@ -91,8 +92,8 @@ func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
 	return nil
 }
 
-// Rows writes records one by one. On a terminal, the columns are wide enough for the
-// records that are passed to Listing.Rows at the start.
+// Rows prints records one by one. On a terminal, the columns are wide enough for the
+// records that were passed to Listing.Rows.
 type Rows struct {
 	Listing
 	w      io.Writer
@@ -100,8 +101,8 @@ type Rows struct {
 	begun  bool
 }
 
-// Rows begins a listing. likely holds the records that will probably be written; they
-// determine the width of the columns.
+// Rows returns a Rows that prints to w. likely are the records that will probably be
+// printed. Their longest values determine the widths of the columns.
 func (l Listing) Rows(w io.Writer, likely []Record, now time.Time) *Rows {
 	s := &Rows{Listing: l, w: w}
 	if !l.Terminal {
@@ -118,7 +119,7 @@ func (l Listing) Rows(w io.Writer, likely []Record, now time.Time) *Rows {
 	return s
 }
 
-// Write writes one record.
+// Write prints the record r.
 func (s *Rows) Write(r Record, now time.Time) error {
 	if s.JSON {
 		return json.NewEncoder(s.w).Encode(r)
@@ -138,7 +139,7 @@ func (s *Rows) Write(r Record, now time.Time) error {
 		text = s.line(cells, func(c cell) string { return c.column })
 	}
 	text += s.line(cells, func(c cell) string { return c.text })
-	if to, ok := s.w.(*Output); ok && s.Checked { // a colour in the last column, which shows liveness, does not disturb the alignment
+	if to, ok := s.w.(*Output); ok && s.Checked { // colours only the last column, so colour sequences do not disturb the alignment
 		parts := append([]any{strings.TrimSuffix(text, string(r.Holder)+"\n")}, r.colour().Of(string(r.Holder))...)
 		return to.Show(append(parts, "\n")...)
 	}
@@ -146,7 +147,8 @@ func (s *Rows) Write(r Record, now time.Time) error {
 	return err
 }
 
-// line aligns cells on one line of the terminal. It does not pad the last cell.
+// line returns the cells as one line of a terminal, padded to the widths of the columns.
+// The last cell is not padded.
 func (s *Rows) line(cells []cell, text func(cell) string) string {
 	var texts []string
 	var long []bool
@@ -164,7 +166,7 @@ func (s *Rows) line(cells []cell, text func(cell) string) string {
 	return b.String() + "\n"
 }
 
-// colour returns Red if the record's holder is dead, and no colour otherwise.
+// colour returns Red if the holder is dead, and "" otherwise.
 func (r Record) colour() Colour {
 	if r.Holder == holders.Dead {
 		return Red
@@ -172,9 +174,9 @@ func (r Record) colour() Colour {
 	return ""
 }
 
-// Observe does what Observer.Observe does, and also writes messages about the expected time
-// and cost. The parameter what names the records in these messages. If what is empty, no
-// message is written.
+// Observe calls Observer.Observe, which observes whether the holders of records renew. It
+// also prints how long that may take and what it costs. what names the holders in this
+// text. If what is "", nothing is printed.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
 	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {
@@ -184,8 +186,9 @@ func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []le
 	return out
 }
 
-// watch does what Observer.Watch does, and also writes messages. It calls settled for each
-// record, one at a time. It ends early if settled returns an error.
+// watch calls Observer.Watch, and prints messages as Observe does. It calls settled for
+// each record, never concurrently. It stops at the first error of settled, and returns that
+// error.
 func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -196,7 +199,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	end := seconds.Each(func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if p != nil && failed == nil && toGo > 0 { // do not show progress after the last record: the line would appear below it
+		if p != nil && failed == nil && toGo > 0 { // after the last record, the progress line would appear below the result
 			p.show(m)
 		}
 	})
@@ -224,10 +227,10 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	return failed
 }
 
-// Check observes the records. It calls settled with each record as soon as the state of its
-// holder is known, or will clearly stay unknown. It omits released records unless all is
-// true. A record may turn out to be damaged. Check reports such a record on stderr, and
-// returns its error at the end.
+// Check observes whether the holders of records renew. It calls settled for each record as
+// soon as its holder is known to be live or dead, or will clearly stay unknown. It omits
+// released records unless all is true. If a record turns out to be damaged, Check prints
+// the error at once and returns it at the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {
@@ -245,26 +248,26 @@ func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, rec
 		case found.Gone, found.Record.Released && !all:
 			return nil
 		case found.Err != nil:
-			ended = found.Err // an error that all remaining records share
+			ended = found.Err // every remaining record has this error too
 		}
 		return settled(found)
 	})
 	return cmp.Or(err, ended, bad)
 }
 
-// progress is the progress of an observation.
+// progress is what the progress line of an observation shows.
 type progress struct {
 	plan  holders.Plan
 	what  string
 	began time.Time
-	known int // number of holders whose state became known after the plan was made
+	known int // number of holders found live or dead since the plan was made
 }
 
-// beginProgress announces the cost of the observation.
+// beginProgress prints how long the observation may take and what it costs.
 func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
-	// Announce the cost on a line of its own, unless only one holder is observed and a line
-	// of the terminal counts down. One holder costs too little for an announcement.
+	// Print the cost on its own line. For a single holder, a terminal shows the countdown
+	// instead, because observing one holder costs little.
 	if what != "" && (!m.Rewrites() || p.Holders > 1) {
 		m.Text("observing %s for up to %s%s", what, wording.Age(durations.Sum(p.Longest, time.Second-1)), costOf(p))
 	}
@@ -272,10 +275,10 @@ func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	return now
 }
 
-// costOf describes the cost of the reads. It mentions read units only if the user pays for
-// them.
+// costOf returns text about the number of requests. The text also mentions read units if
+// they cost money.
 func costOf(p holders.Plan) string {
-	if p.Requests == 0 { // nothing is read: the records read so far suffice, or there is no time for more reads
+	if p.Requests == 0 { // no request is planned: the records read so far are enough, or no time is left
 		return ""
 	}
 	text := ": at most " + wording.Count(p.Requests, "request", "requests")
@@ -285,7 +288,7 @@ func costOf(p holders.Plan) string {
 	return text
 }
 
-// show rewrites the progress line. It does nothing unless the output is a terminal.
+// show rewrites the progress line on a terminal. Elsewhere it does nothing.
 func (p *progress) show(m *Messages) {
 	if !m.Rewrites() {
 		return

@@ -17,33 +17,32 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Output is a standard stream of this process. All of leasehold's own output passes through
-// it, both text and JSON. So text that other users wrote is shown, but cannot act on the
-// terminal. Only CMD writes to the stream directly.
+// Output is a standard stream of this process. All output of leasehold itself passes
+// through an Output, text and JSON alike. So text of other users is shown, but cannot
+// control the terminal. CMD writes to the stream directly.
 type Output struct {
 	To       io.Writer
 	Terminal bool
 	Coloured bool
-	Failed   error // the last error of Write; nil if no Write has failed
+	Failed   error // error of the last failed Write; nil if none has failed
 }
 
-// To returns an Output that writes to a stream. It uses colours if colours is true and the
+// To returns an Output that writes to stream. It uses colours only if colours is true and
 // stream is a terminal.
 func To(stream io.Writer, colours bool) *Output {
 	terminal := IsTerminal(stream)
 	return &Output{To: stream, Terminal: terminal, Coloured: terminal && colours}
 }
 
-// sequence is one of leasehold's own terminal sequences. It is omitted unless the output is
-// a terminal.
+// sequence is a terminal control sequence of leasehold. Show writes it only to a terminal.
 type sequence string
 
 const overLine sequence = "\r\x1b[K"
 
-// Colour is a terminal sequence for a colour. NO_COLOR switches it off.
+// Colour is a terminal control sequence for a colour. Show omits it if NO_COLOR is set.
 type Colour string
 
-// Of returns the arguments for Show that print text in the colour.
+// Of returns arguments for Show that print text in the colour c.
 func (c Colour) Of(text string) []any {
 	if c == "" {
 		return []any{text}
@@ -52,14 +51,15 @@ func (c Colour) Of(text string) []any {
 }
 
 const (
-	// Red marks dead holders and failures.
+	// Red is the colour of dead holders and failures.
 	Red Colour = "\x1b[31m"
-	// Yellow marks risks.
+	// Yellow is the colour of warnings.
 	Yellow   Colour = "\x1b[33m"
 	noColour Colour = "\x1b[0m"
 )
 
-// Show writes all parts, which are texts, sequences and colours, in one write.
+// Show writes all parts with a single call of Write. A part is a string, a sequence or a
+// Colour. Control characters in strings are made visible.
 func (o *Output) Show(parts ...any) error {
 	var b strings.Builder
 	for _, p := range parts {
@@ -80,8 +80,8 @@ func (o *Output) Show(parts ...any) error {
 	return err
 }
 
-// Write shows text. Each call must pass a whole text: a character that is split between two
-// calls is shown as bytes.
+// Write writes text as Show does. Each call must pass whole characters: a character that is
+// split between two calls would be shown as bytes.
 func (o *Output) Write(text []byte) (int, error) {
 	if err := o.Show(string(text)); err != nil {
 		o.Failed = err
@@ -90,7 +90,8 @@ func (o *Output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Data writes a user's data: byte for byte in a pipe, but as visible text on a terminal.
+// Data writes the data of a lock record. In a pipe it writes the bytes unchanged. On a
+// terminal it makes control characters visible.
 func (o *Output) Data(b []byte) error {
 	to := o.To
 	if o.Terminal {
@@ -100,7 +101,7 @@ func (o *Output) Data(b []byte) error {
 	return err
 }
 
-// Columns returns the terminal's number of columns, or 80 if unknown.
+// Columns returns the width of the terminal in characters, or 80 if it is unknown.
 func (o *Output) Columns() int {
 	if f, ok := o.To.(interface{ Fd() uintptr }); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 1 {
@@ -110,7 +111,7 @@ func (o *Output) Columns() int {
 	return 80
 }
 
-// Tabbed joins cells with tabs.
+// Tabbed joins cells with tabs. It makes control characters in them visible.
 func Tabbed(cells ...string) string {
 	shown := make([]string, len(cells))
 	for i, c := range cells {
@@ -119,7 +120,8 @@ func Tabbed(cells ...string) string {
 	return strings.Join(shown, "\t")
 }
 
-// Prose writes a line for people. On a terminal it breaks the line at words.
+// Prose writes a sentence or more as one line. On a terminal it breaks the line between
+// words.
 func (o *Output) Prose(format string, args ...any) error {
 	text := visible.Line(fmt.Sprintf(format, args...))
 	if o.Terminal {
@@ -128,69 +130,70 @@ func (o *Output) Prose(format string, args ...any) error {
 	return o.Show(text, "\n")
 }
 
-// IsTerminal reports whether a stream is a terminal.
+// IsTerminal reports whether stream is an *os.File that is a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Messages writes to stderr, in text or JSON. It is safe for concurrent use.
+// Messages writes messages to standard error, as text or JSON. It is safe for concurrent
+// use.
 type Messages struct {
 	w     *Output
 	width int
 
 	mu          sync.Mutex
 	quiet, json bool
-	table       string       // name of the table, for records in JSON
-	where       string       // the table or file, for error messages
-	storeFlags  string       // flags that name the store, for a command that a message contains
-	line        bool         // the cursor is at the end of a line that Rewrite wrote
-	stream      *eventStream // the stream of --events; nil if events are messages
+	table       string       // name of the lock table, for records in JSON
+	where       string       // the table or file with the locks, for error messages
+	storeFlags  string       // flags that choose the store, for commands that messages suggest
+	line        bool         // true if the cursor is at the end of a line that Rewrite wrote
+	stream      *eventStream // receives events with --events; nil without --events
 }
 
-// NewMessages returns Messages that writes to an output.
+// NewMessages returns a Messages that writes to to.
 func NewMessages(to *Output) *Messages { return &Messages{w: to, width: to.Columns()} }
 
-// Configure applies --quiet and --json.
+// Configure sets the values of the flags --quiet and --json.
 func (m *Messages) Configure(quiet, json bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.quiet, m.json = quiet, json
 }
 
-// SetTable sets the table that later errors concern. table is its name, where is its name
-// in messages, and flags are the flags that name it in commands.
+// SetTable sets the lock table that later messages mention. table is its name, where is its
+// name in a sentence, and flags are the flags that choose it.
 func (m *Messages) SetTable(table, where, flags string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.table, m.where, m.storeFlags = table, where, flags
 }
 
-// Rewrites reports whether a line can be rewritten.
+// Rewrites reports whether messages go to a terminal as text, so that Rewrite may be used.
 func (m *Messages) Rewrites() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.w.Terminal && !m.quiet && !m.json
 }
 
-// Note writes a message that is not an error. -q suppresses it.
+// Note prints a message that is not an error. With -q it prints nothing.
 func (m *Messages) Note(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), false, true)
 }
 
-// Always writes a message as Note does, but -q does not suppress it.
+// Always prints a message that is not an error, even with -q.
 func (m *Messages) Always(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), true, true)
 }
 
-// Text writes a message as Note does, but writes nothing under --json, where an event
-// replaces the message.
+// Text prints a message that is not an error. With -q or --json it prints nothing: with
+// --json an event reports the same.
 func (m *Messages) Text(format string, args ...any) {
 	m.message(fmt.Sprintf(format, args...), false, false)
 }
 
-// message writes a message. despiteQuiet and inJSON state whether it is also written with -q
-// and with --json.
+// message prints text. With -q it prints only if despiteQuiet is true, and with --json only
+// if inJSON is true.
 func (m *Messages) message(text string, despiteQuiet, inJSON bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,33 +206,34 @@ func (m *Messages) message(text string, despiteQuiet, inJSON bool) {
 	}
 }
 
-// Tell writes a message that is not an error, as text or as an event under --json. -q
-// suppresses it.
+// Tell reports something that is not an error: it emits the event e, and prints the text
+// unless -q or --json is given.
 func (m *Messages) Tell(e Event, format string, args ...any) {
 	m.Event(e)
 	m.Text(format, args...)
 }
 
-// Rewrite writes a line to the terminal. The next message overwrites it.
+// Rewrite prints a line to the terminal that the next message overwrites.
 func (m *Messages) Rewrite(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text = "leasehold: " + visible.Line(text)
-	if r := []rune(text); len(r) >= m.width { // a line that wraps cannot be rewritten
+	if r := []rune(text); len(r) >= m.width { // a line as wide as the terminal would wrap, and could not be overwritten
 		text = string(r[:m.width-1])
 	}
 	m.print(text)
 	m.line = true
 }
 
-// Clear removes the line that Rewrite wrote.
+// Clear erases the line that Rewrite printed.
 func (m *Messages) Clear() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.print("")
 }
 
-// Event writes an event: to the stream of --events, or as a message under --json.
+// Event writes e to the stream of --events. Without --events, it prints e if --json is
+// given.
 func (m *Messages) Event(e Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,8 +245,8 @@ func (m *Messages) Event(e Event) {
 	}
 }
 
-// sentence writes a message. On a terminal it breaks the message at words. The caller must
-// hold m.mu.
+// sentence prints a text message. On a terminal it breaks the message between words. The
+// caller must hold m.mu.
 func (m *Messages) sentence(text string) {
 	const head = "leasehold: "
 	text = visible.Line(text)
@@ -253,8 +257,8 @@ func (m *Messages) sentence(text string) {
 	m.print(head + text + "\n")
 }
 
-// print writes text. It overwrites the line that Rewrite wrote, if there is one. The caller
-// must hold m.mu.
+// print writes text to standard error. If the last line is one that Rewrite printed, print
+// overwrites it. The caller must hold m.mu.
 func (m *Messages) print(text string) {
 	var before sequence
 	if m.line {
@@ -271,14 +275,14 @@ func (m *Messages) object(v any) {
 	m.print(string(b) + "\n")
 }
 
-// Error is an error in the form that stderr shows under --json.
+// Error is an error as --json prints it to standard error.
 type Error struct {
 	Error   string  `json:"error"`
 	Message string  `json:"message"`
 	Record  *Record `json:"record,omitempty"`
 }
 
-// Fail writes errors, even with -q.
+// Fail prints each of the errors, even with -q.
 func (m *Messages) Fail(errs ...error) {
 	for _, err := range errs {
 		e := m.failure(err)
@@ -292,12 +296,12 @@ func (m *Messages) Fail(errs ...error) {
 	}
 }
 
-// failure describes an error.
+// failure returns err in the form that Fail prints.
 func (m *Messages) failure(err error) Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := failure.Text(err, m.where)
-	if !strings.HasPrefix(m.where, "table ") { // the locks are in a file, but errors of the library name a table
+	if !strings.HasPrefix(m.where, "table ") { // errors of package leasehold name the table, but here the user knows the store by its file
 		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
 	}
 	if errors.As(err, new(*leasehold.RecordError)) {

@@ -20,18 +20,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Record is a record as get and ls show it. Its JSON contains the table, the Region that
-// answered, the holder's liveness if it was observed, and the fields of the record's own
-// JSON.
+// Record is a lock record as "get" and "ls" print it. Its JSON contains the fields of the
+// lock record. It also contains the table, the Region that answered and, if the holder was
+// observed, whether the holder is live.
 type Record struct {
 	Table  string
 	Region string // empty without --failover
 	Record leasehold.Record
 	Holder holders.State
-	Until  time.Time // time when a dead holder's lease ended; zero if the holder is not known to be dead
+	Until  time.Time // when the lease of a dead holder expired; zero unless the holder is known to be dead
 }
 
-// MarshalJSON returns the record's own JSON after the fields that the command adds.
+// MarshalJSON returns one JSON object: first the fields that the command adds, then those
+// of r.Record.
 func (r Record) MarshalJSON() ([]byte, error) {
 	b, err := Joined(struct {
 		Table  string        `json:"table"`
@@ -44,12 +45,12 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return b, err
 }
 
-// heldMs matches the field heldMs in the record's own JSON: how long the record has been
-// held until now.
+// heldMs matches the field heldMs in the JSON of a leasehold.Record. It contains how long
+// the lock has been held.
 var heldMs = regexp.MustCompile(`("heldMs":)\d+`)
 
-// heldFor returns how long the record has been held. If the holder is dead, the time ends
-// when the holder's lease ended.
+// heldFor returns how long the lock has been held. If its holder is dead, the time counts
+// until the holder's lease expired.
 func (r Record) heldFor(now time.Time) time.Duration {
 	if !r.Until.IsZero() && r.Until.Before(now) {
 		now = r.Until
@@ -57,20 +58,21 @@ func (r Record) heldFor(now time.Time) time.Duration {
 	return max(now.Sub(r.Record.GrantedAt), 0)
 }
 
-// Observed returns the Record to print for an observation.
+// Observed returns the Record that prints the result o of an observation.
 func Observed(table, region string, o holders.Observation) Record {
 	r := Record{Table: table, Region: region, Record: o.Record, Holder: o.State}
 	if o.State != holders.Dead {
 		return r
 	}
 	r.Until = o.Beat.Until
-	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // count the lease from the last write, since the write came before the observation
+	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // the holder's last write is known, and it was before the observation began
 		r.Until = written.Add(o.Record.Lease)
 	}
 	return r
 }
 
-// Joined returns the JSON of two values as one object. Both must have fields.
+// Joined returns one JSON object with the fields of first and then of second. Both must
+// have at least one field.
 func Joined(first, second any) ([]byte, error) {
 	head, err := json.Marshal(first)
 	tail, failed := json.Marshal(second)
@@ -80,7 +82,7 @@ func Joined(first, second any) ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), tail[1:]...), nil
 }
 
-// Records returns the Records to print for records that were not observed.
+// Records returns the Records that print lock records whose holders were not observed.
 func Records(table, region string, records []leasehold.Record) []Record {
 	rows := make([]Record, len(records))
 	for i, r := range records {
@@ -89,25 +91,26 @@ func Records(table, region string, records []leasehold.Record) []Record {
 	return rows
 }
 
-// Item returns an item as DynamoDB JSON on one line, with sorted attributes.
+// Item returns item as DynamoDB JSON on one line. Its attributes are sorted by name.
 func Item(item protocol.Item) ([]byte, error) {
 	b, err := attributevalue.MarshalMapJSON(item)
 	if err != nil {
 		return nil, err
 	}
-	var attributes map[string]any // unmarshalled so that the attributes are sorted
+	var attributes map[string]any // json.Marshal sorts the keys of this map
 	if err := json.Unmarshal(b, &attributes); err != nil {
 		return nil, err
 	}
 	return json.Marshal(attributes)
 }
 
-// Schema is the JSON Schema of the output of --json, with the promise about changes.
+// Schema is the JSON Schema of the output of --json. Its description promises what will not
+// change.
 //
 //go:embed schema.json
 var Schema []byte
 
-// Record writes one record, as JSON or with one line per field.
+// Record prints r, as JSON or with one line for each field.
 func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
 	if asJSON {
 		return json.NewEncoder(o).Encode(r)
@@ -133,8 +136,8 @@ func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
 	return nil
 }
 
-// fields returns the names and values that a record shows. The names are those
-// of its JSON; a field with an empty value is not shown.
+// fields returns the names and values of the fields to print. The names are those in the
+// JSON. Fields with an empty value are not printed.
 func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	rec := r.Record
 	owner, held, at := shortCell(rec.Owner), "", moment
@@ -148,13 +151,13 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	case rec.Version != rec.Grant:
 		renewed = rec.WrittenAt
 	}
-	suspended := "" // a suspension in the past is not shown
+	suspended := "" // not printed if the queue was suspended only until a time in the past
 	if rec.NoQueueUntil.After(now) {
 		suspended = at(rec.NoQueueUntil)
 	}
 	attributes := ""
 	if len(rec.Attributes) > 0 {
-		raw, _ := Item(rec.Attributes) // if Item fails, raw is empty: attributes that JSON cannot represent are not shown
+		raw, _ := Item(rec.Attributes) // raw stays empty if JSON cannot represent the attributes
 		attributes = visible.Middle(string(raw), visible.Longest)
 	}
 	return [][2]string{
@@ -183,11 +186,11 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	}
 }
 
-// shortCell returns a cell with another user's name. The cell may show a shortened name,
-// but the JSON output contains the whole name.
+// shortCell returns a name that another user chose, for a cell. It shortens a long name.
+// The JSON contains the whole name.
 func shortCell(name string) string { return wording.Cell(visible.Middle(name, visible.Longest)) }
 
-// stateOf returns a record's state with the name that its JSON uses.
+// stateOf returns "released" or "held".
 func stateOf(r leasehold.Record) string {
 	if r.Released {
 		return "released"
@@ -195,7 +198,8 @@ func stateOf(r leasehold.Record) string {
 	return "held"
 }
 
-// heldFor returns how long a record has been held; empty if unknown.
+// heldFor returns how long the lock has been held, as text. It returns "" if this is
+// unknown or the lock is free.
 func heldFor(r Record, now time.Time) string {
 	if r.Record.GrantedAt.IsZero() || r.Record.Released {
 		return ""
@@ -203,7 +207,7 @@ func heldFor(r Record, now time.Time) string {
 	return wording.Age(r.heldFor(now))
 }
 
-// leaseFixed formats the lease in a record; empty if it has none.
+// leaseFixed returns the lease in a record as text; "" if the record contains none.
 func leaseFixed(r leasehold.Record) string {
 	if r.Lease == 0 {
 		return ""
@@ -211,8 +215,8 @@ func leaseFixed(r leasehold.Record) string {
 	return wording.Duration(r.Lease)
 }
 
-// Lease formats the lease in a record for people. If the record has no lease, Lease formats
-// the time until or since its expiry.
+// Lease returns the lease in a record as text. For a held record that contains a time of
+// expiry instead, it returns how long ago that was, or in how long it will be.
 func Lease(r leasehold.Record, now time.Time) string {
 	left := r.ExpiresAt.Sub(now)
 	switch {
@@ -224,7 +228,7 @@ func Lease(r leasehold.Record, now time.Time) string {
 	return "in " + wording.Age(left)
 }
 
-// localMoment formats a time for people; empty if unknown.
+// localMoment formats t in the local time zone; "" for the zero time.
 func localMoment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -232,7 +236,7 @@ func localMoment(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// moment formats a time for a pipe, in RFC 3339; empty if unknown.
+// moment formats t in RFC 3339 and UTC; "" for the zero time.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -240,7 +244,8 @@ func moment(t time.Time) string {
 	return wording.Time(t)
 }
 
-// waitingText lists the waiters in the queue, the next one first; empty if there are none.
+// waitingText lists the waiters in the queue of a record, the head first. It returns "" if
+// the queue is empty.
 func waitingText(r leasehold.Record, at func(time.Time) string) string {
 	var each []string
 	for _, w := range r.Waiting {
@@ -249,7 +254,8 @@ func waitingText(r leasehold.Record, at func(time.Time) string) string {
 	return strings.Join(each, ", ")
 }
 
-// doneText describes the last completed work, its owner and its time; empty if unknown.
+// doneText describes the work that was last completed under the lock: its label or period,
+// its owner and the time. It returns "" if d is nil.
 func doneText(d *leasehold.Done, at func(time.Time) string) string {
 	if d == nil {
 		return ""
@@ -267,7 +273,8 @@ func doneText(d *leasehold.Done, at func(time.Time) string) string {
 	return strings.Join(parts, ", ")
 }
 
-// workText names completed work. It uses the label or the period of the work.
+// workText returns the label of completed work (--once), or the start of its period
+// (--every).
 func workText(d *leasehold.Done) string {
 	if d.Once == "" {
 		return visible.Period(d.Period)
@@ -275,7 +282,8 @@ func workText(d *leasehold.Done) string {
 	return visible.Word(d.Once)
 }
 
-// formerText describes the previous holder and how its grant ended; empty if unknown.
+// formerText describes the previous holder and how its grant ended. It returns "" if f is
+// nil.
 func formerText(f *leasehold.End, at func(time.Time) string) string {
 	if f == nil {
 		return ""
@@ -293,8 +301,8 @@ func formerText(f *leasehold.End, at func(time.Time) string) string {
 	return strings.Join(append(parts, f.How), ", ")
 }
 
-// brokenText names the token of a broken grant, and describes the break. It returns "" if
-// no grant was broken.
+// brokenText describes the last break of a grant in the record, with the grant's token. It
+// returns "" if b is nil.
 func brokenText(b *leasehold.End, at func(time.Time) string) string {
 	switch {
 	case b == nil:
@@ -305,7 +313,7 @@ func brokenText(b *leasehold.End, at func(time.Time) string) string {
 	return fmt.Sprintf("token %d %s", b.Token, breakText(b, at))
 }
 
-// breakText describes a break: the operator, the time and the reason.
+// breakText describes the break b: by which operator, when and why.
 func breakText(b *leasehold.End, at func(time.Time) string) string {
 	text := "by " + wording.Owner(b.By) + " at " + at(b.At)
 	if b.Reason != "" {
@@ -314,7 +322,8 @@ func breakText(b *leasehold.End, at func(time.Time) string) string {
 	return text
 }
 
-// Grant names the grant in a record: the key, the owner, and the token if it has one.
+// Grant returns text that names the grant in a record: its key, its owner and, if it has
+// one, its fencing token.
 func Grant(r leasehold.Record) string {
 	text := wording.Key(r.Key) + " to " + wording.Owner(r.Owner)
 	if r.Token != 0 {
@@ -323,7 +332,8 @@ func Grant(r leasehold.Record) string {
 	return text
 }
 
-// dataText formats data: short text unchanged, any other data as its number of bytes.
+// dataText returns the data of a record as text. For data that is long or not text, it
+// returns only the number of bytes.
 func dataText(b []byte) string {
 	const longest = 200
 	switch {

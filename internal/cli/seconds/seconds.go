@@ -1,5 +1,5 @@
-// Package seconds calls a function each second while something lasts, such as a wait that
-// the command reports.
+// Package seconds calls a function every second until it is told to stop. leasehold uses it
+// to report progress while it waits.
 package seconds
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// Each calls fn each second until end is called. end waits for a call in progress.
+// Each calls fn every second until the caller calls end. end waits for a call of fn in
+// progress.
 func Each(fn func()) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var calls sync.WaitGroup

@@ -1,7 +1,8 @@
-// Package serve provides the listeners of local, ui and elect. They serve only this machine
-// unless the user asks for more. The package determines the addresses, the name under which
-// browsers find the page, the address for probes, and the names and the key that the engine
-// accepts. It knows neither the engine, nor the page, nor the answers to probes.
+// Package serve opens the listeners of the commands "local", "ui" and "elect --http". By
+// default, only programs on this machine can connect. The package determines the addresses,
+// the host name of the page that "ui" serves, and the address for probes. For the DynamoDB
+// engine that "local" serves, it determines the accepted host names and the access key. It
+// does not depend on the handlers that answer the requests.
 package serve
 
 import (
@@ -22,8 +23,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/ui"
 )
 
-// Loopback listens on this machine only, since the engine has no TLS. addr is the value of
-// --addr, here and in the functions below.
+// Loopback listens at addr, the value of "local --addr". It refuses an address that other
+// machines can reach, because the engine has no TLS.
 func Loopback(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -35,7 +36,7 @@ func Loopback(ctx context.Context, addr string) (net.Listener, error) {
 	return listen(ctx, "--addr", addr)
 }
 
-// listen listens at addr, the value of the given flag.
+// listen listens at addr, which is the value of flag.
 func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	_, port, _ := net.SplitHostPort(addr)
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || port != strconv.FormatUint(n, 10) {
@@ -51,22 +52,22 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Page contains the listeners and the address of the page.
+// Page contains the listeners of the page that "leasehold ui" serves, and its address.
 type Page struct {
 	Listeners []net.Listener
 	Name      string // "host:port" with a random host name, which only this server has
 	Host      string // "host:port" of the URL: Name, if browsers resolve it to this machine
 }
 
-// Close closes the listeners, so that other processes can use the addresses.
+// Close closes the listeners.
 func (at *Page) Close() {
 	for _, l := range at.Listeners {
 		_ = l.Close()
 	}
 }
 
-// ForPage listens for the page. If anywhere is true, addr may be any address. Otherwise it
-// must be an address of this machine only.
+// ForPage listens at addr for the page of "leasehold ui". Unless anywhere is true, it
+// refuses an address that other machines can reach.
 func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -77,23 +78,24 @@ func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	}
 	at, err := listenByName(ctx, addr)
 	for tries := 1; err != nil && port == "0" && tries < 10; tries++ {
-		at, err = listenByName(ctx, addr) // try again with another port: a port that is free at the first loopback address may be taken at the second
+		at, err = listenByName(ctx, addr) // another port: the one that was free at the first loopback address may be in use at the second
 	}
 	return at, err
 }
 
-// listenByName listens at both loopback addresses, because browsers try both for names that
-// end in .localhost. If it left one address free, another user could listen there.
+// listenByName listens at both loopback addresses, 127.0.0.1 and ::1, because browsers try
+// both for a name that ends in .localhost. If it listened at one only, another user of the
+// machine could listen at the other.
 func listenByName(ctx context.Context, addr string) (*Page, error) {
 	first, err := listen(ctx, "--addr", addr)
 	if err != nil {
 		return nil, err
 	}
-	ip, port, _ := net.SplitHostPort(first.Addr().String()) // cannot fail: it is the address of a listener
+	ip, port, _ := net.SplitHostPort(first.Addr().String()) // cannot fail, because a listener has a valid address
 	at := &Page{Listeners: []net.Listener{first}, Name: net.JoinHostPort(ui.NewName(), port), Host: first.Addr().String()}
 	other := map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1"}[ip]
 	if other == "" {
-		return at, nil // one listener is enough: browsers never resolve a name that ends in .localhost to this address
+		return at, nil // no second listener: browsers never connect to this address for a name that ends in .localhost
 	}
 	at.Host = at.Name
 	if !isAddressHere(ctx, other) {
@@ -108,8 +110,7 @@ func listenByName(ctx context.Context, addr string) (*Page, error) {
 	return at, nil
 }
 
-// isAddressHere reports whether this machine has the address ip, so that a process can
-// listen on it.
+// isAddressHere reports whether a process on this machine can listen at the address ip.
 func isAddressHere(ctx context.Context, ip string) bool {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
@@ -119,9 +120,8 @@ func isAddressHere(ctx context.Context, ip string) bool {
 	return true
 }
 
-// ForProbes listens for probes and load balancers. addr is the value of --http. If addr has
-// no host, ForProbes listens on this machine only. To make the probes reachable from
-// elsewhere, the user must name an address.
+// ForProbes listens at addr, the value of "elect --http", for probes and load balancers. If
+// addr has no host, only this machine can connect.
 func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	switch {
@@ -133,10 +133,10 @@ func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	return listen(ctx, "--http", addr)
 }
 
-// Probes returns a server for probes. On loopback it answers only requests to this
-// machine's own names. Otherwise a site whose DNS name points at this machine could read
-// the answers through a browser. At other addresses it accepts any name, as load balancers
-// choose the name.
+// Probes returns the server for the probes of "elect --http". If it listens on loopback, it
+// rejects requests with a Host header that is not a name of this machine. Otherwise a web
+// site whose DNS name points to 127.0.0.1 could read the answers through a user's browser.
+// At other addresses it accepts any Host, because load balancers choose it.
 func Probes(answers http.Handler, at net.Listener) *http.Server {
 	if tcp, ok := at.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
 		answers = refuseOtherNames(answers)
@@ -146,26 +146,27 @@ func Probes(answers http.Handler, at net.Listener) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      10 * time.Second,
-		IdleTimeout:       2 * time.Minute, // longer than the pause between two probes
+		IdleTimeout:       2 * time.Minute, // longer than the usual interval between probes
 		MaxHeaderBytes:    8 << 10,
 	}
 }
 
-// Engine serves the engine to programs on this machine. A client that sends slowly, or
-// nothing, cannot keep a connection open.
+// Engine returns the server for the DynamoDB engine of "leasehold local". Its timeouts
+// close the connection of a client that sends slowly or not at all.
 func Engine(engine http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           refuseOtherNames(engine),
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,     // enough for 16 MB at 300 kB/s
-		WriteTimeout:      2 * time.Minute, // counted from the end of the header, so it includes the wait for a store file that another process uses
+		ReadTimeout:       time.Minute,     // long enough for a request of 16 MB at 300 kB/s
+		WriteTimeout:      2 * time.Minute, // includes the wait until another process unlocks the store's file, because it counts from the request header
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
 }
 
-// refuseOtherNames refuses requests to a name that is not this machine's own. Otherwise a
-// site whose DNS name points at this machine could use the engine from a browser.
+// refuseOtherNames returns a handler that rejects requests with a Host header that is not a
+// name of this machine. Otherwise a web site whose DNS name points to 127.0.0.1 could use
+// the engine through a user's browser.
 func refuseOtherNames(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isOwnName(r.Host) {
@@ -176,8 +177,8 @@ func refuseOtherNames(next http.Handler) http.Handler {
 	})
 }
 
-// isOwnName reports whether a Host header can only mean this machine. It accepts loopback
-// addresses and names for them. It also accepts an empty name, as HTTP/1.0 clients may send
+// isOwnName reports whether the Host header hostPort can only mean this machine: a loopback
+// address or a name for one. It also returns true for "", because HTTP/1.0 clients may send
 // no Host.
 func isOwnName(hostPort string) bool {
 	host := hostPort
@@ -195,16 +196,16 @@ func isOwnName(hostPort string) bool {
 	return strings.HasSuffix(host, ".localhost")
 }
 
-// Key is the access key that requests to the engine are signed with. It is needed because
-// any user of the machine can connect to loopback.
+// Key is the access key with which clients must sign requests to the engine of "leasehold
+// local". It is needed because every user of the machine can connect to loopback.
 type Key struct {
 	ID, Secret string
-	Made       bool // the key was made for this server, which must show it to the user
+	Made       bool // true if leasehold made the key, and so must show it to the user
 }
 
-// KeyIn returns the credentials of the environment, so that programs with the same
-// credentials can continue after the server restarts. If the environment has no
-// credentials, KeyIn makes a pair that is valid until this server ends.
+// KeyIn returns the access key from the environment variables, if they contain one.
+// Programs that use this key still work after a restart of the server. Otherwise KeyIn
+// returns a new random key, which is valid until the server ends.
 func KeyIn(get func(string) string) Key {
 	if id, secret := get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY"); id != "" && secret != "" {
 		return Key{ID: id, Secret: secret}
@@ -212,8 +213,8 @@ func KeyIn(get func(string) string) Key {
 	return Key{ID: rand.Text(), Secret: rand.Text(), Made: true}
 }
 
-// Variables returns the variables that a program needs, in addition to the environment, to
-// reach the engine.
+// Variables returns the environment variables that a program needs to reach the engine at
+// url, besides those that get already returns.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {
@@ -225,11 +226,11 @@ func (k Key) Variables(get func(string) string, url string) []string {
 	return set
 }
 
-// Without returns an environment without the variables that would lead a program to another
-// server.
+// Without returns environ without the variables that would make a program use another
+// server or another key.
 func (k Key) Without(environ []string) []string {
 	misleading := store.AWSVariables
-	if k.Made { // also remove profiles, since some SDKs prefer a profile to the key's variables
+	if k.Made { // some SDKs prefer a profile to the variables with the key, so remove profiles too
 		misleading = slices.Concat(misleading, []string{"AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE"})
 	}
 	return slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {

@@ -29,16 +29,15 @@ import (
 	"github.com/leasehold-go/leasehold/regions"
 )
 
-// idleConnections is the number of idle connections to keep. It equals the number of
-// renewals that a client of package leasehold may have in flight.
+// idleConnections is how many idle HTTP connections are kept. A client of package leasehold
+// may have as many renewals in flight.
 const idleConnections = 128
 
-// replyTimeout limits the wait for the reply to one request, unless the library sets a
-// shorter limit. The SDK tries three times.
+// replyTimeout limits the wait for the reply to one request. Package leasehold may set a
+// shorter limit. The SDK sends a request up to three times.
 const replyTimeout = 10 * time.Second
 
-// Placeholder is the region and the credentials for a server on loopback, which accepts
-// any.
+// Placeholder is the Region, and the access key, for a server on loopback that accepts any.
 const Placeholder = "local"
 
 func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) error {
@@ -57,13 +56,13 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	opts := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
 		config.WithAPIOptions([]func(*middleware.Stack) error{attempts.BoundedReplies}),
-		config.WithLogger(logging.Nop{}), // discard the SDK's messages about connections: users cannot act on them, and -v logs the requests
+		config.WithLogger(logging.Nop{}), // discard the SDK's messages about connections: users cannot act on them, and --verbose logs requests
 
-		// These have no effect if the setting is empty.
+		// An empty setting has no effect here.
 		config.WithRegion(settings.Region),
 		config.WithSharedConfigProfile(settings.Profile),
 	}
-	if IsLoopback(endpoint) { // such a server accepts any credentials, so do not ask the instance's metadata service for some
+	if IsLoopback(endpoint) { // the server accepts any credentials, so do not wait for the EC2 metadata service
 		opts = append(opts, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
@@ -100,8 +99,8 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	return nil
 }
 
-// checkAWS checks the flags, variables and profile that the SDK uses together. It returns
-// an error if no request with them can succeed.
+// checkAWS checks the Region and the endpoint that flags, variables and profile result in.
+// It returns an error if no request to them can succeed.
 func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
 	server, region, by := aws.ToString(s.Home.Options().BaseEndpoint), s.Home.Options().Region, settings.regionBy(cfg)
 	s.Location = cmp.Or(server, region)
@@ -122,25 +121,27 @@ func (s *Store) checkAWS(settings *Settings, cfg aws.Config) error {
 	return nil
 }
 
-// IsLoopback reports whether a URL names this machine.
+// IsLoopback reports whether the host in the URL endpoint is this machine's loopback
+// interface.
 func IsLoopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	return err == nil && IsThisMachine(u.Hostname())
 }
 
-// IsThisMachine reports whether a host is this machine and reachable from it only.
+// IsThisMachine reports whether host is a loopback address or localhost, which other
+// machines cannot reach.
 func IsThisMachine(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// The checks below refuse a name before any request if AWS would refuse it, or if it leads
-// nowhere. Without the checks, a request to a host that does not exist would be repeated
-// for a long time. The parameter by of each check is the source of the name: a flag, a
-// variable or the profile.
+// The checks below refuse a Region, endpoint or table name before any request, if no
+// request with it can succeed. Otherwise leasehold would repeat requests to a host that
+// does not exist for a long time. The parameter by names the source of the value: a flag, a
+// variable or a profile.
 
 const (
-	regionBegins = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}` // new Regions come every year, so there is no list
+	regionBegins = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}` // no list of Regions, because AWS adds new ones every year
 
 	regionForm = regionBegins + `$`
 	zoneForm   = regionBegins + `[a-z]$`
@@ -148,12 +149,12 @@ const (
 	tableForm  = `^[A-Za-z0-9_.-]{3,255}$`
 )
 
-// hasForm reports whether s matches form. It compiles form at each call: a process uses
-// each form at most once, and does not use most of them.
+// hasForm reports whether s matches the regular expression form. It compiles form at each
+// call, because one run of leasehold uses each form at most once, and most of them never.
 func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(s) }
 
-// checkRegion refuses names that are not Regions of AWS. Servers other than AWS may have
-// Regions with other names.
+// checkRegion returns an error if region cannot be an AWS Region. If otherServer is true,
+// the endpoint is not AWS, and region may be any name.
 func checkRegion(region, by string, otherServer bool) error {
 	lower := strings.ToLower(region)
 	switch {
@@ -169,10 +170,11 @@ func checkRegion(region, by string, otherServer bool) error {
 	return failure.Misusef("the Region %q (%s) is not an AWS Region: Regions look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
 }
 
-// checkEndpoint refuses a URL that no request can be sent to. It also refuses a URL with a
-// password, since the URL is printed, stored in grants and given to CMD.
+// checkEndpoint returns an error if no request can be sent to the URL endpoint. It also
+// refuses a URL with a password, because leasehold prints the URL, stores it in grants and
+// passes it to CMD.
 func checkEndpoint(endpoint, by string) error {
-	if strings.Contains(endpoint, "@") { // check this first, so that no message shows a password, even if the URL cannot be parsed
+	if strings.Contains(endpoint, "@") { // checked first, so that no later message prints the password
 		return failure.Misusef("%s has an @: leave out the user and the password, which DynamoDB does not read: requests are signed with AWS credentials", by)
 	}
 	const use = "use http:// or https://, such as http://127.0.0.1:8000"
@@ -200,8 +202,8 @@ func checkEndpoint(endpoint, by string) error {
 	return nil
 }
 
-// TableName returns the name of the table in --table, which is a name or an ARN. It refuses
-// other values.
+// TableName returns the table name in named, which is a table name or the ARN of a table.
+// It returns an error for anything else.
 func TableName(named string) (string, error) {
 	if !strings.HasPrefix(named, "arn:") {
 		if !hasForm(named, tableForm) {
@@ -217,8 +219,8 @@ func TableName(named string) (string, error) {
 	return name, nil
 }
 
-// quotedIfSpaced returns a name for a message, as visible.Name does. It also quotes a name
-// with spaces, whose parts would otherwise look like words of the message.
+// quotedIfSpaced returns s for a message. It quotes s if it contains a space. Otherwise the
+// words in s would look like words of the message.
 func quotedIfSpaced(s string) string {
 	if strings.Contains(s, " ") {
 		return strconv.Quote(s)
@@ -226,8 +228,8 @@ func quotedIfSpaced(s string) string {
 	return visible.Name(s)
 }
 
-// failover returns the Regions of --failover. It sends no request. It returns an error if
-// the list could not help in an outage.
+// failover returns the Regions in --failover. It returns an error if the list is invalid or
+// cannot be used with the endpoint or table of at. It sends no request.
 func (s *Settings) failover(at *Store) ([]string, error) {
 	if s.Failover == "" {
 		return nil, nil
@@ -256,9 +258,9 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 	return seen[1:], nil
 }
 
-// RefuseFailover returns an error if --failover is given for a table that does not exist.
-// table create would make that table in one Region and with TTL. A table of several Regions
-// must not have TTL.
+// RefuseFailover returns an error if --failover is given while "table create" creates a
+// table. That command creates a table in one Region, and enables TTL. A table in several
+// Regions must not have TTL.
 func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil
@@ -266,8 +268,8 @@ func (s *Settings) RefuseFailover() error {
 	return failure.Misusef("table create makes no table in several Regions: see docs/regions.md, or leave out %s", s.by("--failover"))
 }
 
-// Regions returns a client for each Region, home first. For a local store, it returns the
-// only client.
+// Regions returns one client for each Region of the table: the home Region first, then
+// those of --failover. For a local store, it returns a single client.
 func (s *Store) Regions() []*dynamodb.Client {
 	all := []*dynamodb.Client{s.Home}
 	for _, name := range s.failover {
@@ -276,9 +278,9 @@ func (s *Store) Regions() []*dynamodb.Client {
 	return all
 }
 
-// Requests returns the DB for all requests about records. Without --failover, the DB is
-// Home. With --failover, the DB sends its requests to another Region when a Region stops
-// serving them. Home must not be replaced after the first call of Requests.
+// Requests returns the client for all requests about lock records. Without --failover this
+// is Home. With --failover, it switches to another Region if the current one stops serving
+// requests. Home must not be replaced after the first call of Requests.
 func (s *Store) Requests() leasehold.DB {
 	if len(s.failover) == 0 {
 		return s.Home
@@ -290,7 +292,7 @@ func (s *Store) Requests() leasehold.DB {
 	return s.regions
 }
 
-// Region returns the Region that currently receives requests about records. It returns ""
+// Region returns the Region that requests about lock records currently go to. It returns ""
 // without --failover.
 func (s *Store) Region() string {
 	if s.regions == nil {

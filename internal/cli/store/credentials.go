@@ -18,27 +18,26 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// reloadPause is the shortest time between two loads of credentials that DynamoDB refuses.
-// Several requests may be refused at the same time, and a load may start a program.
+// reloadPause is the minimum time between two loads of new credentials. Without it, several
+// rejected requests would each cause a load, which may start a program
+// (credential_process).
 const reloadPause = time.Second
 
-// credentialSource provides credentials. After DynamoDB has refused the current
-// credentials, it loads the AWS configuration again. The SDK itself never does that: it
-// reads a credentials file only once. It also keeps the result of a credential_process
-// until the expiry that the program has set.
+// credentialSource provides AWS credentials. If DynamoDB rejects the credentials, it loads
+// the AWS configuration again. The SDK does not do that. It reads a credentials file only
+// once. It also keeps the output of a credential_process until the expiry stated there.
 type credentialSource struct {
 	load     func(context.Context) (aws.CredentialsProvider, error)
-	metadata bool // this machine is known or expected to have a metadata service
+	metadata bool // true if this machine should have an EC2 metadata service
 
-	mu       sync.Mutex // not held while load runs
+	mu       sync.Mutex // not locked while load runs
 	current  aws.CredentialsProvider
-	refused  bool // DynamoDB has refused the credentials of current
+	refused  bool // true if DynamoDB has rejected credentials from current
 	loading  bool
-	loadedAt time.Time // start of the last load after a refusal; zero if there was none
+	loadedAt time.Time // when credentials were last loaded again; zero if never
 }
 
-// saw records whether DynamoDB refused the credentials of a request. It is called after
-// each request.
+// saw is called after each request. It records whether DynamoDB rejected the credentials.
 func (c *credentialSource) saw(r requests.Request) {
 	if !decide.CredentialsRefused(r.Err) {
 		return
@@ -48,25 +47,25 @@ func (c *credentialSource) saw(r requests.Request) {
 	c.refused = true
 }
 
-// Retrieve returns credentials for a request. The SDK asks a metadata service last, on
-// every machine. If that fails, the request is retried only on a machine that is expected
-// to have such a service.
+// Retrieve returns credentials for a request. On every machine, the SDK's last source is
+// the EC2 metadata service. If all sources fail, the error makes the SDK retry only if this
+// machine should have such a service.
 func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	found, err := c.retrieve(ctx)
 	switch {
 	case err == nil, !strings.Contains(err.Error(), decide.NoMetadata):
 	case !c.metadata:
-		err = errors.New(err.Error()) // keeps only the text: a timeout in the error chain would cause a retry
+		err = errors.New(err.Error()) // only the text: if the error contained a timeout, the SDK would retry
 	case decide.ServerSilent(err):
 		err = failure.Like(err, "this machine's metadata service does not answer: "+strings.ReplaceAll(err.Error(), decide.NoMetadata+", ", ""))
 	}
 	return found, err
 }
 
-// retrieve returns credentials for a request. If DynamoDB has refused the current
-// credentials, it tries to load newer ones. If that fails, it returns the current ones.
-// DynamoDB may have refused them by mistake, and the credentials file may have been
-// deleted.
+// retrieve returns credentials for a request. If DynamoDB has rejected the current
+// credentials, it tries to load new ones. If that fails, it returns the current ones, for
+// two reasons. DynamoDB may have rejected them by mistake. The credentials file may have
+// been deleted since.
 func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error) {
 	c.mu.Lock()
 	current := c.current
@@ -95,8 +94,8 @@ func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error
 	return found, nil
 }
 
-// acceptAny makes c provide placeholder credentials where there are no real ones. It must
-// be called before the first Retrieve.
+// acceptAny makes c return placeholder credentials if no source has credentials. It must be
+// called before the first Retrieve.
 func (c *credentialSource) acceptAny() {
 	load := c.load
 	c.current = orPlaceholder(c.current)
@@ -106,8 +105,8 @@ func (c *credentialSource) acceptAny() {
 	}
 }
 
-// orPlaceholder returns a provider of the credentials of first, or of placeholder
-// credentials if first has none.
+// orPlaceholder returns a provider that calls first, and returns placeholder credentials if
+// first is nil or fails.
 func orPlaceholder(first aws.CredentialsProvider) aws.CredentialsProvider {
 	return aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
 		if first != nil {
@@ -119,9 +118,8 @@ func orPlaceholder(first aws.CredentialsProvider) aws.CredentialsProvider {
 	}))
 }
 
-// hasMetadata reports whether this machine is expected to have a metadata service. This is
-// so if it is an EC2 instance, or if a setting names the service as a source of
-// credentials.
+// hasMetadata reports whether this machine should have an EC2 metadata service: it is an
+// EC2 instance, or a setting names the service as the source of credentials.
 func (s *Settings) hasMetadata(cfg aws.Config) bool {
 	for _, source := range cfg.ConfigSources {
 		if shared, ok := source.(config.SharedConfig); ok && (shared.EC2IMDSEndpoint != "" || shared.CredentialSource == "Ec2InstanceMetadata") {
@@ -131,7 +129,7 @@ func (s *Settings) hasMetadata(cfg aws.Config) bool {
 	return s.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") != "" || s.OnEC2()
 }
 
-// OnEC2 reports whether this machine is an EC2 instance. It reads the kernel's information
+// OnEC2 reports whether this machine is an EC2 instance. It reads what the kernel reports
 // about the hardware, and sends nothing over the network.
 func OnEC2() bool { return onEC2("/sys") }
 
@@ -139,7 +137,7 @@ func onEC2(sys string) bool {
 	for file, prefix := range map[string]string{
 		"class/dmi/id/sys_vendor":   "Amazon EC2",
 		"class/dmi/id/board_vendor": "Amazon EC2",
-		"hypervisor/uuid":           "ec2", // file that shows EC2 on older instance types
+		"hypervisor/uuid":           "ec2", // identifies EC2 on older instance types
 	} {
 		b, err := os.ReadFile(filepath.Join(sys, file))
 		if err == nil && strings.HasPrefix(string(b), prefix) {

@@ -1,18 +1,21 @@
-// Package store chooses the lock table, opens it, and names it.
+// Package store chooses the lock table of a command, opens it, and names it in messages.
 //
-// It knows the settings and the source of each (Settings: a flag, then a variable
-// LEASEHOLD_*, then a default if neither names a store). From these it derives a Target:
-// the table, its location, and the form of its records (target.go). It knows the two kinds
-// of table. One is in DynamoDB (connect.go), reached as the SDK is configured, with
-// credentials that are loaded again once they are refused (credentials.go). The other is in
-// a file of this machine, served by package localdynamo, and may be the default (local.go).
-// The package does not know the purpose of the locks, the observers of requests, or how
-// anything is printed. Its callers pass functions for these (Opening).
+// Settings come from three sources. A flag comes first, then an environment variable
+// LEASEHOLD_*. If neither names a store, there may be a default store. From the settings,
+// the package derives a Target: the table, its location and the layout of its records
+// (target.go).
 //
-// Wherever it can, it fails before any request. It refuses a setting that is empty,
-// contradictory or leads nowhere (failure.MisuseError), since a guess could lead to another
-// store than the user expects. So a named file must exist, unless the command creates it.
-// No default is chosen if a setting points to AWS. The machine's store, if it exists, is
-// the only default. Open refuses a table of another layout, unless the caller repairs
-// tables.
+// There are two kinds of store. A table in DynamoDB is reached with the SDK's configuration
+// (connect.go). Its credentials are loaded again if DynamoDB rejects them (credentials.go).
+// A local store is a table in a file on this machine, which package localdynamo serves. It
+// can be the default (local.go). The package does not know what the locks are for, who
+// observes the requests, or how messages are printed. Callers pass functions for these in
+// an Opening.
+//
+// Wherever it can, the package fails before any request. It refuses a setting that is
+// empty, contradictory or cannot work (failure.MisuseError). A guess could lead to another
+// store than the user expects. For the same reason, a named file must exist, unless the
+// command creates it. There is no default store if a setting points to AWS. If the machine
+// has a shared store, only that store can be the default. Open refuses a table of another
+// layout, unless the command checks or creates tables.
 package store

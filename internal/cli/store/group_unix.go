@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// giveGroup gives a file the group of its directory. A user who does not belong to that
-// group cannot do this; giveGroup then does nothing. The permissions of the file for all
-// other users decide in that case.
+// giveGroup changes the group of the file f to the group of its directory dir. If the user
+// does not belong to that group, giveGroup does nothing. Then the permissions of f for
+// others decide who else may use the file.
 func giveGroup(f *os.File, dir fs.FileInfo) {
 	if st, ok := dir.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(-1, int(st.Gid))

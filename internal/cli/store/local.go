@@ -24,11 +24,12 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// DefaultFile is the file name of a default store.
+// DefaultFile is the base name of the default local store's file.
 const DefaultFile = "locks.db"
 
-// MachineDir is the directory that an administrator may create for a store that
-// all users of the machine share.
+// MachineDir returns the directory of the machine's store, the local store that all users
+// of a machine share. An administrator creates the directory. It is "" on Windows, which
+// has no such store.
 func MachineDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -36,12 +37,12 @@ func MachineDir() string {
 	return "/var/lib/leasehold"
 }
 
-// defaultFile returns the file of the default store. If the machine's directory exists,
-// this is the machine's store, even if the directory cannot be used; openMachineStore then
-// fails. Otherwise some users could use one store and some another, and two users could
-// hold the same key. Without that directory, the default is the user's own store. For root,
-// defaultFile returns an error if that store would be in another user's home, as that user
-// could replace the store.
+// defaultFile returns the file of the default local store. If the machine's directory
+// exists, this is the machine's store, even if this user cannot use it. Then
+// openMachineStore fails. Otherwise two users with different default stores could both hold
+// the same key. If the directory does not exist, the default is the user's own store. For
+// root, defaultFile returns an error if the directory of that store belongs to another
+// user, who could replace the file.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	if s.MachineDir != "" && !missing(s.MachineDir) {
 		return filepath.Join(s.MachineDir, DefaultFile), true, nil
@@ -56,8 +57,8 @@ func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	return filepath.Join(dir, DefaultFile), false, nil
 }
 
-// stateDir returns the directory of the user's local store (XDG Base Directory
-// Specification).
+// stateDir returns the directory of the user's own local store, as in the XDG Base
+// Directory Specification.
 func (s *Settings) stateDir() (string, error) {
 	if dir := s.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "leasehold"), nil
@@ -68,7 +69,8 @@ func (s *Settings) stateDir() (string, error) {
 	return "", failure.Misusef("no table, and no place for a local store, as neither HOME nor XDG_STATE_HOME is set: use --table, or --file PATH")
 }
 
-// openMachineStore opens the store that all users of the machine share.
+// openMachineStore opens the machine's store, which all users of the machine share. It
+// creates the file if it does not exist.
 func openMachineStore(ctx context.Context, file string) (localdynamo.Store, error) {
 	var store localdynamo.Store
 	err := makeShared(file)
@@ -88,9 +90,10 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 	return store, err
 }
 
-// makeShared creates a store unless the file exists. Users who may create files in the
-// directory may also write to the store. The file has its final mode from the start,
-// whatever the umask, since other processes may open the file at once.
+// makeShared creates the file of the machine's store, unless it exists. Every user who may
+// create files in its directory may then write to the file. The file has its final mode
+// when it appears, because other processes may open it immediately. The umask has no effect
+// on this mode.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -109,7 +112,8 @@ func makeShared(file string) error {
 	return err
 }
 
-// userName returns the name of the user who runs leasehold, or the user's number.
+// userName returns the name of the user who runs leasehold. It returns the numeric id if
+// the name is unknown.
 func userName() string {
 	u, err := user.Current()
 	if err != nil {
@@ -118,8 +122,8 @@ func userName() string {
 	return u.Username
 }
 
-// AWSFlag returns the name of a given flag that applies only to DynamoDB. It returns "" if
-// there is none.
+// AWSFlag returns the name of the first flag given that applies only to DynamoDB, such as
+// --region. It returns "" if no such flag is given.
 func (s *Settings) AWSFlag() string {
 	for i, value := range s.ForAWS() {
 		if *value != "" {
@@ -129,12 +133,12 @@ func (s *Settings) AWSFlag() string {
 	return ""
 }
 
-// asksForDynamoDB returns a given flag or a set LEASEHOLD_ variable that points to AWS. It
-// returns "" if there is none.
+// asksForDynamoDB returns the name of a flag, or of a LEASEHOLD_ variable, that is set and
+// applies only to DynamoDB. It returns "" if none is set.
 func (s *Settings) asksForDynamoDB() string { return cmp.Or(s.AWSFlag(), s.firstSet(AWSVariables...)) }
 
-// signOfAWS returns the flag, variable or file that points to AWS. It returns "" if there
-// is none.
+// signOfAWS returns text that names a flag, variable or file which suggests that the user
+// uses AWS. It returns "" if there is none.
 func (s *Settings) signOfAWS() string {
 	set := cmp.Or(s.asksForDynamoDB(), s.firstSet(
 		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID",
@@ -156,8 +160,8 @@ func (s *Settings) signOfAWS() string {
 	return ""
 }
 
-// openFile opens the file of a local store. Its error explains why the file cannot be a
-// store.
+// openFile opens the file of a local store. If it fails, its error says why path cannot be
+// used as a store.
 func openFile(ctx context.Context, path string, options ...boltstore.Option) (localdynamo.Store, error) {
 	const another = "name another file, which need not exist"
 	info, err := os.Lstat(path)
@@ -200,25 +204,25 @@ func openFile(ctx context.Context, path string, options ...boltstore.Option) (lo
 	return nil, failure.Misusef("%s", strings.TrimPrefix(err.Error(), "boltstore: "))
 }
 
-// deniedError is the error of a file that this user may not use.
+// deniedError means that this user may not use the file of a local store.
 type deniedError struct{ error }
 
 func (e deniedError) Unwrap() error { return e.error }
 
-// missing reports whether there is no file with the given name.
+// missing reports whether no file exists at path.
 func missing(path string) bool {
-	_, err := os.Lstat(path) // Lstat finds a symbolic link even if the target of the link is missing
+	_, err := os.Lstat(path) // unlike Stat, Lstat also finds a symbolic link whose target does not exist
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// MakeFile creates the file of a named store unless it exists, and reports whether it did.
-// MakeFile does not create a missing directory: otherwise a process with a mistyped path
-// would have locks of its own. The directory of the default store is an exception, since a
-// user may also name the default store.
+// MakeFile creates the file of a local store at path, unless it exists. made is true if it
+// did. It does not create the directory. Otherwise processes with a mistyped path would use
+// a store of their own, and would not exclude other processes. It does create the directory
+// of the default store.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	dir := filepath.Dir(path)
 	if s.isMachines(path) && missing(path) && !missing(dir) {
-		return true, makeShared(path) // otherwise other users of the machine could not use the file
+		return true, makeShared(path) // makeShared sets a mode with which other users can use the file
 	}
 	if missing(dir) {
 		if standard, _, err := s.defaultFile(); err != nil || standard != path {
@@ -231,18 +235,18 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	if !missing(path) {
 		return false, nil
 	}
-	made, _ = boltstore.Make(path, nil) // on an error, openFile reports why the file cannot be created
+	made, _ = boltstore.Make(path, nil) // error ignored, because OpenFile later reports why the file cannot be created
 	return made, nil
 }
 
-// isMachines reports whether a path names the machine's store. Any user who may write to
-// that store's directory may have created the file.
+// isMachines reports whether path is the file of the machine's store. Unlike other stores,
+// this file may belong to any user who may write to its directory.
 func (s *Settings) isMachines(path string) bool {
 	return filepath.Dir(path) == s.MachineDir && filepath.Base(path) == DefaultFile
 }
 
-// OpenFile opens the file of a named store. If another process has locked the file,
-// OpenFile waits until the file is free or ctx ends.
+// OpenFile opens the file of a local store. If another process has locked the file,
+// OpenFile waits until the file is unlocked or ctx ends.
 func (s *Settings) OpenFile(ctx context.Context, path string) (localdynamo.Store, error) {
 	if s.isMachines(path) {
 		return openFile(ctx, path, boltstore.OfAnyUser())

@@ -20,33 +20,35 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// DefaultTable is the default name of the table in a local store.
+// DefaultTable is the name of the table in a local store if the user names none.
 const DefaultTable = "leasehold"
 
-// Settings contains the environment and the flags about the lock table. A field is empty if
-// its flag was not given. The environment then decides.
+// Settings contains the values of the flags that choose the lock table, and access to the
+// environment. A field is empty if its flag was not given. Then an environment variable
+// decides.
 type Settings struct {
 	Table, File               string
 	Layout                    arguments.Text
 	Attributes                Attributes
 	Region, Profile, Endpoint string
-	Failover                  string // other Regions of the table, separated by commas
-	OfGrant                   bool   // Table, Region and Endpoint come from a grant
+	Failover                  string // value of --failover: further Regions of the table, separated by commas
+	OfGrant                   bool   // true if Table, Region and Endpoint come from a grant rather than from flags
 
-	byVariable []string // variables in AWSVariables whose values are used instead of flags
+	byVariable []string // those AWSVariables that readAWSVariables has used because their flags were not given
 
 	LookupEnv  func(name string) (string, bool)
-	SetByRun   func(table, file string) bool // reports whether an outer leasehold run has set the environment variables of its CMD to this table and file
-	MachineDir string                        // the machine's store is used if this directory exists
+	SetByRun   func(table, file string) bool // reports whether this process runs under a "leasehold run" that set LEASEHOLD_TABLE and LEASEHOLD_FILE to these values
+	MachineDir string                        // directory of the machine's store; used only if it exists
 	OnEC2      func() bool                   // reports whether this machine is an EC2 instance
-	OnTrial    func() bool                   // reports whether the user tries leasehold out, running it from its own source
+	OnTrial    func() bool                   // reports whether leasehold was started by go run in its own source
 }
 
-// Place returns where the locks are stored. A flag decides first. Without a flag,
-// LEASEHOLD_TABLE or LEASEHOLD_FILE decides. Without these, Place returns the default
-// store. But if a setting points to AWS, Place returns an error instead of the default
-// store. There is one exception: leasehold is on trial and that setting is not leasehold's
-// own. granted is the table of a grant, if there is one.
+// Place returns where the locks are stored. A flag comes first, then LEASEHOLD_TABLE or
+// LEASEHOLD_FILE. If none of them is set, Place returns the default local store.
+//
+// Place returns an error instead of the default store if a setting suggests that the user
+// uses AWS. There are two exceptions. If granted, the table of a grant, is not empty, Place
+// returns that table. In a trial (OnTrial), only leasehold's own settings count.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -89,9 +91,10 @@ func (s *Settings) Place(granted string) (Place, error) {
 	return p, nil
 }
 
-// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. If both are
-// set, it returns an error. One of the two may be left over from earlier, and a lock in the
-// wrong store would be worse than an error. Only an outer leasehold run may set both.
+// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It returns
+// an error if both are set, because one may be left over, and a lock in the wrong store
+// would be worse than an error. Both may be set only if an outer "leasehold run" has set
+// them for its CMD.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -110,7 +113,8 @@ func (s *Settings) placeInEnvironment(required bool) (table, file string, err er
 	return "", file, nil
 }
 
-// requiresTable reports whether LEASEHOLD_REQUIRE_TABLE forbids a local store that no flag names.
+// requiresTable reports whether LEASEHOLD_REQUIRE_TABLE is true. Then leasehold uses a
+// local store only if --file names it.
 func (s *Settings) requiresTable() (bool, error) {
 	v, err := s.Variable("LEASEHOLD_REQUIRE_TABLE")
 	if v == "" || err != nil {
@@ -123,8 +127,8 @@ func (s *Settings) requiresTable() (bool, error) {
 	return required, nil
 }
 
-// Variable returns the value of a variable that replaces a flag, or "" if the variable is
-// not set. It returns an error if the variable is set but empty. An empty value most likely
+// Variable returns the value of the environment variable name, or "" if it is not set. It
+// returns an error if the variable is set but empty. An empty value in a script usually
 // comes from another variable that was not set.
 func (s *Settings) Variable(name string) (string, error) {
 	value, set := s.LookupEnv(name)
@@ -134,14 +138,14 @@ func (s *Settings) Variable(name string) (string, error) {
 	return value, nil
 }
 
-// Getenv returns the value of a variable. It returns "" if the variable is not set.
+// Getenv returns the value of the environment variable name, or "" if it is not set.
 func (s *Settings) Getenv(name string) string {
 	v, _ := s.LookupEnv(name)
 	return v
 }
 
-// firstSet returns the first of the named variables whose value is not empty. It returns ""
-// if there is none.
+// firstSet returns the first of names that is an environment variable with a value. It
+// returns "" if none is.
 func (s *Settings) firstSet(names ...string) string {
 	for _, name := range names {
 		if s.Getenv(name) != "" {
@@ -151,21 +155,22 @@ func (s *Settings) firstSet(names ...string) string {
 	return ""
 }
 
-// awsFlags lists the flags that apply only to DynamoDB.
+// awsFlags lists the flags that apply only to tables in DynamoDB.
 var awsFlags = []string{"--region", "--profile", "--endpoint-url", "--failover"}
 
-// AWSVariables lists the variables that replace awsFlags, in the same order. Through them, leasehold
-// run passes these flags to a leasehold that CMD runs. leasehold run does not use the AWS_
-// variables for that, since they would affect everything that CMD does.
+// AWSVariables lists the variables that are used if the awsFlags are not given, in the same
+// order. "leasehold run" also sets them for CMD, so that a leasehold in CMD uses the same
+// table. It does not set AWS_ variables, because those would affect everything that CMD
+// does with AWS.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
-// ForAWS returns the settings of awsFlags and AWSVariables, in the same order.
+// ForAWS returns pointers to the values of awsFlags, in the same order.
 func (s *Settings) ForAWS() []*string {
 	return []*string{&s.Region, &s.Profile, &s.Endpoint, &s.Failover}
 }
 
-// readAWSVariables reads AWSVariables in place of flags that were not given. If the Region
-// and the endpoint come from a grant, they count as given flags.
+// readAWSVariables sets the values of awsFlags that were not given from AWSVariables. If
+// Region and Endpoint come from a grant, it does not change them, even if they are empty.
 func (s *Settings) readAWSVariables() error {
 	for i, to := range s.ForAWS() {
 		if *to != "" || s.OfGrant && (to == &s.Region || to == &s.Endpoint) {
@@ -182,7 +187,8 @@ func (s *Settings) readAWSVariables() error {
 	return nil
 }
 
-// by returns the source of the setting of a flag in awsFlags: the flag or its variable.
+// by returns the source of the value of flag, one of awsFlags: the flag itself or its
+// variable.
 func (s *Settings) by(flag string) string {
 	if variable := AWSVariables[slices.Index(awsFlags, flag)]; slices.Contains(s.byVariable, variable) {
 		return variable
@@ -190,8 +196,8 @@ func (s *Settings) by(flag string) string {
 	return flag
 }
 
-// regionBy returns the source of the Region. It returns "" if no Region is set, as may
-// happen with a server on this machine.
+// regionBy returns the source of the Region: a flag, a variable, a profile or the table's
+// ARN. It returns "" if no Region is set, which is valid for a server on loopback.
 func (s *Settings) regionBy(cfg aws.Config) string {
 	if s.Region != "" {
 		return s.by("--region")
@@ -210,8 +216,8 @@ func (s *Settings) regionBy(cfg aws.Config) string {
 	return ""
 }
 
-// endpoint returns the URL from flag or environment, and the source of the URL. Both are
-// empty if there is no URL.
+// endpoint returns the endpoint URL, and the flag or variable that set it. Both are empty
+// if none did.
 func (s *Settings) endpoint() (endpoint, by string) {
 	if s.Endpoint != "" {
 		return s.Endpoint, s.by("--endpoint-url")
@@ -220,7 +226,7 @@ func (s *Settings) endpoint() (endpoint, by string) {
 	return s.Getenv(by), by
 }
 
-// Tilde shortens a path under the home directory, for people.
+// Tilde returns path with the home directory replaced by ~, for messages.
 func (s *Settings) Tilde(path string) string {
 	if home := s.Getenv("HOME"); home != "" {
 		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(home, "/")+"/"); ok {
@@ -230,9 +236,9 @@ func (s *Settings) Tilde(path string) string {
 	return path
 }
 
-// Owner returns the name that other users see; it is empty for the default name. The outer
-// leasehold run sets LEASEHOLD_OWNER to a name that ends in the client id of its grant.
-// Owner removes that id, since this process adds a client id of its own.
+// Owner returns the owner name from LEASEHOLD_OWNER, or "" if the default name of package
+// leasehold is to be used. If an outer "leasehold run" set the variable, the name ends in
+// the client id of that run. Owner removes this id, because this process will add its own.
 func (s *Settings) Owner() (string, error) {
 	v, err := s.Variable("LEASEHOLD_OWNER")
 	owner := wording.OwnerWithoutID(v)
@@ -242,8 +248,9 @@ func (s *Settings) Owner() (string, error) {
 	return owner, err
 }
 
-// Breaker returns the configuration of a client that breaks grants. Its owner names the
-// operator in the record: LEASEHOLD_OWNER or, without it, the user of this machine.
+// Breaker returns the configuration of a client that breaks grants. Its Owner names the
+// operator, which a break stores in the record. It is LEASEHOLD_OWNER or, if that is not
+// set, USER@HOST.
 func (s *Settings) Breaker() leasehold.Config {
 	owner, err := s.Owner()
 	if err == nil && owner == "" {
@@ -256,7 +263,8 @@ func (s *Settings) Breaker() leasehold.Config {
 	return leasehold.Config{Owner: owner}
 }
 
-// Lease returns the lease that the flag sets or, without the flag, LEASEHOLD_LEASE.
+// Lease returns the value of --lease or, if the flag was not given, of LEASEHOLD_LEASE. If
+// neither is set, it returns the flag's default.
 func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
 	if flag.Given {
 		return flag.Duration, nil
@@ -264,7 +272,8 @@ func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
 	return s.duration("LEASEHOLD_LEASE", flag.Duration)
 }
 
-// duration returns the value of a variable or, if it is not set, the default.
+// duration returns the value of an environment variable, or otherwise if the variable is
+// not set.
 func (s *Settings) duration(variable string, otherwise time.Duration) (time.Duration, error) {
 	v, err := s.Variable(variable)
 	if v == "" || err != nil {

@@ -26,50 +26,50 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Store is an open lock table.
+// Store is an open lock table, in DynamoDB or in a local file.
 type Store struct {
 	Target
-	Home    *dynamodb.Client // client for requests about the table; for requests about its records, see the method Requests
-	Created bool             // true if Open created the table of the local store
+	Home    *dynamodb.Client // client for requests about the table itself; requests about records use the method Requests
+	Created bool             // true if Open created the table in the file of a local store
 
-	Health  requests.Health                      // outcomes of the requests to the store
-	Trouble *requests.Telling                    // reports failing requests to the user
-	Used    func() (answered int, reads float64) // returns the number of answered requests so far and the read units that they consumed; nil if not needed
+	Health  requests.Health                      // which requests were answered
+	Trouble *requests.Telling                    // reports to the user that requests fail
+	Used    func() (answered int, reads float64) // returns how many requests were answered and how many read units they consumed; may be nil
 
-	failover []string    // the Regions that --failover names
-	regions  *regions.DB // nil before the first call of Requests, and without --failover
+	failover []string    // Regions in --failover
+	regions  *regions.DB // client for several Regions; nil without --failover, and before the first call of Requests
 
-	misfit  error // error that says how the table of the local store differs from the expected layout; nil if it does not
+	misfit  error // how the local store's table differs from the expected layout; nil if it does not
 	closing []func()
 }
 
-// Opening contains the options of Open and the functions that it calls.
+// Opening contains the options of Open, and functions that Open calls.
 type Opening struct {
-	Granted   string // the table of a grant, if there is one
-	Make      bool   // create a missing file of a local store, for commands that acquire
-	AnyLayout bool   // accept another layout, for commands that check or create the table
-	AsItIs    bool   // create neither a file nor the table in a local store
-	Flags     string // the flags that name the store, for commands in messages
+	Granted   string // table of the grant to renew or release; otherwise empty
+	Make      bool   // true for commands that acquire: create the file of a local store if it does not exist
+	AnyLayout bool   // true for commands that check or create tables: accept a table of another layout
+	AsItIs    bool   // if true, create nothing in a local store: neither the file nor the table
+	Flags     string // flags that choose the store, for commands that messages suggest
 
-	Wait time.Duration // limit of the wait for a local store's file that another process keeps locked; zero means ten seconds, Forever means no limit
+	Wait time.Duration // limits the wait until another process unlocks a local store's file; zero means ten seconds, Forever no limit
 
-	Unnamed  func(Place)                         // called if no flag and no variable names the store
-	Made     func(file string)                   // called after the named file, which did not exist, has been created
-	Known    func(*Store)                        // called when it is known where the locks are stored, before the first request
-	Requests func(*Store) func(requests.Request) // returns a function that receives each request and its consumption; nil if not needed
+	Unnamed  func(Place)                         // called if the user named no store, so that the default is used
+	Made     func(file string)                   // called after Open has created the file that the user named
+	Known    func(*Store)                        // called once the place of the locks is known, before the first request
+	Requests func(*Store) func(requests.Request) // returns a function that is called after each request; nil if not needed
 }
 
-// Forever is an Opening.Wait without a limit.
+// Forever is the value of Opening.Wait for a wait without a limit.
 const Forever time.Duration = -1
 
-// usualWait is the default limit of the wait for the file of a local store. It equals the
-// limit of the wait for a server that does not answer.
+// usualWait is how long Open waits by default until another process unlocks the file of a
+// local store. leasehold waits equally long for a reply from DynamoDB.
 const usualWait = 10 * time.Second
 
-// Open opens the lock table that the settings name. It refuses a table of another layout.
-// It also refuses a local store that the user has named but whose file is missing. If Open
-// created the file instead, a mistyped name would look like a store in which no key is
-// held.
+// Open opens the lock table that settings choose. It returns an error if the table has
+// another layout. It also returns an error if the named file of a local store does not
+// exist. If Open created that file, a mistyped name would look like a store without held
+// keys.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	r, err := settings.Records()
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 		defer cancel()
 		ctx = within
 	}
-	waits := s.Health.Begin() // records that the command is waiting for another process that uses the file
+	waits := s.Health.Begin() // counts as a wait for a reply while another process keeps the file locked
 	bolt, err := open(ctx, p.File)
 	waits.End()
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 	return s.createTable(ctx)
 }
 
-// createTable creates the table of a local store if it does not exist.
+// createTable creates the table in a local store, unless it exists.
 func (s *Store) createTable(ctx context.Context) error {
 	spec := table.Spec{Name: s.Table, Layout: s.Layout}
 	problems, err := table.Check(ctx, s.Home, spec)
@@ -157,11 +157,12 @@ func (s *Store) createTable(ctx context.Context) error {
 	return table.Create(ctx, s.Home, spec)
 }
 
-// OnClose adds a function that Close calls. Close calls the function that was added last
-// first.
+// OnClose registers a function for Close. Close calls the registered functions in reverse
+// order.
 func (s *Store) OnClose(end func()) { s.closing = append(s.closing, end) }
 
-// Close releases the store's resources.
+// Close calls the functions registered with OnClose. They close lock clients and the file
+// of a local store.
 func (s *Store) Close() {
 	for _, end := range slices.Backward(s.closing) {
 		end()
@@ -169,7 +170,7 @@ func (s *Store) Close() {
 	s.closing = nil
 }
 
-// watch returns the observer of requests to the store.
+// watch returns the requests.Watch for the store: it updates s.Health and calls o.Requests.
 func (s *Store) watch(o Opening) requests.Watch {
 	w := requests.Watch{Health: &s.Health}
 	if o.Requests != nil {
@@ -178,13 +179,16 @@ func (s *Store) watch(o Opening) requests.Watch {
 	return w
 }
 
-// Client returns a lock client on the table.
+// Client returns a new lock client for the table. Closing the store does not close this
+// client.
 func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
-	if cfg.Lease == 0 { // the client only reads, or resumes a grant with a lease of its own; choose a default lease that is long enough for any MaxSkew
+	// Without a lease, the client only reads, or resumes a grant with its own lease. The
+	// default must still be long enough for any MaxSkew.
+	if cfg.Lease == 0 {
 		cfg.Lease = max(protocol.DefaultLease, lease.Shortest(s.Proto.Skew()))
 	}
-	// The command itself reports events and errors.
+	// leasehold prints events and errors itself, so the client needs no log.
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	locks, err := leasehold.New(s.Requests(), cfg)
 	if err != nil {
@@ -193,24 +197,24 @@ func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	return locks, nil
 }
 
-// closeTimeout is the longest time for which an ending command waits for requests in
-// flight.
+// closeTimeout limits how long leasehold waits for requests in flight before it exits.
 const closeTimeout = time.Second
 
-// CloseLocks closes a lock client.
+// CloseLocks closes a lock client, and waits up to closeTimeout for its requests in flight.
 func CloseLocks(locks *leasehold.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	_ = locks.Close(ctx) // the error does not matter: the locks have been released already, or were reported as lost
+	_ = locks.Close(ctx) // error ignored: each lock was released before, or was reported as lost
 }
 
-// Table is an open lock table with a lock client.
+// Table is an open lock table together with a lock client for it.
 type Table struct {
 	*Store
 	Locks *leasehold.Client
 }
 
-// WithLocks returns the table with a lock client, which is closed with the store.
+// WithLocks returns the store with a new lock client. Close of the store also closes the
+// client.
 func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
 	locks, err := s.Client(cfg)
 	if err != nil {
@@ -220,15 +224,15 @@ func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
 	return &Table{s, locks}, nil
 }
 
-// Observer returns an observer of holders with a time limit; zero means until every holder
-// is known.
+// Observer returns an Observer, which finds out whether holders are live. It observes for
+// limit at most. Zero means until the state of every holder is known.
 func (t *Table) Observer(limit time.Duration) holders.Observer {
 	by := holders.New(t.Requests(), t.Table, t.Proto, t.Layout.Capabilities(), t.Locks)
 	by.Limit, by.Unpaid = limit, t.File != ""
 	return by
 }
 
-// Item reads the item of a key, even if the item is not a record of a lock.
+// Item reads the item with the given key, even if it is not a valid lock record.
 func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
 	if err := s.Proto.CheckKey(key); err != nil {
 		return nil, failure.Misusef("%s: %v", wording.Key(key), err)
@@ -245,12 +249,12 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	}
 }
 
-// Unused appends random text to prefix, so that no real lock has the resulting key. The
-// commands that try out a table, doctor and demo, use such keys.
+// Unused returns prefix with random text appended, as a key that no other lock has. The
+// commands "doctor" and "demo" use such keys.
 func Unused(prefix string) string { return prefix + strings.ToLower(rand.Text()[:8]) }
 
-// TrialKey returns the key with these parts for a trial of the table. It omits sort if the
-// table has no sort key.
+// TrialKey returns a key for a trial of the table, by "doctor" or "demo". It contains sort
+// only if the table has a sort key without a default.
 func (s *Store) TrialKey(partition, sort string) leasehold.Key {
 	key := s.Key(partition, "")
 	if s.Proto.Schema().Sort != "" && key.Sort == "" {
@@ -259,8 +263,8 @@ func (s *Store) TrialKey(partition, sort string) leasehold.Key {
 	return key
 }
 
-// Delete deletes the records of trial keys, even if another client holds them. If that fails,
-// the remaining records do not affect other locks.
+// Delete deletes the records of keys from TrialKey, even if another client holds these
+// locks. If a deletion fails, the record stays in the table, and affects no other lock.
 func (s *Store) Delete(ctx context.Context, keys ...leasehold.Key) error {
 	var failed error
 	for _, key := range keys {

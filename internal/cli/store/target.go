@@ -23,22 +23,23 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Target is the lock table of a command: where it is, and what its records look like.
+// Target describes the lock table of a command: where it is, and the layout of its records.
 type Target struct {
 	Place
 	Records
-	Location string // region, URL or file, as shown in messages
+	Location string // Region, endpoint URL or file path, as messages show it
 }
 
-// Server describes the server of the table, for reports about requests.
+// Server returns the description of the table's server that reports about requests use.
 func (t Target) Server() requests.Server {
 	return requests.Server{Location: t.Location, IsFile: t.File != ""}
 }
 
-// At returns where the table is: the file, the endpoint or the region.
+// At returns the file, the endpoint or the Region of the table.
 func (t Target) At() string { return cmp.Or(t.File, t.Location) }
 
-// Name returns the name that the user gave: the table or, for a local store, the file.
+// Name returns the name by which the user knows the store: the table or, for a local store,
+// the file.
 func (t Target) Name() string {
 	if t.File != "" {
 		return t.Location
@@ -46,8 +47,8 @@ func (t Target) Name() string {
 	return t.Table
 }
 
-// Where returns the location of the locks for messages: the file, or the DynamoDB table's
-// name with its endpoint or Region.
+// Where returns where the locks are, for messages: the file, or "table NAME in REGION".
+// With an endpoint, its URL replaces REGION.
 func (t Target) Where() string {
 	if t.File != "" {
 		return t.Location
@@ -55,7 +56,7 @@ func (t Target) Where() string {
 	return "table " + t.Table + " in " + t.Location
 }
 
-// NotFound returns the error for a key without an item.
+// NotFound returns the error for a key that has no item in the table.
 func (t Target) NotFound(key leasehold.Key) error {
 	in := "table " + t.Table
 	if t.File != "" {
@@ -64,16 +65,16 @@ func (t Target) NotFound(key leasehold.Key) error {
 	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), in)
 }
 
-// Place is the location of the locks: a DynamoDB table or a local store.
+// Place is where the locks are stored: a table in DynamoDB, or a file on this machine.
 type Place struct {
 	Table   string
-	File    string // the local store; empty for DynamoDB
-	Unnamed bool   // the store is the default: no flag and no variable named a store
-	Machine bool   // the store is shared by all users of the machine
-	Despite string // setting that points to AWS, but is ignored because leasehold is on trial; empty if there is no such setting
+	File    string // path of the local store's file; empty for DynamoDB
+	Unnamed bool   // true for a default store, because the user named none
+	Machine bool   // true for the machine's store, which all users of the machine share
+	Despite string // setting that suggests AWS but is ignored in a trial of leasehold; otherwise empty
 }
 
-// Scope describes the processes that share the locks of a default store.
+// Scope returns text that says which processes share the locks of a default store.
 func (p Place) Scope() string {
 	if p.Machine {
 		return "locks for this machine only"
@@ -81,24 +82,24 @@ func (p Place) Scope() string {
 	return "locks for processes of user " + userName() + " on this machine only"
 }
 
-// Records describes the form of the records of a table. It also says how far this machine's
-// clock can be trusted when records contain times.
+// Records describes the records of a table: their layout and, if they contain times, the
+// assumed error of this machine's clock.
 type Records struct {
 	Layout  layout.Layout
-	Proto   protocol.Protocol // protocol of Layout
-	MaxSkew time.Duration     // error bound of this machine's clock; zero if none is set or Layout contains it
-	skewSet bool              // the bound was set through LEASEHOLD_MAX_SKEW; it is not the layout's default
+	Proto   protocol.Protocol // protocol that reads and writes records in Layout
+	MaxSkew time.Duration     // bound on the error of this machine's clock; zero if none is set, or if Layout contains it
+	skewSet bool              // true if LEASEHOLD_MAX_SKEW sets the bound, rather than Layout's default
 }
 
-// Key returns the key that records contain. If sort is empty, the key has the layout's
-// default sort key.
+// Key returns the key with these parts. If sort is "", the key has the default sort key of
+// the layout.
 func (r Records) Key(partition, sort string) leasehold.Key {
 	return r.Proto.Complete(protocol.Key{Partition: partition, Sort: sort})
 }
 
-// RefuseShortLease returns an error if a lease is too short. A layout may allow for
-// differences between clocks. A lease that is hardly longer than these differences would be
-// trusted for too short a time.
+// RefuseShortLease returns an error if a lease of the given length is too short for the
+// layout. A layout that relies on clocks subtracts their possible difference from the
+// lease. A short lease would then be trusted for almost no time.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
 	skew := r.Proto.Skew()
 	least := lease.Shortest(skew)
@@ -116,12 +117,12 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }
 
-// attributeRoles lists the roles that --attr names, with the field of a layout for the
-// attribute's name. A layout without the field does not let users choose the name.
+// attributeRoles lists the roles in --attr ROLE=NAME. For each role, it names the field of
+// a layout that contains the attribute's name. If a layout lacks the field, users cannot
+// choose that name.
 var attributeRoles = []struct{ role, field string }{{"key", "PartitionKey"}, {"sort", "SortKey"}, {"ttl", "TTL"}}
 
-// Attributes contains the attribute names given by --attr, by role. It is the value of that
-// flag.
+// Attributes is the value of the flag --attr: attribute names by role.
 type Attributes map[string]string
 
 func (n *Attributes) String() string {
@@ -134,10 +135,11 @@ func (n *Attributes) String() string {
 	return strings.Join(pairs, ",")
 }
 
-// Type returns the name of the flag's values in the help.
+// Type returns the placeholder for the flag's value in the help.
 func (*Attributes) Type() string { return "ROLE=NAME" }
 
-// Set parses one ROLE=NAME pair or several. It refuses names that no attribute can have.
+// Set parses one or several ROLE=NAME pairs, separated by commas. It returns an error if a
+// role is unknown, or if DynamoDB does not allow the name.
 func (n *Attributes) Set(s string) error {
 	if *n == nil {
 		*n = Attributes{}
@@ -157,8 +159,8 @@ func (n *Attributes) Set(s string) error {
 	return nil
 }
 
-// apply returns a copy of a layout with the given attribute names. It refuses a name for an
-// attribute whose name the layout does not let users choose.
+// apply returns a copy of l with the attribute names n. It returns an error if l does not
+// let users choose one of these names.
 func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 	named := reflect.New(reflect.TypeOf(l)).Elem()
 	named.Set(reflect.ValueOf(l))
@@ -170,7 +172,7 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 		case !given:
 		case field.IsValid():
 			field.SetString(name)
-		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // sort=- means a table of dynamo-dlm 1.x, which has no sort key
+		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // --attr sort=- means that a table of dynamo-dlm 1.x has no sort key
 			noSlots.SetBool(true)
 		default:
 			return nil, failure.Misusef("--attr %s=%s: layout %s does not let you choose the name for %[1]s: leave it out, or use another layout", r.role, name, l.Name())
@@ -179,18 +181,18 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 	return named.Interface().(layout.Layout), nil
 }
 
-// noAttribute, used as a name, means that the table has no such attribute, as in
-// layout.Native.
+// noAttribute is a NAME in --attr ROLE=NAME which means that the table has no such
+// attribute. layout.Native uses it in the same way.
 const noAttribute = "-"
 
-// settingOf matches parts of the advice that package table gives to Go programs whose table
-// does not fit.
+// settingOf matches advice of package table that tells a Go programmer to set a field of a
+// layout. ByFlags replaces it.
 var settingOf = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)
 })
 
-// ByFlags rewrites advice from package table. The rewritten advice names the command's
-// flags instead of the fields of a layout.
+// ByFlags returns problem, a text of package table, with advice that suits the command. It
+// names flags instead of fields of a layout.
 func ByFlags(problem string) string {
 	return settingOf().ReplaceAllStringFunc(problem, func(set string) string {
 		part := settingOf().FindStringSubmatch(set)
@@ -211,7 +213,8 @@ func ByFlags(problem string) string {
 	})
 }
 
-// RecordLayout returns the layout that the flags or the environment choose.
+// RecordLayout returns the record layout that --layout and --attr, or LEASEHOLD_LAYOUT,
+// choose.
 func (s *Settings) RecordLayout() (layout.Layout, error) {
 	name := s.Layout.Value
 	if !s.Layout.Given {
@@ -234,13 +237,13 @@ func (s *Settings) RecordLayout() (layout.Layout, error) {
 	return l, nil
 }
 
-// maxSkewVariable is the environment variable for Config.MaxSkew. There is no flag for it: it
-// describes the machine rather than a command.
+// maxSkewVariable is the environment variable for the clock error bound (Config.MaxSkew).
+// There is no flag for it, because the clock belongs to the machine and not to a command.
 const maxSkewVariable = "LEASEHOLD_MAX_SKEW"
 
-// Records returns the layout that the flags or the environment choose. If the layout's
-// records contain a lease, it also returns the error bound of this machine's clock. If the
-// records contain an expiry time instead, the layout itself contains the bound.
+// Records returns the record layout that the flags or the environment choose. It also sets
+// the clock error bound from LEASEHOLD_MAX_SKEW. In a layout whose records contain a time
+// of expiry, the layout itself contains the bound.
 func (s *Settings) Records() (r Records, err error) {
 	if r.Layout, err = s.RecordLayout(); err != nil {
 		return r, err

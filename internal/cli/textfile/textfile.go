@@ -1,7 +1,7 @@
-// Package textfile writes the file of run --metrics, for the node exporter's textfile
-// collector. The file contains the metrics of the last run. It also contains results of
-// earlier runs: when a run last succeeded, and how many locks were lost. A file with any
-// other content is refused before the run begins.
+// Package textfile writes the file of "leasehold run --metrics", which the textfile
+// collector of Prometheus's node exporter reads. The file contains metrics of the last run.
+// It also contains results of earlier runs, such as how many lost their locks. If the file
+// has any other content, leasehold refuses it before the run begins.
 package textfile
 
 import (
@@ -22,20 +22,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Run collects the metrics of a run.
+// Run collects the metrics of one "leasehold run".
 type Run struct {
-	path   string // the path that the user named; empty without --metrics
-	file   string // path without symbolic links
-	labels string // the labels in the file
+	path   string // path as the user gave it; empty without --metrics
+	file   string // path with symbolic links resolved
+	labels string // labels of each metric, such as key="NAME"
 	began  time.Time
 
-	Granted time.Time // time of the grant; zero before the grant
-	Ended   time.Time // time when CMD had ended and the key was released; zero before that
+	Granted time.Time // when the lock was granted; zero if it was not
+	Ended   time.Time // when CMD had ended and the lock was released; zero before that
 }
 
 const metricPrefix = "leasehold_run_"
 
-// metrics lists the metrics in the order of the file. Their names omit metricPrefix.
+// metrics lists the metrics in the order in which text writes them. metricPrefix precedes
+// each name.
 var metrics = []struct{ name, kind, help string }{
 	{"last_success_timestamp_seconds", "gauge", "When a run last ended with exit code 0."},
 	{"last_failure_timestamp_seconds", "gauge", "When a run last ended with another exit code, except if the key was not granted."},
@@ -46,8 +47,8 @@ var metrics = []struct{ name, kind, help string }{
 	{"lost_total", "counter", "Runs that lost the lock."},
 }
 
-// Open prepares to write metrics to path when a run ends. It returns an error if no such
-// file can be written at path.
+// Open returns a Run that will write its metrics to path. It returns an error if path is
+// not a .prom file that this run can write.
 func Open(path string, now time.Time, p store.Place, keys []string, sortKey string) (Run, error) {
 	if filepath.Ext(path) != ".prom" {
 		return Run{}, failure.Misusef("--metrics %s: the node exporter reads only files whose names end in .prom", visible.Name(path))
@@ -65,7 +66,7 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 	r := Run{path: path, file: file, began: now}
 	table := p.Table
 	if p.File != "" {
-		table = "" // omit the table: another label contains the name of the file
+		table = "" // omitted for a local store, because the label file identifies it
 	}
 	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 	var labels []string
@@ -79,8 +80,9 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 	return r, err
 }
 
-// before returns the file's content and the values in it. The content is nil if there is no
-// file. An error means that the file was not written by runs of this key.
+// before returns the content of the file, and the metrics in it by name. If the file does
+// not exist, content is nil. before returns an error if anything but a run of the same key
+// wrote the file.
 func (r *Run) before() (content []byte, values map[string]float64, err error) {
 	refuse := func(why any) error { return failure.Misusef("--metrics %s: %v", visible.Name(r.path), why) }
 	values = map[string]float64{}
@@ -108,17 +110,18 @@ func (r *Run) before() (content []byte, values map[string]float64, err error) {
 	return content, values, nil
 }
 
-// Write writes the metrics of the run, which ended with code and err, if there is a file. Callers show Write's
-// error only as a warning, because CMD has already run.
+// Write writes the metrics of this run, if --metrics is given. code is the exit code of
+// leasehold, and err its error. Callers print Write's own error only as a warning, because
+// CMD has already run.
 func (r *Run) Write(now time.Time, code int, err error) error {
 	if r.path == "" {
 		return nil
 	}
-	for { // try again if another run of the same key, such as one with -p, has written meanwhile
+	for { // repeated if another run of the same key, as with --permits, wrote the file meanwhile
 		content, values, problem := r.before()
 		if problem == nil {
 			r.change(values, now, code, err)
-			problem = plainfile.Swap(r.file, content, r.text(values), 0o644) // the node exporter runs as another user and must read the file
+			problem = plainfile.Swap(r.file, content, r.text(values), 0o644) // mode 0644, because the node exporter runs as another user
 		}
 		switch {
 		case problem == nil:
@@ -129,10 +132,10 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 	}
 }
 
-// change updates the values that earlier runs have left in the file with the result of this
+// change updates values, which contains the metrics from the file, with the result of this
 // run.
 func (r *Run) change(values map[string]float64, now time.Time, code int, err error) {
-	values["lost_total"] += 0 // creates the metric in the first run, so that the first loss is an increase
+	values["lost_total"] += 0 // the first run creates this metric, so that Prometheus sees an increase when a lock is first lost
 	values["last_exit_code"] = float64(code)
 	values["last_wait_seconds"] = cmp.Or(r.Granted, now).Sub(r.began).Seconds()
 	if !r.Granted.IsZero() {
@@ -140,7 +143,7 @@ func (r *Run) change(values map[string]float64, now time.Time, code int, err err
 	}
 	ended := "failure"
 	switch {
-	case r.Granted.IsZero() && failure.NotGranted(err): // the error decides rather than the exit code, since -E may set the code to 0
+	case r.Granted.IsZero() && failure.NotGranted(err): // checks err and not code, because -E 0 makes leasehold exit with 0 in this case
 		ended = "not_granted"
 	case code == 0:
 		ended = "success"
@@ -151,7 +154,7 @@ func (r *Run) change(values map[string]float64, now time.Time, code int, err err
 	}
 }
 
-// text returns the file's content.
+// text returns values in the text format of Prometheus.
 func (r *Run) text(values map[string]float64) []byte {
 	var b []byte
 	for _, of := range metrics {

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// SeesDescent is true. The watchdog also sees processes outside CMD's group, and the kernel
-// sends a signal when one of them ends.
+// SeesDescent is true on Linux: leasehold can list all descendants of CMD, even outside
+// CMD's process group. The kernel also sends a signal when one of them ends.
 const SeesDescent = true
 
-// kill kills the process. It never kills another process that has received the same number
-// since. The handle refers to the process that has the number at the time of the call
-// (pidfd_open(2)). kill checks the identity of that process before it uses the handle.
+// kill kills the process p. It never kills a later process that has got the same process
+// id. It opens a handle to the process with this id (pidfd_open(2)). It then checks that
+// this is still p, and only then uses the handle.
 func (p Process) kill() {
 	handle, err := os.FindProcess(p.PID)
 	if err != nil {
@@ -28,24 +28,24 @@ func (p Process) kill() {
 	}
 }
 
-// Began returns the time when a process began, in the kernel's units. It returns zero if
-// there is no such process. If two processes have had the same number one after the other,
-// their times differ.
+// Began returns when the process pid began, in clock ticks since the boot. It returns zero
+// if no such process exists. Two processes that have the same id one after the other began
+// at different times.
 func Began(pid int) int64 {
 	p, _ := readProcess(pid)
 	return p.began
 }
 
-// supervisorLives reports whether the process with the supervisor's number is still the
-// supervisor. It checks this by the parent of the watchdog: when the supervisor dies, the
-// watchdog gets another parent.
+// supervisorLives reports whether the supervisor still runs, so that the process with its
+// id is not another one. The watchdog can tell by its own parent: when the supervisor dies,
+// the watchdog gets another parent.
 func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }
 
-// All returns CMD and the processes that descend from CMD, including zombies. The
-// supervisor has other children, which the SDK has started to get credentials. They are in
-// the supervisor's own process group, and All omits them.
+// All returns CMD and all its descendants, including zombies. It omits the supervisor's
+// other children, which the SDK may have started to get credentials. They are in the
+// supervisor's own process group, but CMD is not.
 func (d Descent) All(int) ([]Process, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return nil, errors.New("/proc does not show this process")
@@ -58,7 +58,7 @@ func (d Descent) All(int) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.supervisorLives() { // check this after the read: if the supervisor has died, the children may belong to another process with the same number
+	if !d.supervisorLives() { // checked after childrenOf: if the supervisor has died, its id may now belong to another process
 		return nil, nil
 	}
 	var found []Process
@@ -68,7 +68,7 @@ func (d Descent) All(int) ([]Process, error) {
 			found = append(found, p)
 		}
 	}
-	for i := 0; i < len(found); i++ { // the loop also reads the children of processes that it appends to found
+	for i := 0; i < len(found); i++ { // found grows in this loop, so the loop also reads grandchildren
 		below, err := childrenOf(found[i].PID)
 		if err != nil {
 			continue // the process has ended
@@ -84,7 +84,7 @@ func (d Descent) All(int) ([]Process, error) {
 
 func procDir(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/" }
 
-// childrenOf reads the children of all threads of a process.
+// childrenOf returns the ids of the children of all threads of the process pid.
 func childrenOf(pid int) ([]int, error) {
 	dir := procDir(pid) + "task/"
 	threads, err := os.ReadDir(dir)
@@ -96,7 +96,7 @@ func childrenOf(pid int) ([]int, error) {
 	for _, thread := range threads {
 		b, readErr := os.ReadFile(dir + thread.Name() + "/children")
 		if readErr != nil {
-			err = readErr // the thread has ended, or the kernel has no such file
+			err = readErr // the thread has ended, or this kernel does not have the file
 			continue
 		}
 		seen = true
@@ -112,18 +112,19 @@ func childrenOf(pid int) ([]int, error) {
 	return children, err
 }
 
-// readProcess reads the file that proc(5) calls stat: PID (NAME) STATE PARENT GROUP ...,
-// and later the number of threads and the time when the process began.
+// readProcess reads /proc/PID/stat (proc(5)). Its content is PID (NAME) STATE PARENT GROUP.
+// Later fields contain the number of threads and the start time. It returns false if the
+// process does not exist.
 func readProcess(pid int) (Process, bool) {
-	b, _ := os.ReadFile(procDir(pid) + "stat") // an empty result is handled below
+	b, _ := os.ReadFile(procDir(pid) + "stat") // if this fails, b is empty, and i is below 0
 	_, rest, _ := strings.Cut(string(b), "(")
-	i := strings.LastIndexByte(rest, ')') // the name may contain any character
+	i := strings.LastIndexByte(rest, ')') // the last one, because NAME may also contain )
 	fields := strings.Fields(rest[i+1:])
 	if i < 0 || len(fields) < 20 {
 		return Process{}, false
 	}
 	group, err := strconv.Atoi(fields[2])
-	ended := fields[0] == "Z" || fields[0] == "X" // the state is the state of the first thread
+	ended := fields[0] == "Z" || fields[0] == "X" // STATE is the state of the first thread only
 	threads, failed := strconv.Atoi(fields[17])
 	began, never := strconv.ParseInt(fields[19], 10, 64)
 	return Process{
@@ -131,8 +132,8 @@ func readProcess(pid int) (Process, bool) {
 	}, err == nil && failed == nil && never == nil
 }
 
-// withEnvironment returns the processes that were started with a variable that has this
-// prefix. It finds only processes whose environment this user may read.
+// withEnvironment returns the processes with an environment variable NAME=VALUE that begins
+// with begins. It sees only processes whose environment this user may read.
 func withEnvironment(begins string) []Process {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
@@ -144,18 +145,20 @@ func withEnvironment(begins string) []Process {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		p, ok := readProcess(pid) // read this before the environment: if another process gets the number meanwhile, kill then notices the difference
+		// Read this before the environment. If another process gets the id in between, its
+		// start time differs from p.began, and p.kill does not kill it.
+		p, ok := readProcess(pid)
 		if !ok {
 			continue
 		}
-		env, _ := os.ReadFile(procDir(pid) + "environ") // an empty result is handled below
-		// After the first thread of a process has ended, the process's own environ file is
-		// empty for root, and unreadable for other users. The environ files of the other
-		// threads remain readable.
+		env, _ := os.ReadFile(procDir(pid) + "environ") // if this fails, env is empty
+		// If the first thread of a process has ended but other threads run,
+		// /proc/PID/environ is empty for root and unreadable for other users. The environ
+		// files of the other threads remain readable.
 		if len(env) == 0 && p.headless {
-			threads, _ := os.ReadDir(procDir(pid) + "task") // the process may have ended
+			threads, _ := os.ReadDir(procDir(pid) + "task") // fails if the process has ended
 			for _, thread := range threads {
-				of, _ := os.ReadFile(procDir(pid) + "task/" + thread.Name() + "/environ") // the thread may have ended
+				of, _ := os.ReadFile(procDir(pid) + "task/" + thread.Name() + "/environ") // fails if the thread has ended
 				env = append(env, of...)
 			}
 		}

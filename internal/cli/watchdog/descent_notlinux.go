@@ -4,21 +4,22 @@ package watchdog
 
 import "syscall"
 
-// SeesDescent is false. An orphan becomes a child of init, so the watchdog sees only
-// processes in CMD's group.
+// SeesDescent is false on this operating system: leasehold sees only the processes in CMD's
+// process group. A descendant whose parent has ended becomes a child of init.
 const SeesDescent = false
 
 func (Process) kill() {}
 
-// Began returns 0, as leasehold cannot read the time on this system.
+// Began returns 0, because leasehold cannot find out when a process began on this operating
+// system.
 func Began(int) int64 { return 0 }
 
-// All returns one Process that represents CMD's group if any process of the group runs. CMD
-// itself was reaped when it ended. On Windows, All returns no process, since no signal can
-// be sent to a group.
+// All returns one Process that stands for all processes of CMD's group, or nothing if the
+// group has none. CMD itself does not count after its end, because it was reaped. On
+// Windows, All returns nothing, because a process group cannot receive signals there.
 func (d Descent) All(group int) ([]Process, error) {
 	if err := KillGroup(group, 0); err != nil && err != syscall.EPERM {
-		return nil, nil //nolint:nilerr // there is no such group
+		return nil, nil //nolint:nilerr // the group has no processes
 	}
 	return []Process{{PID: group, group: group, Whole: true}}, nil
 }

@@ -6,8 +6,9 @@ import (
 	"syscall"
 )
 
-// KillGroup kills CMD alone, as Windows cannot signal a process group. It returns an error
-// for any signal but SIGKILL, as Windows has no other signal.
+// KillGroup kills the process with the id group, which is CMD. Windows cannot signal a
+// process group, and has no signal but SIGKILL. For any other sig, KillGroup returns
+// errors.ErrUnsupported.
 func KillGroup(group int, sig syscall.Signal) error {
 	if sig != syscall.SIGKILL {
 		return errors.ErrUnsupported

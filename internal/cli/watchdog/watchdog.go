@@ -1,8 +1,9 @@
-// Package watchdog implements the process that runs beside leasehold run. It stops CMD and
-// its descendants before trust in the lock ends (see package process). Like package atgate,
-// it runs while the program's packages are initialized. It imports next to nothing, because
-// its imports must be initialized before it can run. The initialization of the SDK and
-// other packages would cost several times as much.
+// Package watchdog implements the watchdog, a process beside "leasehold run". It stops CMD
+// and CMD's descendants before trust in the lock ends (see package process).
+//
+// The watchdog is this executable, started again. It runs in an init function, like package
+// atgate, and imports almost nothing. So it never initializes the AWS SDK and other
+// packages, which would take several times as long as its own start.
 package watchdog
 
 import (
@@ -16,15 +17,16 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/boottime"
-	_ "github.com/leasehold-go/leasehold/internal/cli/ownrights" // initialized before any code here reads the arguments
+	_ "github.com/leasehold-go/leasehold/internal/cli/ownrights" // imported because ownrights must check the process before watchdog reads the arguments
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// A watchdog stops CMD's process group before trust in the lock ends. Only the watchdog does
-// that, so that it happens even if the supervisor is stopped, killed or stuck.
+// A watchdog stops CMD's process group before trust in the lock ends. This is done by a
+// process of its own, so that it works even if the supervisor (leasehold run) is suspended,
+// killed or stuck.
 //
-// The watchdog reports each signal that it has sent to the supervisor, one per line. The
-// supervisor writes orders to the watchdog, one per line:
+// For each signal that it has sent to CMD, the watchdog writes one line to the supervisor.
+// The supervisor writes orders to the watchdog, one per line:
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, in the kernel's units
@@ -34,9 +36,9 @@ import (
 //	done           CMD has ended: exit
 //	end of input   the supervisor has died: kill the group and exit
 //
-// The watchdog sends the stop signal at (end of trust − grace), and SIGKILL at the end of
-// trust. A group that received the stop signal is killed even if the lock is renewed in between,
-// because CMD is already stopping.
+// The watchdog sends the stop signal one grace period before the end of trust, and SIGKILL
+// at the end of trust. A renewal in between does not prevent SIGKILL, because CMD is
+// already stopping.
 type watchdog struct {
 	signal  syscall.Signal
 	grace   time.Duration
@@ -46,13 +48,13 @@ type watchdog struct {
 
 	descent   Descent
 	group     int
-	until     time.Duration // end of trust, as a reading of clock; zero if unknown
+	until     time.Duration // end of trust, by clock; zero if unknown
 	signalled bool
 	killAt    time.Duration
 	killed    bool
 }
 
-// These are the names of the orders.
+// Names of the orders that the supervisor sends.
 const (
 	OrderGroup = "group"
 	OrderBegan = "began"
@@ -62,23 +64,23 @@ const (
 	OrderDone  = "done"
 )
 
-// longestSleep is the longest time for which a timer is set. While the machine is
-// suspended, timers stop but boottime continues. The watchdog must therefore read boottime
-// often.
+// longestSleep limits how long the watchdog sleeps. While the machine is suspended, timers
+// stop but the clock boottime continues. So the watchdog must read boottime often.
 const longestSleep = 250 * time.Millisecond
 
-// longestOrder limits an order, in bytes. It is longer than an environment variable can be.
+// longestOrder is the maximum length of an order in bytes. No environment variable is so
+// long.
 const longestOrder = 1 << 20
 
-// Run runs a watchdog. It follows the orders until the order done arrives or its input
-// ends. If the input ends first, Run kills CMD. sig is the stop signal, and grace is the
-// time between sig and SIGKILL.
+// Run runs a watchdog. It reads orders until the order "done" arrives or the input ends.
+// The end of input means that the supervisor has died, so Run then kills CMD. sig is the
+// signal that asks CMD to exit. SIGKILL follows after grace.
 func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Duration, d Descent) {
 	w := &watchdog{signal: sig, grace: grace, clock: boottime.Now, kill: Descent.Signal, reports: reports, descent: d}
 	w.run(orders)
 }
 
-// run follows the orders until the order done arrives or the input ends.
+// run executes orders until the order "done" arrives or the input ends.
 func (w *watchdog) run(orders io.Reader) {
 	lines := make(chan string)
 	go func() {
@@ -128,7 +130,7 @@ func (w *watchdog) obey(line string) {
 	}
 }
 
-// act sends the stop signal or SIGKILL to the group if the time for it has come.
+// act sends the stop signal or SIGKILL to CMD's process group if that is due.
 func (w *watchdog) act() {
 	now := w.clock()
 	switch {
@@ -140,8 +142,7 @@ func (w *watchdog) act() {
 	}
 }
 
-// stop sends the stop signal to the group. It also sets killAt, the time when act kills the
-// group.
+// stop sends the stop signal to CMD's process group. At killAt, act will send SIGKILL.
 func (w *watchdog) stop(killAt time.Duration) {
 	if w.signalled {
 		return
@@ -158,13 +159,13 @@ func (w *watchdog) killNow() {
 	w.send(syscall.SIGKILL)
 }
 
-// send sends a signal to the group, and reports that.
+// send sends sig to CMD's process group, and reports this to the supervisor.
 func (w *watchdog) send(sig syscall.Signal) {
 	w.kill(w.descent, w.group, sig)
 	_, _ = io.WriteString(w.reports, sig.String()+"\n") // fails if the supervisor has died
 }
 
-// sleep returns how long to wait before act is called again.
+// sleep returns how long run waits before it calls act again.
 func (w *watchdog) sleep() time.Duration {
 	next := durations.Less(w.until, w.grace)
 	if w.signalled {
@@ -176,8 +177,8 @@ func (w *watchdog) sleep() time.Duration {
 	return min(max(durations.Less(next, w.clock()), 0), longestSleep)
 }
 
-// Args returns the arguments of a watchdog process. It reads orders from its standard
-// input, and writes reports to its standard output.
+// Args returns the command line of a watchdog process. The process reads orders from
+// standard input and writes reports to standard output.
 func Args(sig syscall.Signal, grace time.Duration, d Descent) []string {
 	return []string{
 		"leasehold", "watchdog", "--", strconv.Itoa(int(sig)), strconv.FormatInt(int64(grace), 10),
@@ -194,7 +195,7 @@ func init() {
 	supervisor, nobody := strconv.Atoi(os.Args[5])
 	groupOnly, neither := strconv.ParseBool(os.Args[6])
 	if err != nil || noGrace != nil || nobody != nil || neither != nil {
-		return // a user has typed this command, but it is not meant for users: continue as if it did not exist
+		return // a user typed "watchdog", which is no command for users: let leasehold report an unknown command
 	}
 	ignoreSignals()
 	Run(os.Stdin, os.Stdout, syscall.Signal(sig), time.Duration(grace), Descent{
@@ -203,44 +204,45 @@ func init() {
 	os.Exit(0)
 }
 
-// Descent describes CMD's descendants: its process group and, on Linux, every process that
-// CMD and its children have started, in any session. On Linux an orphaned descendant
-// becomes a child of the supervisor instead of init (PR_SET_CHILD_SUBREAPER). The
-// supervisor therefore always finds it.
+// Descent identifies CMD's descendants: the processes in CMD's group and, on Linux, every
+// process that CMD or a descendant has started, even in another session. On Linux, a
+// descendant whose parent has ended becomes a child of the supervisor instead of init
+// (PR_SET_CHILD_SUBREAPER). So the supervisor always finds it.
 type Descent struct {
-	Supervisor int    // process id of the supervisor, which is the parent of CMD, of the watchdog and of orphans
-	Watchdog   int    // process id of the watchdog; zero if it is not a process of its own
-	Held       string // prefix, NAME=VALUE, of a variable that only CMD's environment has; empty if unknown
-	Began      int64  // time when CMD began (see Began), which distinguishes CMD from another process with the same number; zero if unknown
-	GroupOnly  bool   // processes outside CMD's group are left alone, and may continue without the lock
+	Supervisor int    // process id of the supervisor, the parent of CMD, of the watchdog and of orphans
+	Watchdog   int    // process id of the watchdog; zero if it runs in the supervisor
+	Held       string // NAME=VALUE: the beginning of a variable that only CMD and its descendants have; empty if unknown
+	Began      int64  // when CMD began, as returned by the function Began; zero if unknown
+	GroupOnly  bool   // if true, only CMD's group is signalled, and other descendants may continue without the lock
 }
 
-// Process is a process that CMD has started.
+// Process is CMD or one of its descendants.
 type Process struct {
-	PID      int    // process id; if the group's processes are not known, the group's id
-	Name     string // program name; empty if unknown
-	Direct   bool   // a child of the supervisor: CMD, or an orphan
-	Dead     bool   // a zombie
-	Whole    bool   // this value represents all processes of the group
+	PID      int    // process id; the group's id if Whole is true
+	Name     string // name of the program; empty if unknown
+	Direct   bool   // true for a child of the supervisor: CMD, or an orphan
+	Dead     bool   // true for a zombie
+	Whole    bool   // true if this stands for all processes of CMD's group, which cannot be listed
 	group    int
-	began    int64 // time when the process began, in the kernel's units
-	headless bool  // the first thread of the process has ended, but other threads run
+	began    int64 // when the process began, as returned by the function Began
+	headless bool  // true if the first thread has ended but other threads run
 }
 
-// kill repeats the killing at intervals of killPause, since processes may be born
-// meanwhile. It ends after killTries rounds, since some processes may be impossible to
+// The method Descent.kill repeats every killPause, because processes may start new ones
+// meanwhile. It stops after killTries rounds, because some processes may be impossible to
 // kill.
 const (
 	killPause = 5 * time.Millisecond
 	killTries = 100
 )
 
-// Signal sends a signal to CMD's group and to the groups of orphans. It sends SIGKILL to
-// every descendant. Any other signal is left to the leaders of the remaining groups, as in
-// normal operation: a leasehold that leads such a group passes the signal on.
+// Signal sends sig to CMD's process group. Unless d.GroupOnly is true, it also sends sig to
+// the groups of orphans, and SIGKILL to every descendant. Other signals are left to the
+// leaders of the remaining groups: a "leasehold run" inside CMD, for example, forwards them
+// to its own CMD.
 func (d Descent) Signal(group int, sig syscall.Signal) {
 	if d.isGroup(group) {
-		_ = KillGroup(group, sig) // the error does not matter: a group that has ended needs no signal
+		_ = KillGroup(group, sig) // fails if the group has no processes, which needs no signal then
 	}
 	if d.GroupOnly || !SeesDescent {
 		return
@@ -259,18 +261,20 @@ func (d Descent) Signal(group int, sig syscall.Signal) {
 	}
 }
 
-// isGroup reports whether a signal to the group can reach only CMD's group. This is so if
-// the process with the group's number is CMD, or if no process has that number. Otherwise
-// the supervisor has died while the watchdog was stopped: CMD was then reaped, and another
-// process has CMD's number. While any process of CMD's group runs, the kernel does not
-// reuse the number.
+// isGroup reports whether a signal to the group with this id reaches only CMD's group. This
+// is true if the process with this id is CMD, or if no such process exists. The kernel does
+// not reuse the id while CMD's group has a process.
+//
+// It is false in this case: the supervisor died while the watchdog was suspended, CMD was
+// then reaped, and another process has got CMD's id.
 func (d Descent) isGroup(group int) bool {
 	now := Began(group)
 	return d.Began == 0 || now == 0 || now == d.Began
 }
 
-// kill kills CMD's processes repeatedly until none is left. If the supervisor has died,
-// nothing descends from it, and kill finds CMD's processes by their environment instead.
+// kill kills CMD's descendants repeatedly, until none is left. If the supervisor has died,
+// it has no descendants any more. So kill also finds the processes by d.Held, the variable
+// in their environment.
 func (d Descent) kill(group int) {
 	for range killTries {
 		all, _ := d.All(group)

@@ -1,7 +1,7 @@
-// Package wording formats values for users: durations, times, sizes, counts, names of keys,
-// sentences that fit a terminal. Each function is a pure function of its arguments. Text
-// from other users goes through internal/visible first. The package knows no stream, no
-// flag and no message.
+// Package wording formats values for messages to users, such as durations, times and names
+// of keys. It also breaks sentences to fit a terminal. All functions are pure. Text of
+// other users first passes through package visible, which makes control characters visible.
+// The package writes no output and reads no flags.
 package wording
 
 import (
@@ -19,11 +19,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// mostNamed is the largest number of names that a message lists.
+// mostNamed is how many things List names. It only counts the others.
 const mostNamed = 5
 
-// List returns the text of the first few things in one line, and the number of the others: a;
-// a and b; a, b and 9 more.
+// List returns the text of up to five things, and how many more there are. Examples: "a",
+// "a and b", "a, b, c, d, e and 9 more".
 func List[T any](things []T) string {
 	var names []string
 	for _, t := range things[:min(len(things), mostNamed)] {
@@ -39,18 +39,19 @@ func List[T any](things []T) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// KeysAre lists the keys as List does, and adds the verb: a is; a and b are.
+// KeysAre returns the keys as List does, followed by a verb: "a is", or "a and b are".
 func KeysAre(keys []leasehold.Key) string {
 	return List(keys) + " " + Plural(len(keys), "is", "are")
 }
 
-// Key names a key in a message.
+// Key returns the text of a key for messages.
 func Key(k leasehold.Key) string { return k.String() }
 
-// Name names a key without sort key, as Key does.
+// Name returns the text of a key without a sort key, for messages.
 func Name(key string) string { return leasehold.Key{Partition: key}.String() }
 
-// Owner returns an owner for a sentence, with its client id shortened.
+// Owner returns an owner name for a sentence, with its client id shortened. It returns
+// "somebody" for "".
 func Owner(owner string) string {
 	if owner == "" {
 		return "somebody"
@@ -58,7 +59,8 @@ func Owner(owner string) string {
 	return visible.Word(protocol.ShortOwner(owner))
 }
 
-// OwnerWithoutID returns an owner without the client id that a lock client appends.
+// OwnerWithoutID returns owner without "/ID", the client id that a lock client appends to
+// it.
 func OwnerWithoutID(owner string) string {
 	if !protocol.HasClientID(owner) {
 		return owner
@@ -66,7 +68,7 @@ func OwnerWithoutID(owner string) string {
 	return owner[:strings.LastIndexByte(owner, '/')]
 }
 
-// Cell formats a name for a cell of a table. It returns "" if there is no name.
+// Cell returns name for a cell of a table: "" if name is empty.
 func Cell(name string) string {
 	if name == "" {
 		return ""
@@ -74,7 +76,8 @@ func Cell(name string) string {
 	return visible.Name(name)
 }
 
-// ShellKey returns a key as the arguments of a command.
+// ShellKey returns the arguments that name the key k in a leasehold command, quoted for a
+// shell.
 func ShellKey(k leasehold.Key) string {
 	words := ShellWord(k.Partition)
 	if strings.HasPrefix(k.Partition, "-") {
@@ -86,7 +89,7 @@ func ShellKey(k leasehold.Key) string {
 	return words
 }
 
-// ShellWord quotes a word for a shell, if that is needed.
+// ShellWord returns s as one word for a shell, quoted if needed.
 func ShellWord(s string) string {
 	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:@%+,="
 	if s != "" && strings.Trim(s, plain) == "" {
@@ -98,8 +101,8 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// dollarQuoted returns s as $'...'. Octal numbers replace characters that would disturb a
-// terminal or a line (POSIX.1-2024, XCU 2.2.4). bash, zsh and BusyBox support this form.
+// dollarQuoted returns s in the form $'...', in which octal numbers replace unprintable
+// characters (POSIX.1-2024, XCU 2.2.4). The shells bash, zsh and BusyBox support this form.
 func dollarQuoted(s string) string {
 	var b strings.Builder
 	b.WriteString("$'")
@@ -119,7 +122,8 @@ func dollarQuoted(s string) string {
 	return b.String() + "'"
 }
 
-// Duration formats a duration as people write it: 10m, not 10m0s.
+// Duration formats d like time.Duration.String, but without zero parts at the end: "10m"
+// instead of "10m0s".
 func Duration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -131,7 +135,7 @@ func Duration(d time.Duration) string {
 	return s
 }
 
-// Age formats a duration for people: 12s, 3m12s, 5h3m, 6d5h.
+// Age formats d with its one or two largest units, such as 12s, 3m12s, 5h3m or 6d5h.
 func Age(d time.Duration) string {
 	d = max(d, 0)
 	s := int64(d / time.Second)
@@ -146,13 +150,13 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
 }
 
-// timeFormat is the format of every time: RFC 3339 in UTC with milliseconds.
+// timeFormat is the format of times for programs: RFC 3339 with milliseconds, in UTC.
 const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-// Time formats a time for programs.
+// Time formats t for programs, in timeFormat.
 func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// Plural returns the word for n things.
+// Plural returns one if n is 1, and many otherwise.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -160,10 +164,11 @@ func Plural(n int, one, many string) string {
 	return many
 }
 
-// Count returns a number with its word: 1 request, 2 requests.
+// Count returns n with the singular or plural, such as "1 request" or "2 requests".
 func Count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Plural(n, one, many)) }
 
-// Token formats a fencing token. It returns "" if there is no token.
+// Token formats a fencing token. It returns "" for zero, which means that there is no
+// token.
 func Token(n int64) string {
 	if n == 0 {
 		return ""
@@ -171,13 +176,14 @@ func Token(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// ParseDuration parses the output of Duration. It also parses a bare number of seconds, and
-// days, as timeout(1) and flock(1) do.
+// ParseDuration parses a duration as time.ParseDuration does. It also accepts a number
+// without a unit, as seconds, and the unit d for days. It does not accept negative
+// durations.
 func ParseDuration(s string) (time.Duration, error) {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil && seconds >= 0 && seconds < 1e9 {
 		return time.Duration(seconds * float64(time.Second)), nil
 	}
-	if days, ok := strings.CutSuffix(s, "d"); ok { // timeout(1) also has the unit d for days
+	if days, ok := strings.CutSuffix(s, "d"); ok { // the unit d, as in timeout(1)
 		if n, err := strconv.ParseFloat(days, 64); err == nil && n >= 0 && n < 1e4 {
 			return time.Duration(n * 24 * float64(time.Hour)), nil
 		}
@@ -189,8 +195,9 @@ func ParseDuration(s string) (time.Duration, error) {
 	return d, nil
 }
 
-// Fill breaks text at spaces into lines of the given width. It indents later lines by the
-// width of head. It keeps a command on one line, so that the user can copy the command.
+// Fill breaks text at spaces into lines of at most width characters. head begins the first
+// line, and later lines are indented by its width. A leasehold command in text stays on one
+// line, so that the user can copy it.
 func Fill(head, text string, width int) string {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(head))
 	var out strings.Builder
@@ -208,8 +215,8 @@ func Fill(head, text string, width int) string {
 	return out.String() + line + "\n"
 }
 
-// words splits a text into words. The text from "leasehold" to the end of that part of the
-// sentence may be a command. words therefore treats it as one word.
+// words splits text at spaces. It returns a leasehold command as one word. A command begins
+// with "leasehold", and ends at the next punctuation mark at the end of a word.
 func words(text string) []string {
 	var out []string
 	command := false
@@ -226,11 +233,12 @@ func words(text string) []string {
 	return out
 }
 
-// leastCell is the width that a cell keeps on the narrowest terminal.
+// leastCell is the width below which Narrow does not narrow a column.
 const leastCell = 8
 
-// Narrow shortens cells and narrows their columns until a line has at most the given number
-// of columns. It begins with the widest cells. It shortens a cell only if may allows it.
+// Narrow narrows columns until a line has at most the given number of characters, and
+// shortens their cells. It narrows the widest columns first. may[i] is true if column i may
+// be narrowed.
 func Narrow(cells []string, widths []int, may []bool, columns int) ([]string, []int) {
 	cells, widths = slices.Clone(cells), slices.Clone(widths)
 	over := 2*(len(cells)-1) - columns

@@ -3,7 +3,7 @@
 //
 //	cli.go        runs a command, and turns its error into an exit code; the flags of every
 //	              command, their errors, and the order of commands in the help; the command
-//	              help (topics: its texts, and those of the commands)
+//	              help, with the texts in the directory topics
 //	completion.go completes keys and flags in a shell
 //
 // The commands are in the packages below internal/cli/commands, one package for each group
@@ -217,8 +217,8 @@ func newRoot(in *invocation.Invocation) *cobra.Command {
 }
 
 // refuseEmpty returns an error if a flag was given an empty value. In a script, an empty
-// value usually comes from a variable that was not set. Accepting it would mean ignoring
-// the flag.
+// value usually comes from a variable that was not set. Accepting it would have the same
+// effect as leaving out the flag.
 func refuseEmpty(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {

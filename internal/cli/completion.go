@@ -45,8 +45,8 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var err error
 	// Cobra's scripts evaluate the command line when the user presses TAB. The line may
 	// contain a file name chosen by another user. With one of the characters in runs, such
-	// a name could run a command. If the line contains one, the changed script does not
-	// evaluate it. The shell completes a file name instead.
+	// a name could run a command. So the script is changed: it does not evaluate a line
+	// that contains one of them, and the shell completes a file name instead.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {

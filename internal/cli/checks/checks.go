@@ -46,8 +46,7 @@ const (
 	Unknown State = "unknown" // leasehold could not check this, for example because IAM denied the request; the denial may be intended
 )
 
-// cleanUp is the name, in a Finding, of the check that the item written by the checks was
-// deleted.
+// cleanUp is the name of the check that the item written by the checks was deleted.
 const cleanUp = "clean-up"
 
 // Finding is one result of a check. It is printed as one line.

@@ -125,8 +125,8 @@ func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor returns the shortest lease, in whole seconds, for which a round trip of took is
-// not too slow.
+// leaseFor returns the shortest lease, in whole seconds, that is long enough for round
+// trips of took.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {
@@ -148,9 +148,8 @@ func roundTripText(d time.Duration) string {
 	return fmt.Sprintf("%.0fms", ms)
 }
 
-// percentile returns the smallest of values that at least a share p of values does not
-// exceed (nearest-rank method). p is greater than 0 and at most 1. values must be sorted.
-// percentile returns 0 if values is empty.
+// percentile returns the p-quantile of values by the nearest-rank method. p is greater than
+// 0 and at most 1. values must be sorted. percentile returns 0 if values is empty.
 func percentile(values []time.Duration, p float64) time.Duration {
 	if len(values) == 0 {
 		return 0

@@ -167,8 +167,8 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// may tries each IAM action. The denial of an action that holding locks does not need is
-// not a problem: a service should have no more permissions than it needs.
+// may tries each IAM action. A denied action that holding locks does not need is no
+// problem: a service should have no more permissions than it needs.
 func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}

@@ -205,8 +205,8 @@ func (d *Demo) wait(ctx context.Context, dt time.Duration) {
 	}
 }
 
-// next waits for the next event of process r with the given kind, and returns it. It drops
-// the events of other kinds before that one.
+// next waits for the next event of process r with the given kind, and returns it. Until
+// then, it drops events of other kinds.
 func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	// No step takes longer than one lease, plus up to 30 seconds with a slow table.
 	for limit := time.After(durations.Sum(d.Lease, 30*time.Second)); d.err == nil; {

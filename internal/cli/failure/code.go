@@ -48,7 +48,7 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Exit returns an *ExitError with these fields.
+// Exit returns an *ExitError that contains code and err.
 func Exit(code int, err error) error { return &ExitError{code, err} }
 
 // MisuseError reports a mistake of the user in the command line, the environment or a file
@@ -191,7 +191,7 @@ func noTable(err error) bool {
 type subject struct {
 	table   string // table name in the error's text; Brief removes it, because the user has named the table
 	record  *leasehold.Record
-	damaged *leasehold.RecordError // set if a record is damaged; the error's text then suggests a command, to which Brief adds the key
+	damaged *leasehold.RecordError // set if a record is damaged; the text then suggests a command, and Brief adds the key to that command
 }
 
 func subjectOf(err error) subject {

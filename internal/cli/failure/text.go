@@ -110,7 +110,7 @@ func WithoutPath(err error) error {
 	return err
 }
 
-// Like returns an error with the text text that wraps err.
+// Like returns an error that wraps err and has the given text.
 func Like(err error, text string) error { return &like{text, err} }
 
 type like struct {

@@ -8,9 +8,9 @@
 // A grant's file (File) is a regular file, because release must be able to read it again.
 // The alternative is standard input and output. The file has mode 0600. It is
 //
-//   - opened before any request is sent. leasehold refuses it if it could not be written, if it
-//     may belong to another user (package plainfile), or if its content may still be needed.
-//     Not needed is only a grant that has ended, or that ends with the new grant;
+//   - opened before any request is sent. leasehold refuses it if it could not be written, or if
+//     it may belong to another user (package plainfile). It also refuses a file with content,
+//     unless this is a grant that has ended, or that ends with the new grant;
 //   - replaced entirely or not at all, even if the machine loses power;
 //   - replaced or removed only if its content has not changed since it was opened. If two
 //     commands write to one file at once, one succeeds. The other reports an error, and still

@@ -17,16 +17,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Standard is the path that means standard input (to read) or standard output (to write).
+// Standard is the path "-". It means standard input for reading, and standard output for
+// writing.
 const Standard = "-"
 
 // maxGrantSize is the maximum number of bytes that are read from a grant file. No grant is
 // so long.
 const maxGrantSize = 1 << 20
 
-// File is where a command keeps one grant: a regular file, or standard input and output. A
-// regular file is replaced as a whole. It is replaced only if it is missing, is empty or
-// contains a grant that has ended.
+// File stores one grant for a command: in a regular file, or through standard input and
+// output. A regular file is replaced as a whole. It is replaced only if it is missing, is
+// empty or contains a grant that has ended.
 type File struct {
 	path   string // path as the user gave it, or Standard
 	file   string // path with symbolic links resolved

@@ -28,8 +28,8 @@ type Grant struct {
 
 // Place identifies the store of a table, since tables in several stores may have the same
 // name. It also contains the layout of the table's records. A Place is stored in the JSON
-// of a grant. Fields may be empty there if the library or an earlier version of leasehold
-// wrote it.
+// of a grant. Its fields are empty if the library or an earlier version of leasehold wrote
+// the grant.
 type Place struct {
 	File        string `json:"file,omitempty"`
 	Region      string `json:"region,omitempty"`
@@ -185,7 +185,7 @@ const maxRenewalsFollowed = 5
 // ResumeToRelease renews the grant so that the caller can release its lock. Unlike Resume,
 // it also accepts a copy of the grant from before its last renewal, because the file that
 // the renewal wrote may be lost. Such a copy has the same id, token and owner. The new
-// lease is at least least long, because the library refuses a shorter one.
+// lease is not shorter than least, because the library refuses a shorter one.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)
@@ -232,8 +232,8 @@ func Ended(err error) bool {
 	return err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, new(unsureError))
 }
 
-// renewedSince returns the current record of the lock if err shows that the grant is
-// current but was renewed after this copy of it was written. Otherwise it returns nil.
+// renewedSince returns the lock's current record if err shows that the grant was renewed
+// after this copy of it was written. Otherwise it returns nil.
 func (g Grant) renewedSince(err error) *leasehold.Record {
 	var lost *leasehold.LostError
 	if !errors.As(err, &lost) || lost.By == nil {

@@ -7,7 +7,7 @@
 //	   └──── the next term of an election: the hold was lost ◄──────────┘
 //
 // A hold is one of these, as Wanted describes: one lock, one permit of a semaphore, the
-// locks of several keys, or leadership. The files are in the order of its life:
+// locks of several keys, or leadership. The files, in the order in which a hold uses them:
 //
 //	seeker.go   the requested hold (a lock, a permit, several locks, leadership), and how it is
 //	            acquired: a signal ends that
@@ -16,11 +16,11 @@
 //	hold.go     the hold: CMD, its end, the release after it, and failing renewals
 //
 // Failures have these effects. If a hold is lost or is not renewed in time, CMD is stopped
-// before trust in the hold ends (package process), and the error says so. A failed release
-// is repeated for some time. After that, the key becomes free when its lease expires. It is
-// an error if the mark that the work is done (--once, --every) could not be stored. A wait
-// that a signal ends leaves nothing in the table. If the signal arrives at the moment of
-// the grant, CMD starts and receives the signal.
+// before trust in the hold ends (package process). A failed release is repeated for some
+// time. After that, the key becomes free when its lease expires. It is an error if the mark
+// that the work is done (--once, --every) could not be stored. A wait that a signal ends
+// leaves nothing in the table. If the signal arrives at the moment of the grant, CMD starts
+// and receives the signal.
 //
 // The package reads no flags. Its callers describe the requested hold by a Wanted, and the
 // settings, output and environment by a User.

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Hold is what a Seeker has acquired: one lock, one permit, or the locks of several keys.
+// Hold is one lock, one permit, or the locks of several keys, acquired by a Seeker.
 type Hold struct {
 	leased   // the *leasehold.Lock or, for several keys, the *leasehold.Group
 	seeker   *Seeker
@@ -91,7 +91,7 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	}
 	if seat := h.seeker.seat; seat != nil {
 		resign := make(chan struct{})
-		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // cannot fail, because the election seat acquired the lock
+		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // cannot fail, because this election acquired the lock
 		j.Resign = resign
 	}
 	h.running.Store(true)
@@ -162,8 +162,8 @@ func late(keys, why string) error {
 	return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", keys, why))
 }
 
-// These limits are how long leasehold waits for a release. Then it exits without the
-// release, and the key becomes free when its lease expires.
+// Limits of the time that leasehold waits for a release. After that, leasehold exits
+// without the release, and the key becomes free when its lease expires.
 const (
 	// ReleaseLimit is how long leasehold continues after a signal to release the lock of an
 	// ended CMD. It is also how long leasehold continues a renewal in flight, or TakeBack.
@@ -185,7 +185,7 @@ const (
 
 // releaseLimit returns how long leasehold waits for the release after CMD has ended. If
 // done is true, the release also stores the mark that the work is done. Then the limit is
-// the lease, because no other client can start the same work before the lease expires.
+// the lease: until it expires, no other client can start the same work.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -256,7 +256,7 @@ type renewals struct {
 	failed map[leasehold.Key]failing // keys whose last renewal failed
 }
 
-// failing contains the errors of a key's renewals since the last one that succeeded.
+// failing contains the errors of a key whose last renewal failed.
 type failing struct {
 	last   error // error of the last renewal
 	answer error // last error that was not a timeout; nil if all were timeouts
@@ -285,8 +285,8 @@ func (r *renewals) event(e leasehold.Event) {
 	}
 }
 
-// fails records the result now of the last renewal of key: an error, or nil for success. It
-// returns true if the renewal before that one failed.
+// fails records now, the result of the last renewal of key: an error, or nil for success.
+// It returns true if the renewal before that one failed.
 func (r *renewals) fails(key leasehold.Key, now error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,9 +303,9 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	return before
 }
 
-// why returns the error text of a failed last renewal, of any of the keys. It returns "" if
-// the last renewal of every key succeeded. If the error is a timeout, the text also
-// contains the last error before that was not a timeout, because that error says more.
+// why returns the error of the last renewal of a key, if it failed. It returns "" if the
+// last renewal of every key succeeded. If the error is a timeout, the text also contains
+// the last error before it that was not a timeout, because that error says more.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,11 +35,11 @@ type Seeker struct {
 	store   *store.Store
 	wanted  Wanted
 	signals *process.Signals
-	locks   *leasehold.Client                     // client that all terms use; nil before the first term
+	locks   *leasehold.Client                     // client that the terms of an election share; nil before the first term
 	follow  atomic.Pointer[func(leasehold.Event)] // receives the events of locks
 	seat    *election.Election                    // the election, which uses locks; nil if Wanted.Leads is false
-	wait    *wait                                 // wait for the current or previous term; nil before the first term
-	former  string                                // grant of the previous term; empty before the first term
+	wait    *wait                                 // wait for the current or previous term in the election; nil before the first term
+	former  string                                // grant of this process's previous term in the election; empty before the first term
 }
 
 // Seek returns a Seeker that acquires w in the store s. Until Close is called, the Seeker
@@ -51,7 +51,8 @@ func Seek(user User, s *store.Store, w Wanted) *Seeker {
 	return &Seeker{user: user, store: s, wanted: w, signals: signals}
 }
 
-// Close closes the lock client and stops catching signals. It does not release holds.
+// Close closes the lock client and stops catching signals. It does not release the locks of
+// a Hold.
 func (s *Seeker) Close() {
 	s.closeLocks()
 	s.signals.Release()
@@ -115,8 +116,8 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 		err = s.wanted.afterWait(err, time.Since(began))
 	}
 	s.wait.end()
-	// The wait has ended. From here on, renewals that fail are reported, so no more reports
-	// of failing requests are needed.
+	// The wait has ended. From here on, leasehold reports failing renewals instead of
+	// failing requests.
 	s.store.Trouble.Pause(true)
 	if err != nil {
 		return nil, err
@@ -141,7 +142,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	for _, name := range w.Keys {
 		keys = append(keys, s.store.Key(name, w.SortKey))
 	}
-	wait, all := s.wait, w.allHeld(keys) // local variables, because events that arrive late belong to this wait, not to the next one
+	wait, all := s.wait, w.allHeld(keys) // local variables, because events that arrive late must not count for the next wait
 	wait.tries(w.NoWait)
 	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where())}
 	follow := func(e leasehold.Event) {
@@ -220,7 +221,7 @@ type Wanted struct {
 	SortKey string   // sort key of each key; empty if the table has none
 	Any     bool     // if true, one of the keys is acquired, the first that is free
 
-	Permits int // number of permits of the semaphore KEY, of which one is acquired; zero if KEY is not a semaphore
+	Permits int // number of permits of the semaphore KEY (one is acquired); zero if KEY is not a semaphore
 
 	Leads bool   // if true, leadership of the election KEY is acquired
 	Value string // text that observers of the election see while this process leads

@@ -43,14 +43,14 @@ type wait struct {
 	place   int             // position in the queue in the record, from 1; 0 if this client is not in the queue
 	all     *allHeld        // holders of all keys or permits; nil if the command waits for one key only
 	grants  map[leasehold.Key]string
-	former  string    // grant of this process's previous term; empty if there was none
-	checks  bool      // true if the record still contained the former grant, and this was reported
+	former  string    // grant of this process's previous term in the election; empty if there was none
+	checks  bool      // true if the record still contained the grant in former, and this was reported
 	holders int       // number of holders seen so far
 	trying  bool      // true with -n: the command observes a holder that appears dead
 	seenAt  time.Time // when the first holder was seen; zero if none was seen yet
 	told    told      // last report: an event, or a line that is not rewritten
 
-	stop func() // ends the reports of start
+	stop func() // ends the reports that start began
 }
 
 // told records when the last report about a wait was made, and with which queue position.
@@ -75,8 +75,8 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait returns the wait after the wait earlier, which is nil for the first wait of this
-// process. former is the grant of the term between the two waits, or empty.
+// newWait returns a new wait. earlier is the previous wait of this process, or nil for its
+// first. former is the grant of the term between the two waits, or empty.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
@@ -86,7 +86,7 @@ func newWait(user User, earlier *wait, former string) *wait {
 	return w
 }
 
-// start makes w report the holder each second, until end is called.
+// start makes w report the holder every second, until the caller calls end.
 func (w *wait) start() {
 	w.stop = seconds.Each(func() {
 		w.mu.Lock()
@@ -214,8 +214,8 @@ type allHeld struct {
 	owner map[leasehold.Key]string
 }
 
-// allHeld returns an allHeld for the wait for w. It returns nil if w is one key or one
-// permit, or if the command needs all of the keys.
+// allHeld returns an allHeld for w. It returns nil if w is one key or one permit, or if the
+// command needs all of the keys.
 func (w *Wanted) allHeld(keys []leasehold.Key) *allHeld {
 	owner := map[leasehold.Key]string{}
 	switch {

@@ -1,7 +1,8 @@
 // Package invocation represents one run of the command leasehold: its arguments, its
 // environment and its output. It also has the functions that all commands share. They open
-// the lock table that the flags name, ask questions at the terminal, complete keys in a
-// shell, and print output as text or JSON. The package does not depend on any command.
+// the lock table that the flags name, and print output as text or JSON. They also ask
+// questions at the terminal and complete keys in a shell. The package does not depend on
+// any command.
 package invocation
 
 import (

@@ -17,8 +17,8 @@ type Term interface {
 	Running() bool           // reports whether CMD was started and has not ended yet
 }
 
-// Seat is what this process, a candidate in an election, knows about the current leader and
-// its own term.
+// Seat is the state of one candidate in an election: the leader, as far as the candidate
+// knows it, and the candidate's own term.
 type Seat struct {
 	now     func() time.Time
 	overdue time.Duration
@@ -44,7 +44,7 @@ func (s *Seat) Saw(leader election.Leader) {
 	}
 }
 
-// Won records that this process leads, as the leader as.
+// Won records that this process leads: its term, and the leader that observers now see.
 func (s *Seat) Won(term Term, as election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Seat) Won(term Term, as election.Leader) {
 // Left records that the term of this process has ended, so that the leader is unknown.
 func (s *Seat) Left() { s.Won(nil, election.Leader{}) }
 
-// stands returns whether this process leads and is live now, and the current leader.
+// stands returns the answers to the probes now, and the current leader.
 func (s *Seat) stands() (standing, election.Leader) {
 	s.mu.Lock()
 	term, leader := s.term, s.leader

@@ -81,7 +81,7 @@ func (b *background) lookIn(d time.Duration) {
 }
 
 // began is called when CMD has ended. It begins the wait for the processes that outlive
-// CMD. If byUser is true, a signal from the user ended CMD. Then leasehold stops these
+// CMD. If byUser is true, a signal from the user has ended CMD. Then leasehold stops those
 // processes instead of waiting for them.
 func (b *background) began(c *Child, byUser bool) {
 	b.since = time.Now()

@@ -46,8 +46,8 @@ func (c *Child) hasEnded() bool {
 	return err == nil && info.Signo != 0
 }
 
-// stopSignal returns the field si_status of info, for which package unix has no name. In
-// the word-aligned union of siginfo_t, it follows si_pid and si_uid.
+// stopSignal returns the field si_status of info. Package unix has no name for this field,
+// which follows si_pid and si_uid in the word-aligned union of siginfo_t.
 func stopSignal(info *unix.Siginfo) syscall.Signal {
 	const header, pidAndUID = 3 * 4, 2 * 4
 	word := unsafe.Sizeof(uintptr(0))
@@ -66,6 +66,6 @@ func adoptOrphans(deaths chan<- os.Signal) {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // fails before Linux 3.4; leasehold then sees only the processes of CMD's group
 }
 
-// reapOrphan reaps an ended child that this process did not start. For each child that this
-// process did start, other code waits and reaps it.
+// reapOrphan reaps a child that has ended and that this process did not start. Other code
+// reaps the children that this process did start.
 func reapOrphan(pid int) { _, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) }

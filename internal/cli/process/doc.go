@@ -1,6 +1,6 @@
 // Package process runs CMD under a lock. It starts CMD, stops CMD before trust in the lock
 // ends, and determines leasehold's exit code. It reads no flags, opens no store and sends
-// no requests. The caller's Lock tells it when trust ends, and whether the lock is lost.
+// no requests. The caller's Lock reports when trust ends, and that a lock was lost.
 //
 //	Run ── gate ──► CMD, in a process group of its own, and its descendants
 //	    └─ orders ► the watchdog (internal/cli/watchdog), which stops the group in time

@@ -124,8 +124,8 @@ func (t *terminal) foreground() int {
 	return group
 }
 
-// give gives the terminal to the process group group. It does nothing and returns false if
-// the terminal does not belong to the group of this process.
+// give gives the terminal to the process group with the id group. It does nothing and
+// returns false if the terminal does not belong to the group of this process.
 func (t *terminal) give(group int) bool {
 	if t.foreground() != unix.Getpgrp() {
 		return false
@@ -142,8 +142,9 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// set makes the terminal belong to group. A process in the background is suspended when it
-// tries this, unless it ignores SIGTTOU (tcsetpgrp(3)). So set ignores SIGTTOU meanwhile.
+// set makes the terminal belong to the process group with the id group. A process in the
+// background is suspended when it tries this, unless it ignores SIGTTOU (tcsetpgrp(3)). So
+// set ignores SIGTTOU.
 func (t *terminal) set(group int) bool {
 	signal.Ignore(unix.SIGTTOU)
 	defer signal.Reset(unix.SIGTTOU)

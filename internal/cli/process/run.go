@@ -24,10 +24,10 @@ type Job struct {
 	Resign <-chan struct{} // the caller closes it to stop CMD although the lock is still held; may be nil
 }
 
-// Lock is the lock, or the several locks, under which CMD runs.
+// Lock is the lock, or several locks, that must be held while CMD runs.
 type Lock interface {
 	String() string           // returns the names of the keys, such as "a and b"
-	Are() string              // names them with their verb: "a is", or "a and b are"
+	Are() string              // returns the names with a verb: "a is", or "a and b are"
 	Context() context.Context // returns a context that is cancelled when one of the locks is lost
 	Err() error               // returns the error of a lost lock; nil if no lock is lost
 	TrustedUntil() time.Time  // returns when trust ends; each renewal moves this time
@@ -63,8 +63,8 @@ type supervision struct {
 	descent    watchdog.Descent
 	background *background
 	stopping   bool // true if the watchdog has sent the stop signal to CMD
-	stopNow    bool // true if the watchdog was ordered to stop CMD at once
-	orphaned   bool // true if that order was given because the parent process has ended
+	stopNow    bool // true if the watchdog was ordered to stop CMD at once, whether or not trust has ended
+	orphaned   bool // true if stopNow was set because the parent process has ended
 }
 
 // Run runs CMD, and returns when CMD and the processes that outlive it have ended. It
@@ -161,8 +161,8 @@ func (s *supervision) supervise(c *Child) {
 				s.Signal = sig.(syscall.Signal)
 			}
 			// This process may have been suspended and continued. If the lock was lost
-			// meanwhile, the watchdog kills CMD. Do not forward signals then: one of them
-			// might continue CMD.
+			// meanwhile, the watchdog kills CMD. Do not forward signals then, because one
+			// of them might continue CMD.
 			if s.lock.Err() == nil {
 				s.Cut = s.Cut || isEnd(sig)
 				s.passOn(c, sig, exited == nil || c.hasEnded()) // once CMD has ended, passOn sends the signal to the processes that outlive it

@@ -93,9 +93,9 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// end reports whether C contains a signal that asks a program to end. leasehold did not
-// forward it to CMD, but CMD may have received the same signal directly. This process may
-// notice CMD's end before it reads the signal. end leaves the signal in C for the next
+// end reports whether C contains a signal that asks a program to end and that leasehold has
+// not forwarded to CMD. CMD may have received the same signal directly. This process may
+// then notice CMD's end before it reads the signal. end leaves the signal in C for the next
 // wait.
 func (s *Signals) end() (told bool) {
 	awaitSent()

@@ -55,7 +55,7 @@ func (s *supervision) sayStopping() {
 	switch {
 	case s.orphaned:
 		s.say.Text("the process that started leasehold has ended: stopping CMD")
-	case s.lock.Err() == nil: // after a loss, the error that leasehold prints at its end explains this
+	case s.lock.Err() == nil: // after a loss no message is needed: the error that leasehold prints at its end explains the stop
 		s.say.Text("trust in %s is about to end: stopping CMD", s.lock)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Trouble describes why requests fail, or that no reply arrives. If lasts is zero, requests
-// succeed.
+// Trouble describes that requests fail, or that no reply arrives. If lasts is zero,
+// requests succeed.
 type Trouble struct {
 	server    Server
 	lasts     time.Duration
@@ -144,7 +144,7 @@ func (t *Telling) End() { t.stop() }
 type Health struct {
 	mu     sync.Mutex
 	failed *Request  // the last request if it failed; nil if it was answered
-	since  time.Time // when the first of the failed requests in a row began
+	since  time.Time // when the first of the failed requests began, counted since the last answered one
 
 	open       map[*Pending]struct{}
 	answeredAt time.Time // when a request was last answered; zero if never
@@ -207,7 +207,8 @@ func (h *Health) Answers() int {
 	return h.answers
 }
 
-// Trouble returns how long the server of has answered no request, and why.
+// Trouble returns how long no request has been answered, and why. of is the server to name
+// in reports.
 func (h *Health) Trouble(of Server) Trouble {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -169,7 +169,7 @@ type Request struct {
 	Took      time.Duration
 	Err       error // nil if the request succeeded
 
-	// From the headers of the reply; zero if there was no reply.
+	// From the headers of the reply. These fields are zero if there was no reply.
 	Code   int    // status code, such as 200
 	Status string // status code with its text, such as "200 OK"
 	ID     string // request id that DynamoDB assigned
@@ -178,7 +178,7 @@ type Request struct {
 	Units *float64 // consumed capacity; nil if the reply does not contain it
 }
 
-// Server is where requests go: DynamoDB, or the file of a local store.
+// Server is the destination of requests: DynamoDB, or the file of a local store.
 type Server struct {
 	Location string // Region, endpoint URL or file path
 	IsFile   bool

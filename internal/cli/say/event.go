@@ -62,7 +62,7 @@ type Key struct {
 // Kinds of event that the command adds to those of package leasehold.
 const (
 	Stopping = "stopping" // the watchdog has sent the stop signal to CMD
-	Exited   = "exited"   // CMD has ended, and so have the processes that run waited for
+	Exited   = "exited"   // CMD has ended, and "run" no longer waits for processes that CMD has started
 
 	Background = "background" // CMD has ended, but processes that it has started still run
 	Started    = "started"    // the first event of --events
@@ -125,8 +125,8 @@ const (
 	// dropped, because neither the lock nor CMD may wait for the reader.
 	eventsKept = 1024
 
-	// eventsPatience limits the wait for the reader of the events at the start of
-	// leasehold. It also limits that wait at the end.
+	// eventsPatience limits how long leasehold waits for the reader of the events. It waits
+	// when it opens the stream, and again before it exits.
 	eventsPatience = time.Second
 
 	// readerPatience limits the wait until a process opens the FIFO for reading. If a shell
@@ -152,9 +152,9 @@ func newEventStream(name string, broken func(error)) *eventStream {
 	}
 }
 
-// OpenEvents opens the stream to, the value of --events. This is the number of an inherited
-// file descriptor, or a file to append to. OpenEvents writes the first event, so that an
-// error such as a full disk appears before leasehold acquires a lock.
+// OpenEvents opens the stream of --events. to is the value of that flag: the number of an
+// inherited file descriptor, or a file to append to. OpenEvents writes the first event, so
+// that an error such as a full disk appears before leasehold acquires a lock.
 func (m *Messages) OpenEvents(to string, now time.Time) error {
 	if to == "" {
 		return nil

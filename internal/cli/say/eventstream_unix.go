@@ -36,10 +36,10 @@ func openInherited(number string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), number), nil
 }
 
-// IsClosed reports whether the standard stream stream was closed when this process started.
-// The Go runtime then opens the null device in its place, for reading and writing, and
-// output would be lost without an error. If a user redirects output to the null device, the
-// shell opens it only for writing. Then IsClosed returns false.
+// IsClosed reports whether stream, a standard stream, was closed when this process started.
+// The Go runtime then opens the null device instead, for reading and writing, and output
+// would be lost without an error. If a user redirects output to the null device, the shell
+// opens it only for writing. Then IsClosed returns false.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

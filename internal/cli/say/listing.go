@@ -255,7 +255,7 @@ func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, rec
 	return cmp.Or(err, ended, bad)
 }
 
-// progress is what the progress line of an observation shows.
+// progress contains what the progress line of an observation shows.
 type progress struct {
 	plan  holders.Plan
 	what  string

@@ -151,7 +151,7 @@ type Messages struct {
 	stream      *eventStream // receives events with --events; nil without --events
 }
 
-// NewMessages returns a Messages that writes to to.
+// NewMessages returns a Messages that writes to the given Output.
 func NewMessages(to *Output) *Messages { return &Messages{w: to, width: to.Columns()} }
 
 // Configure sets the values of the flags --quiet and --json.

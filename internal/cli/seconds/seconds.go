@@ -1,5 +1,5 @@
-// Package seconds calls a function every second until it is told to stop. leasehold uses it
-// to report progress while it waits.
+// Package seconds calls a function every second until its caller ends that. leasehold uses
+// it to report progress while it waits.
 package seconds
 
 import (

@@ -56,7 +56,7 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 type Page struct {
 	Listeners []net.Listener
 	Name      string // "host:port" with a random host name, which only this server has
-	Host      string // "host:port" of the URL: Name, if browsers resolve it to this machine
+	Host      string // "host:port" in the page's URL: Name or, if browsers cannot resolve Name to the listener, its address
 }
 
 // Close closes the listeners.
@@ -214,7 +214,7 @@ func KeyIn(get func(string) string) Key {
 }
 
 // Variables returns the environment variables that a program needs to reach the engine at
-// url, besides those that get already returns.
+// url. It omits the variables that get already returns.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {

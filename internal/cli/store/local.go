@@ -91,9 +91,9 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 }
 
 // makeShared creates the file of the machine's store, unless it exists. Every user who may
-// create files in its directory may then write to the file. The file has its final mode
-// when it appears, because other processes may open it immediately. The umask has no effect
-// on this mode.
+// create files in its directory may then write to the file. The umask does not affect its
+// mode. The file has this mode as soon as it appears, because other processes may open it
+// immediately.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -215,10 +215,12 @@ func missing(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// MakeFile creates the file of a local store at path, unless it exists. made is true if it
-// did. It does not create the directory. Otherwise processes with a mistyped path would use
-// a store of their own, and would not exclude other processes. It does create the directory
-// of the default store.
+// MakeFile creates the file of a local store at path, unless it exists. It returns true if
+// it has created the file.
+//
+// MakeFile does not create the directory. Otherwise a process with a mistyped path would
+// use a store of its own, and would exclude no other process. The only exception is the
+// directory of the default store.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	dir := filepath.Dir(path)
 	if s.isMachines(path) && missing(path) && !missing(dir) {

@@ -44,11 +44,12 @@ type Settings struct {
 }
 
 // Place returns where the locks are stored. A flag comes first, then LEASEHOLD_TABLE or
-// LEASEHOLD_FILE. If none of them is set, Place returns the default local store.
+// LEASEHOLD_FILE. If no flag and no variable is set, Place returns the default local store.
 //
 // Place returns an error instead of the default store if a setting suggests that the user
 // uses AWS. There are two exceptions. If granted, the table of a grant, is not empty, Place
-// returns that table. In a trial (OnTrial), only leasehold's own settings count.
+// returns that table. In a trial of leasehold (OnTrial), settings of AWS such as
+// AWS_PROFILE do not count.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -92,7 +93,7 @@ func (s *Settings) Place(granted string) (Place, error) {
 }
 
 // placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It returns
-// an error if both are set, because one may be left over, and a lock in the wrong store
+// an error if both are set, because one of them may be left over. A lock in the wrong store
 // would be worse than an error. Both may be set only if an outer "leasehold run" has set
 // them for its CMD.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {

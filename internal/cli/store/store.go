@@ -32,7 +32,7 @@ type Store struct {
 	Home    *dynamodb.Client // client for requests about the table itself; requests about records use the method Requests
 	Created bool             // true if Open created the table in the file of a local store
 
-	Health  requests.Health                      // which requests were answered
+	Health  requests.Health                      // records which requests were answered, and when
 	Trouble *requests.Telling                    // reports to the user that requests fail
 	Used    func() (answered int, reads float64) // returns how many requests were answered and how many read units they consumed; may be nil
 
@@ -55,7 +55,7 @@ type Opening struct {
 
 	Unnamed  func(Place)                         // called if the user named no store, so that the default is used
 	Made     func(file string)                   // called after Open has created the file that the user named
-	Known    func(*Store)                        // called once the place of the locks is known, before the first request
+	Known    func(*Store)                        // called when it is known which store is used, before the first request
 	Requests func(*Store) func(requests.Request) // returns a function that is called after each request; nil if not needed
 }
 
@@ -125,7 +125,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 		defer cancel()
 		ctx = within
 	}
-	waits := s.Health.Begin() // counts as a wait for a reply while another process keeps the file locked
+	waits := s.Health.Begin() // Health reports this wait for another process that keeps the file locked
 	bolt, err := open(ctx, p.File)
 	waits.End()
 	if err != nil {
@@ -249,7 +249,7 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	}
 }
 
-// Unused returns prefix with random text appended, as a key that no other lock has. The
+// Unused returns prefix with random text appended: a key that no real lock has. The
 // commands "doctor" and "demo" use such keys.
 func Unused(prefix string) string { return prefix + strings.ToLower(rand.Text()[:8]) }
 

@@ -65,7 +65,7 @@ func (t Target) NotFound(key leasehold.Key) error {
 	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), in)
 }
 
-// Place is where the locks are stored: a table in DynamoDB, or a file on this machine.
+// Place is the location of the locks: a table in DynamoDB, or a file on this machine.
 type Place struct {
 	Table   string
 	File    string // path of the local store's file; empty for DynamoDB
@@ -91,8 +91,8 @@ type Records struct {
 	skewSet bool              // true if LEASEHOLD_MAX_SKEW sets the bound, rather than Layout's default
 }
 
-// Key returns the key with these parts. If sort is "", the key has the default sort key of
-// the layout.
+// Key returns the lock key with the given parts. If sort is "", the key gets the default
+// sort key of the layout.
 func (r Records) Key(partition, sort string) leasehold.Key {
 	return r.Proto.Complete(protocol.Key{Partition: partition, Sort: sort})
 }

@@ -36,9 +36,9 @@ func Began(pid int) int64 {
 	return p.began
 }
 
-// supervisorLives reports whether the supervisor still runs, so that the process with its
-// id is not another one. The watchdog can tell by its own parent: when the supervisor dies,
-// the watchdog gets another parent.
+// supervisorLives reports whether the supervisor still runs. If it does not, its process id
+// may belong to another process. The watchdog compares the id with that of its own parent:
+// when the supervisor dies, the watchdog gets another parent.
 func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }

@@ -228,8 +228,8 @@ type Process struct {
 	headless bool  // true if the first thread has ended but other threads run
 }
 
-// The method Descent.kill repeats every killPause, because processes may start new ones
-// meanwhile. It stops after killTries rounds, because some processes may be impossible to
+// The method Descent.kill repeats its search every killPause, because processes may start
+// new ones. It stops after killTries rounds, because some processes may be impossible to
 // kill.
 const (
 	killPause = 5 * time.Millisecond
@@ -273,8 +273,8 @@ func (d Descent) isGroup(group int) bool {
 }
 
 // kill kills CMD's descendants repeatedly, until none is left. If the supervisor has died,
-// it has no descendants any more. So kill also finds the processes by d.Held, the variable
-// in their environment.
+// the kernel no longer shows which processes descend from CMD. So kill also finds them by
+// d.Held, the variable in their environment.
 func (d Descent) kill(group int) {
 	for range killTries {
 		all, _ := d.All(group)

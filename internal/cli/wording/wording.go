@@ -101,8 +101,9 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// dollarQuoted returns s in the form $'...', in which octal numbers replace unprintable
-// characters (POSIX.1-2024, XCU 2.2.4). The shells bash, zsh and BusyBox support this form.
+// dollarQuoted returns s in the form $'...'. In this form, octal numbers replace
+// unprintable characters (POSIX.1-2024, XCU 2.2.4). The shells bash, zsh and BusyBox
+// support it.
 func dollarQuoted(s string) string {
 	var b strings.Builder
 	b.WriteString("$'")

@@ -131,8 +131,8 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
 	// The seat reports renewals as overdue when less than a third of the trusted time is
 	// left. A renewal that is on time begins when two thirds are left. If the grace is
-	// longer than a third, they are overdue one grace before trust ends: then CMD is
-	// stopped.
+	// longer than a third, renewals are overdue when one grace is left: CMD is stopped
+	// then.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil

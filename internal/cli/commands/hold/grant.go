@@ -31,9 +31,9 @@ type grantFlags struct {
 	data arguments.Data
 }
 
-// read reads the input of renew and release before they open the store. This is the grant,
-// from a file or standard input, and the layout of the records. It is also the option for
-// --data, which is nil if the user did not give --data.
+// read reads the input of renew and release before they open the store: the grant, from a
+// file or standard input, and the layout of the records. It also returns the option for
+// --data, or nil if the user did not give --data.
 func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, data leasehold.RecordOption, r store.Records, err error) {
 	if data, err = f.data.Option(c.Stdin); err != nil {
 		return nil, nil, r, err

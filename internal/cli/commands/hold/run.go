@@ -1,7 +1,7 @@
 // Package hold has the commands that hold keys: run, elect, acquire, renew and release.
 //
-//	run.go    run: acquires the keys, holds them while CMD runs, and releases them; elect and acquire
-//	          share the flags about the hold
+//	run.go    run: acquires the keys, holds them while CMD runs, and releases them; the flags that
+//	          elect and acquire share with run
 //	elect.go  elect, also with --watch and --step-down
 //	grant.go  acquire, renew, release: a grant outlives the command
 //
@@ -121,8 +121,8 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// wantedFlags contains the values of the flags that describe which keys to hold, and how.
-// The method complete computes the embedded Wanted from these values.
+// wantedFlags contains the values of the flags that say which keys to hold, and how. The
+// method complete computes the embedded Wanted from these values.
 type wantedFlags struct {
 	holding.Wanted
 	more  []string // values of --key: keys to hold besides KEY
@@ -181,7 +181,7 @@ func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 }
 
 // completeOnce checks --every and --once. If one of them is given, it sets f.Once to the
-// option of the library for it.
+// library's option for it.
 func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 	labelled, periodic := f.once.Given, f.every.Given
 	name, problem, once := "--every", protocol.PeriodProblem(f.every.Duration), leasehold.Every(f.every.Duration)
@@ -327,9 +327,9 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 // grace must be shorter than five ninths of the trusted time. In layouts that do not rely
 // on clocks, this is half the lease.
 //
-// The limit keeps a renewal from overlapping with the stop of CMD. A renewal begins after
-// at most a third of the trusted time. A grace as long as the remaining two thirds would
-// stop CMD while that renewal is in flight.
+// The limit keeps CMD from being stopped while a renewal is in flight. A renewal begins
+// after at most a third of the trusted time. A grace as long as the remaining two thirds
+// would stop CMD at that moment.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

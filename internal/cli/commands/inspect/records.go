@@ -72,7 +72,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	}
 	o := t.Observer(f.check.Duration)
 	if f.check.Given {
-		answered, reads := t.Used() // so far only the listing has sent requests, so these figures are its cost
+		answered, reads := t.Used() // the listing has sent all requests so far: these figures are its cost
 		o.Reader.MayList(f.Scope, answered, reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
@@ -96,7 +96,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	if len(bad) > 0 {
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
-	if len(records) == 0 && (out.Terminal || f.check.Given) { // without --check, a pipe must get no such text; --check is a question, and this is the answer
+	if len(records) == 0 && (out.Terminal || f.check.Given) { // print this in a pipe only with --check, because --check is a question
 		if f.Prefix != "" {
 			c.Say.Text("no locks are held under %s in %s", wording.Name(f.Prefix), t.Name())
 		} else {

@@ -156,8 +156,9 @@ func (c *Commands) newTablePolicy() *cobra.Command {
 	return cmd
 }
 
-// newTableText returns the subcommand name of table, which prints what text returns: a
-// definition of the lock table. language describes that definition in the help.
+// newTableText returns the subcommand of "leasehold table" with the given name. It prints
+// what text returns: a definition of the lock table. language describes this definition in
+// the help.
 func (c *Commands) newTableText(name, language string, text func(table.Spec) string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [flags]",
@@ -177,7 +178,7 @@ func (c *Commands) newTableText(name, language string, text func(table.Spec) str
 	}
 }
 
-// tableSpec returns the description of the table that the flags and the environment name.
+// tableSpec returns the description of the lock table, from the flags and the environment.
 // named is the table's name or ARN as the user gave it.
 func (c *Commands) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
 	l, err := c.Settings.RecordLayout()

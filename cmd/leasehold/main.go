@@ -1,5 +1,5 @@
 // Command leasehold provides distributed locks on Amazon DynamoDB, for shells and
-// operators. See leasehold --help.
+// operators. Run "leasehold --help" for its commands.
 package main
 
 import (

@@ -238,7 +238,8 @@ func ofFile(api smithy.APIError) (text string, is bool) {
 const FindLocker = "find the process that keeps the file locked: fuser(1) names it"
 
 // Remedy returns advice for a request that got no reply. where names the store, as in Text.
-// Remedy returns "" if the request got a reply, because Reason then contains advice.
+// Remedy returns "" if the request got a reply or was never sent, because Reason then
+// contains advice.
 func Remedy(err error, where string) string {
 	isTable := where == "" || strings.HasPrefix(where, "table ")
 	_, answered := own(err)

@@ -28,7 +28,8 @@ const (
 	ContinueSignal = syscall.Signal(0)
 )
 
-// awaitSent does nothing, because no process can send a signal to this one.
+// awaitSent does nothing, because Windows has no ContinueSignal that it could send and
+// await.
 func awaitSent() {}
 
 func signalNumber(name string) syscall.Signal {

@@ -61,7 +61,7 @@ type Key struct {
 
 // Kinds of event that the command adds to those of package leasehold.
 const (
-	Stopping = "stopping" // the watchdog has sent the stop signal to CMD
+	Stopping = "stopping" // leasehold sends the stop signal to CMD
 	Exited   = "exited"   // CMD has ended, and "run" no longer waits for processes that CMD has started
 
 	Background = "background" // CMD has ended, but processes that it has started still run

@@ -37,8 +37,8 @@ func Began(pid int) int64 {
 }
 
 // supervisorLives reports whether the supervisor still runs. If it does not, its process id
-// may belong to another process. The watchdog compares the id with that of its own parent:
-// when the supervisor dies, the watchdog gets another parent.
+// may belong to another process. The watchdog compares d.Supervisor with the process id of
+// its parent: when the supervisor dies, the watchdog gets another parent.
 func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }

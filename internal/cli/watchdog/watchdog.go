@@ -273,7 +273,7 @@ func (d Descent) isGroup(group int) bool {
 }
 
 // kill kills CMD's descendants repeatedly, until none is left. If the supervisor has died,
-// the kernel no longer shows which processes descend from CMD. So kill also finds them by
+// no process descends from it, and All finds none. So kill also finds CMD's processes by
 // d.Held, the variable in their environment.
 func (d Descent) kill(group int) {
 	for range killTries {

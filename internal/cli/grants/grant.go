@@ -78,7 +78,9 @@ func parse(b []byte) (Grant, bool) {
 }
 
 // leaseEnds returns when the lease of g expires, by this machine's clock. TrustedUntil is
-// earlier by a margin of a tenth of the lease, so leaseEnds adds this margin.
+// earlier by a margin of a tenth of the lease, so leaseEnds adds this margin. In a layout
+// that relies on clocks, the lease expires later than leaseEnds returns, by the allowed
+// clock skew.
 func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
 // PlaceOf returns the Place of the store s.

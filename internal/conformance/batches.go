@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// batchCases are about BatchGetItem and BatchWriteItem.
+// batchCases test BatchGetItem and BatchWriteItem.
 func batchCases() []Case {
 	a, b := item(Item{"x": num("1"), "y": num("2")}), keyedHash("b", Item{"x": num("3")})
 	keyA, keyB, keyC := item(nil), keyedHash("b", nil), keyedHash("c", nil)
@@ -124,7 +124,7 @@ func batchCases() []Case {
 	}
 }
 
-// manyKeys returns the keys of n items in a table with the key hashKey.
+// manyKeys returns the keys of n items. The keys fit a table with the key schema hashKey.
 func manyKeys(n int) []Item {
 	var keys []Item
 	for i := range n {

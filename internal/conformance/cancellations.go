@@ -1,6 +1,6 @@
 package conformance
 
-// cancellationCases are about transactions that are cancelled, and the reasons in their
+// cancellationCases test transactions that are cancelled, and the cancellation reasons in their
 // errors.
 func cancellationCases() []Case {
 	a, b := item(Item{"x": num("1")}), keyedHash("b", Item{"x": num("3")})

@@ -17,53 +17,54 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Engine is a DynamoDB server to test.
+// Engine is a DynamoDB server that the cases test.
 type Engine struct {
-	Name   string // engine's name in the lists of known differences
+	Name   string // name under which differences.go lists the engine's known differences from AWS
 	Client *dynamodb.Client
 }
 
-// Case is one documented behaviour of DynamoDB.
+// Case is a test of one behaviour that AWS documents for DynamoDB.
 type Case struct {
 	Name   string
 	Table  []types.AttributeDefinition // key of the table, hash key before range key; nil means hashKey
 	Given  []Item                      // the table's content at the start
-	Before []Request                   // sent before When; each must succeed
+	Before []Request                   // requests sent before When; each must succeed
 	When   Request
 	Want   Reply
 	Then   []Item // the table's content at the end, in any order; nil to skip the check
 }
 
-// Request is one API request, or several of the same kind.
+// Request is one API request, or a Call that sends several.
 type Request interface {
 	send(ctx context.Context, to target) (Reply, error)
 }
 
-// target is the client and the table that a request uses.
+// target contains the client that sends a request, and the name of the table that the request
+// uses.
 type target struct {
 	client   *dynamodb.Client
 	table    string
 	capacity types.ReturnConsumedCapacity
 }
 
-// Reply contains the parts of a reply that are compared. Fields that the reply to a request
-// does not contain are zero.
+// Reply contains the parts of a reply that the tests compare. A field is zero if replies to
+// that kind of request do not contain it.
 type Reply struct {
 	Item     Item
 	Items    []Item
-	Scanned  int32 // number of items that a Query or Scan has read; zero if all of them passed the filter
+	Scanned  int32 // number of items that a Query or Scan has read; zero if the filter removed none of them
 	Count    int32 // number of items if the request asked only for a count, or the number that a Call returned
 	Last     Item
 	Capacity float64 // consumed capacity; zero unless Metered asked for it
-	Detail   string  // text that a Call returned
+	Detail   string  // additional text that the function of a Call returned
 	Err      *Fault
 }
 
-// Fault is an error as AWS sends it.
+// Fault is an error response of DynamoDB.
 type Fault struct {
 	Code    string
 	Text    string // "…" matches any text, {table} the table's name; empty for any text
-	Item    Item   // current item that did not meet the condition
+	Item    Item   // in the error of a failed condition: the item as it is in the table
 	Reasons []Reason
 }
 
@@ -88,7 +89,7 @@ func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
 	return append(slices.Clone(hashKey), types.AttributeDefinition{AttributeName: aws.String("sk"), AttributeType: t})
 }
 
-// Run tests an engine with every case. Each case is a subtest named subject/case.
+// Run runs every case against an engine, as a subtest named subject/case.
 func Run(t *testing.T, e Engine) {
 	run := rand.Text()[:8] // random, so that a second run on the same server uses other tables
 	var n int
@@ -107,7 +108,8 @@ func Run(t *testing.T, e Engine) {
 	}
 }
 
-// Send sends a request to one of the engine's tables.
+// Send sends a request to the given table of the engine. It returns an error as the Err of the
+// Reply.
 func (e Engine) Send(ctx context.Context, table string, r Request) Reply {
 	reply, err := r.send(ctx, target{client: e.Client, table: table})
 	if err != nil {
@@ -182,7 +184,7 @@ func creation(table string, key []types.AttributeDefinition) *dynamodb.CreateTab
 	return in
 }
 
-// fault returns the Fault in an error of the SDK.
+// fault converts an error of the SDK to a Fault.
 func fault(err error) *Fault {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -202,7 +204,7 @@ func fault(err error) *Fault {
 	return f
 }
 
-// matches reports whether got is the wanted reply r.
+// matches reports whether got, a reply of the engine, equals the wanted reply r.
 func (r Reply) matches(got Reply, table string) bool {
 	if r.Err == nil || got.Err == nil {
 		return r.String() == got.String()
@@ -229,9 +231,9 @@ func textMatches(want, got, table string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(plain(got))
 }
 
-// These are parts of error texts that differ between AWS Regions or have changed over the
-// years. They are the number of errors at the start, the offending value, and the spelling
-// of field names.
+// These expressions match parts of error texts that differ between AWS Regions or have changed
+// over the years: the number of errors at the start, the offending value, and the spelling of
+// field names.
 var (
 	counted = regexp.MustCompile(`^\d+ validation errors? detected: `)
 	echoed  = regexp.MustCompile(`^Value (?s:.* )?at '([^']*)' failed to satisfy constraint`)
@@ -274,7 +276,7 @@ func (r Reply) String() string {
 	return text
 }
 
-// Outcome returns the reply without its error texts.
+// Outcome returns a copy of the reply without its error texts.
 func (r Reply) Outcome() string {
 	if r.Err == nil {
 		return r.String()
@@ -294,8 +296,8 @@ func showItems(items []Item) string {
 	return "[" + strings.Join(all, ", ") + "]"
 }
 
-// inAnyOrder sorts items by their content, so that replies with the same items in another
-// order are equal.
+// inAnyOrder returns items sorted by their content. Two replies with the same items in
+// different orders are equal after sorting.
 func inAnyOrder(items []Item) []Item {
 	return slices.SortedFunc(slices.Values(items), func(a, b Item) int {
 		return strings.Compare(showItem(a), showItem(b))

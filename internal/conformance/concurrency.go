@@ -12,7 +12,7 @@ import (
 
 const writers = 64
 
-// concurrencyCases are about many concurrent writers of the same items.
+// concurrencyCases test many clients that write the same items at the same time.
 func concurrencyCases() []Case {
 	one := Item{":one": num("1")}
 	return []Case{
@@ -73,9 +73,9 @@ func concurrencyCases() []Case {
 	}
 }
 
-// atOnce sends one request from each of 64 goroutines at the same time, and counts the
-// successes. Every other request must fail because its condition does not hold, or because
-// of a conflict with another transaction.
+// atOnce sends one request from each of 64 goroutines at the same time, and counts the requests
+// that succeed. A request may fail only because its condition is false, or because it conflicts
+// with another transaction.
 func atOnce(request func(i int) Request) Request {
 	return Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 		var (

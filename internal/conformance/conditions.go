@@ -1,6 +1,7 @@
 package conformance
 
-// everyType returns the item on which every condition is tested.
+// everyType returns the item on which conditionCases evaluate every condition. It has an
+// attribute of every type.
 func everyType() Item {
 	return item(Item{
 		"s":     str("hello"),
@@ -17,13 +18,13 @@ func everyType() Item {
 	})
 }
 
-// conditionCases test every comparator and function with one item: a DeleteItem
-// succeeds if and only if the condition holds.
+// conditionCases test every comparator and function of a condition on one item. The request is
+// a DeleteItem, which succeeds if and only if the condition is true.
 func conditionCases() []Case {
 	var cases []Case
 	for _, c := range []struct {
 		condition string
-		values    Item // values of :v and :w
+		values    Item // values of the placeholders :v and :w
 		holds     bool
 	}{
 		{"s = :v", Item{":v": str("hello")}, true},
@@ -160,8 +161,8 @@ func conditionCases() []Case {
 	return append(cases, conditionPlaceCases()...)
 }
 
-// conditionPlaceCases are about the item that a condition is evaluated on, and the names
-// that a condition may use.
+// conditionPlaceCases test which item a condition is evaluated on, and which attribute names a
+// condition may use.
 func conditionPlaceCases() []Case {
 	return []Case{
 		{

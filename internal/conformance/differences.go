@@ -4,16 +4,17 @@ package conformance
 type Difference struct {
 	Why string
 
-	// words is the engine's error text, if the reply differs only in that text.
+	// words is the engine's error text. It is set if the engine's reply differs from AWS's only
+	// in that text.
 	words string
-	// want is the engine's whole reply otherwise. then is the table's content on that
-	// engine; nil if it is the same as on AWS.
+	// want is the engine's whole reply. It is used if words is "". then is the table's content
+	// on the engine after the request; nil if the content is the same as on AWS.
 	want Reply
 	then []Item
 }
 
-// differences returns the known differences of an engine. The map's keys have the form
-// subject/case.
+// differences returns the known differences between an engine and AWS. The map's keys have the
+// form subject/case.
 func differences(engine string) map[string]*Difference {
 	switch engine {
 	case "dynoxide":
@@ -24,8 +25,8 @@ func differences(engine string) map[string]*Difference {
 	return nil
 }
 
-// of returns the reply and the table's content that this engine must show for the case,
-// instead of those in the case.
+// of returns the reply and the table content that the tests expect of this engine for the case,
+// instead of the reply and content that AWS documents.
 func (d *Difference) of(c Case) (Reply, []Item) {
 	if d.words != "" {
 		fault := *c.Want.Err
@@ -38,8 +39,8 @@ func (d *Difference) of(c Case) (Reply, []Item) {
 	return d.want, c.Then
 }
 
-// worded returns differences that concern only the texts of errors. The parameter why is
-// the common reason for them.
+// worded returns one Difference for each error text in texts. The map's keys have the form
+// subject/case. why is the reason that all the differences share.
 func worded(why string, texts map[string]string) map[string]*Difference {
 	all := map[string]*Difference{}
 	for name, text := range texts {

@@ -2,7 +2,7 @@ package conformance
 
 import "maps"
 
-// dynamoDBLocal returns the differences of DynamoDB Local 2.6.1.
+// dynamoDBLocal returns the known differences between DynamoDB Local 2.6.1 and AWS.
 func dynamoDBLocal() map[string]*Difference {
 	all := worded("its front is not the service's and words its checks of tables, keys and sizes itself", map[string]string{
 		"arithmetic/a sum of more than 38 digits":                           "DynamoDB only supports precision up to 38 digits",

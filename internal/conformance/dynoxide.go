@@ -2,7 +2,7 @@ package conformance
 
 import "maps"
 
-// dynoxide returns the differences of dynoxide 1.2.1.
+// dynoxide returns the known differences between dynoxide 1.2.1 and AWS.
 func dynoxide() map[string]*Difference {
 	all := worded("its parser is not AWS's and words its errors itself", map[string]string{
 		"projections/a function is no path":                                 "Unexpected token in ProjectionExpression: (",

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// expressionErrorCases are about expressions that are refused for any item.
+// expressionErrorCases test expressions that DynamoDB refuses, whatever the item contains.
 func expressionErrorCases() []Case {
 	var cases []Case
 	for _, c := range []struct{ condition, text string }{
@@ -126,7 +126,8 @@ func expressionErrorCases() []Case {
 	)
 }
 
-// operands returns ":0, :1, ..." and operandValues returns their values.
+// operands returns n placeholders, ":0, :1, ...". operandValues returns the values of the same
+// placeholders.
 func operands(n int) string {
 	var all []string
 	for i := range n {

@@ -1,7 +1,7 @@
 package conformance
 
-// placeholderErrorCases are about names and values that an expression uses but does not
-// define, or defines but does not use.
+// placeholderErrorCases test placeholders for names and values. An expression uses them without
+// a definition, or a request defines them without a use.
 func placeholderErrorCases() []Case {
 	one := Item{":v": num("1")}
 	return []Case{

@@ -10,10 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Item is an item, a key or the values of an expression.
+// Item is an item, a primary key, or the values of an expression's placeholders.
 type Item = map[string]types.AttributeValue
 
-// Names are the attribute names of an expression.
+// Names maps placeholders of an expression to attribute names.
 type Names = map[string]string
 
 var null = &types.AttributeValueMemberNULL{Value: true}
@@ -38,7 +38,7 @@ func list(v ...types.AttributeValue) types.AttributeValue {
 }
 func dict(m Item) types.AttributeValue { return &types.AttributeValueMemberM{Value: m} }
 
-// item returns an item with the key that most cases use and the given attributes.
+// item returns an item that has the given attributes, and the primary key that most cases use.
 func item(attributes Item) Item {
 	with := Item{"pk": str("a")}
 	maps.Copy(with, attributes)
@@ -93,7 +93,7 @@ func set(members []string) string {
 	return "<" + strings.Join(slices.Sorted(slices.Values(members)), ", ") + ">"
 }
 
-// short replaces a long string by its length and its beginning.
+// short replaces a string of more than 400 bytes by its length and its beginning.
 func short(s string) string {
 	const enough = 400
 	if len(s) <= enough {

@@ -2,7 +2,7 @@ package conformance
 
 import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-// itemCases are about the four requests for one item, and the attributes that they return.
+// itemCases test the four requests for one item, and the attributes that these requests return.
 func itemCases() []Case {
 	one := item(Item{"n": num("1"), "s": str("x")})
 	return []Case{
@@ -226,12 +226,12 @@ func itemCases() []Case {
 	}
 }
 
-// setN returns an update that sets the attribute n to the number n.
+// setN returns an update that sets the attribute "n" to a number.
 func setN(n string, r types.ReturnValue) Request {
 	return Update{Do: "SET n = :n", Values: Item{":n": num(n)}, Return: r}
 }
 
-// keyedHash returns an item of a hashKey table with the given key.
+// keyedHash returns an item with the given key, for a table with the key schema hashKey.
 func keyedHash(pk string, attributes Item) Item {
 	with := item(attributes)
 	with["pk"] = str(pk)

@@ -9,10 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// limitCases are about the maximum sizes of items, keys and replies.
+// limitCases test the maximum sizes of items, keys and replies.
 func limitCases() []Case {
 	const itemLimit = 400 * 1024
-	of := func(size int) Item { // the size counts names and values, including the name and value of the key
+	of := func(size int) Item { // DynamoDB counts names and values, including the name and value of the key
 		return item(Item{"x": str(strings.Repeat("x", size-len("pk")-len("a")-len("x")))})
 	}
 	long := func(n int) string { return strings.Repeat("k", n) }
@@ -99,7 +99,7 @@ func limitCases() []Case {
 	}
 }
 
-// nested returns nested lists with the given number of levels.
+// nested returns a list inside a list inside a list, with the given number of levels.
 func nested(levels int) types.AttributeValue {
 	if levels == 0 {
 		return num("1")
@@ -107,7 +107,7 @@ func nested(levels int) types.AttributeValue {
 	return list(nested(levels - 1))
 }
 
-// pages reads all pages of a Query or Scan, and counts them.
+// pages returns a request that reads all pages of a Query or Scan, and counts the pages.
 func pages(of func(start Item) Request) Request {
 	return Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 		var all Reply

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// numberCases are about the spelling of numbers and their order.
+// numberCases test how a number may be written, and in what order numbers are sorted.
 func numberCases() []Case {
 	var cases []Case
 	digits := strings.Repeat("123456789", 4) + "12" // 38 digits
@@ -109,7 +109,8 @@ func numberCases() []Case {
 	)
 }
 
-// shortened returns a number without most of its zeros, for a test's name.
+// shortened returns the text of a number with most of its zeros removed, for the name of a
+// test.
 func shortened(n string) string {
 	zeros := strings.Repeat("0", 80)
 	if before, after, ok := strings.Cut(n, zeros); ok {
@@ -118,7 +119,7 @@ func shortened(n string) string {
 	return n
 }
 
-// numbered returns items with one hash key and the given numbers as sort keys.
+// numbered returns items that have the same hash key, and the given numbers as sort keys.
 func numbered(sk ...string) []Item {
 	var items []Item
 	for _, n := range sk {

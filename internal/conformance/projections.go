@@ -1,6 +1,6 @@
 package conformance
 
-// projectionCases are about projection expressions.
+// projectionCases test projection expressions.
 func projectionCases() []Case {
 	given := item(Item{
 		"x": num("1"), "y": str("2"), "name": str("reserved"), "a.b": str("dotted"),

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Requests for one item. A nil Key means item(nil).
+// Requests for one item. If Key is nil, the key is the one that item(nil) has.
 
 // Get is a GetItem, strongly consistent unless Eventual is set.
 type Get struct {
@@ -19,7 +19,7 @@ type Get struct {
 	Eventual bool
 }
 
-// Put is PutItem.
+// Put is a PutItem request.
 type Put struct {
 	Item      Item
 	If        string
@@ -29,7 +29,7 @@ type Put struct {
 	OldIfFail bool // sets ReturnValuesOnConditionCheckFailure
 }
 
-// Update is UpdateItem.
+// Update is an UpdateItem request.
 type Update struct {
 	Key       Item
 	Do        string
@@ -40,7 +40,7 @@ type Update struct {
 	OldIfFail bool
 }
 
-// Delete is DeleteItem.
+// Delete is a DeleteItem request.
 type Delete struct {
 	Key       Item
 	If        string
@@ -117,8 +117,7 @@ func (r Delete) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Item: out.Attributes, Capacity: units(out.ConsumedCapacity)}, nil
 }
 
-// Metered wraps a request. It makes the reply contain the capacity that the request
-// consumed.
+// Metered wraps a request, so that the reply contains the capacity that the request consumed.
 type Metered struct{ Request }
 
 func (r Metered) send(ctx context.Context, to target) (Reply, error) {
@@ -126,7 +125,8 @@ func (r Metered) send(ctx context.Context, to target) (Reply, error) {
 	return r.Request.send(ctx, to)
 }
 
-// Call is a function as a Request, for operations that have no type in this package.
+// Call is a Request that calls a function. It is used for operations for which this package has
+// no type.
 type Call func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error)
 
 func (r Call) send(ctx context.Context, to target) (Reply, error) {

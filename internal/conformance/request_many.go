@@ -25,8 +25,7 @@ type Query struct {
 	Eventual bool
 }
 
-// Scan is a strongly consistent Scan of one page. The order of items does not
-// matter.
+// Scan is a strongly consistent Scan of one page. The tests compare its items in any order.
 type Scan struct {
 	Filter   string
 	Project  string
@@ -40,15 +39,14 @@ type Scan struct {
 	Eventual bool
 }
 
-// BatchGet is a strongly consistent BatchGetItem. The order of items does not
-// matter.
+// BatchGet is a strongly consistent BatchGetItem. The tests compare its items in any order.
 type BatchGet struct {
 	Keys    []Item
 	Project string
 	Names   Names
 }
 
-// BatchWrite is BatchWriteItem.
+// BatchWrite is a BatchWriteItem request.
 type BatchWrite struct {
 	Put    []Item
 	Delete []Item
@@ -96,8 +94,8 @@ func (r Scan) send(ctx context.Context, to target) (Reply, error) {
 	return page(inAnyOrder(out.Items), out.Count, out.ScannedCount, out.LastEvaluatedKey, out.ConsumedCapacity)
 }
 
-// page returns the reply of a Query or Scan. If the number of items determines a count,
-// page checks the count and omits it from the reply.
+// page converts the reply to a Query or Scan. It omits scanned if it equals count. It omits
+// count if the reply has items, and returns an error if count is not their number.
 func page(items []Item, count, scanned int32, last Item, capacity *types.ConsumedCapacity) (Reply, error) {
 	r := Reply{Items: items, Last: last, Capacity: units(capacity)}
 	if scanned != count {

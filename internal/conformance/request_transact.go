@@ -8,11 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TransactWrite is a TransactWriteItems of Put, Update, Delete and Check. Their Return
-// fields are ignored.
+// TransactWrite is a TransactWriteItems request that consists of Put, Update, Delete and Check.
+// It ignores the Return fields of these.
 type TransactWrite struct {
 	Writes []Request
-	Token  string // ClientRequestToken; by default the SDK makes one
+	Token  string // ClientRequestToken; if it is "", the SDK makes one
 }
 
 // Check is a ConditionCheck. It can be used only in a TransactWrite.
@@ -42,8 +42,8 @@ func (r TransactWrite) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Capacity: total(out.ConsumedCapacity)}, nil
 }
 
-// tokenFor returns a token that is unique to the table, because the tables of an account
-// share their tokens.
+// tokenFor returns the idempotency token with the table's name added. DynamoDB compares the
+// tokens of all tables of an account, so cases with different tables need different tokens.
 func (r TransactWrite) tokenFor(table string) string {
 	if r.Token == "" || len(r.Token) > 36 {
 		return r.Token

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// scanCases read whole tables, in pages and in parallel.
+// scanCases test scans of a whole table, in pages and in parallel segments.
 func scanCases() []Case {
 	all := fiveAndOne()
 	scan := func(name string, s Request, want Reply) Case {

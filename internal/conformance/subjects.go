@@ -1,6 +1,6 @@
 package conformance
 
-// subjects are the groups of cases, in the order they run.
+// subjects returns the groups of cases, in the order in which they run.
 func subjects() []subject {
 	return []subject{
 		{"items", itemCases()},

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// tableCases create, describe, list and delete tables.
+// tableCases test the creation, description, listing and deletion of tables.
 func tableCases() []Case {
 	return []Case{
 		{
@@ -143,8 +143,7 @@ func tableCases() []Case {
 	}
 }
 
-// elsewhere returns the case with its request sent to a table that does not exist, instead
-// of the table of the case.
+// elsewhere returns a copy of the case that sends its request to a table that does not exist.
 func (c Case) elsewhere() Case {
 	request := c.When
 	c.When = Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
@@ -153,7 +152,7 @@ func (c Case) elsewhere() Case {
 	return c
 }
 
-// refused wraps a request that the server must refuse.
+// refused wraps a request. It returns an error if the server does not refuse the request.
 type refused struct{ Request }
 
 func (r refused) send(ctx context.Context, to target) (Reply, error) {

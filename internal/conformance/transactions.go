@@ -1,6 +1,6 @@
 package conformance
 
-// transactionCases are about transactions that succeed, and their idempotency tokens.
+// transactionCases test transactions that succeed, and idempotency tokens.
 func transactionCases() []Case {
 	a, b := item(Item{"x": num("1"), "y": num("2")}), keyedHash("b", Item{"x": num("3")})
 	keyB, keyC := keyedHash("b", nil), keyedHash("c", nil)

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// setTTL is UpdateTimeToLive.
+// setTTL is an UpdateTimeToLive request.
 type setTTL struct {
 	attribute string
 	enabled   bool
@@ -29,8 +29,8 @@ func (r setTTL) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Detail: fmt.Sprint(aws.ToString(s.AttributeName), " ", aws.ToBool(s.Enabled))}, nil
 }
 
-// describeTTL is DescribeTimeToLive. Its reply shows a change in progress as if it were
-// complete.
+// describeTTL is a DescribeTimeToLive request. Its reply shows a change that is still in
+// progress as complete.
 type describeTTL struct{}
 
 func (describeTTL) send(ctx context.Context, to target) (Reply, error) {
@@ -49,8 +49,8 @@ func (describeTTL) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Detail: string(d.TimeToLiveStatus) + " " + aws.ToString(d.AttributeName)}, nil
 }
 
-// ttlCases are about the TTL settings. AWS does not promise when an expired item is
-// deleted ("within a few days"), so no case tests that.
+// ttlCases test the TTL settings of a table. AWS promises only that an expired item is deleted
+// "within a few days", so no case tests the deletion.
 func ttlCases() []Case {
 	later := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
 	return []Case{

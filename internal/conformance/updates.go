@@ -1,6 +1,6 @@
 package conformance
 
-// updateCases are about the actions of an update expression.
+// updateCases test the actions of an update expression.
 func updateCases() []Case {
 	one, two := num("1"), num("2")
 	return []Case{
@@ -57,7 +57,7 @@ func updateCases() []Case {
 	}
 }
 
-// pathCases are about updates inside lists and maps.
+// pathCases test updates of elements inside lists and maps.
 func pathCases() []Case {
 	one, two, nine := num("1"), num("2"), num("9")
 	missing := "The document path provided in the update expression is invalid for update"
@@ -105,8 +105,8 @@ func update(name string, before Item, do string, values Item, after Item) Case {
 	}
 }
 
-// updateFails returns a case in which DynamoDB refuses the update expression do with the
-// given error text, and the item stays as it was.
+// updateFails returns a case in which DynamoDB refuses the update expression do with the given
+// error text, and does not change the item.
 func updateFails(name string, before Item, do string, values Item, text string) Case {
 	then := given(before)
 	if then == nil {

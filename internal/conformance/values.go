@@ -1,6 +1,6 @@
 package conformance
 
-// valueCases are about which types of values are stored unchanged, and which are refused.
+// valueCases test which types of values DynamoDB stores unchanged, and which it refuses.
 func valueCases() []Case {
 	bad := "One or more parameter values were invalid: "
 	return []Case{
@@ -82,7 +82,7 @@ func valueCases() []Case {
 	}
 }
 
-// kept returns a case that stores an item, and reads it back unchanged.
+// kept returns a case that stores an item, and then reads the same item back.
 func kept(name string, whole Item) Case {
 	return Case{Name: name + " is kept", Given: []Item{whole}, When: Get{}, Want: Reply{Item: whole}, Then: []Item{whole}}
 }

@@ -1,3 +1,3 @@
-// Package documents tests the project's pages: every link leads somewhere, every test that
-// a page names exists, and every quotation from the sources is accurate.
+// Package documents tests the project's Markdown pages. Every link has a target, every test
+// that a page names exists, and every quotation from the source code is word for word.
 package documents

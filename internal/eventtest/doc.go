@@ -1,4 +1,4 @@
-// Package eventtest tests adapters that turn the events of package leasehold into metrics or
-// spans. Live runs a process that causes most kinds of events, and returns their totals.
-// Exercise tests an adapter for metrics against these totals.
+// Package eventtest tests adapters that convert events of package leasehold to metrics or
+// spans. Live runs a client that emits most kinds of events, and returns their totals. Exercise
+// compares the series of a metrics adapter with these totals.
 package eventtest

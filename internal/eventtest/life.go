@@ -15,28 +15,30 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Life is the totals of all events of a process.
+// Life contains the totals of the events that Live caused.
 type Life struct {
 	Grants      map[string]int // number of grants by the way in which the key was acquired: the adapters' label "how"
 	Lost        map[leasehold.LostReason]int
-	Held        []time.Duration // times for which the grants were held, shortest first
+	Held        []time.Duration // how long each grant was held, shortest first
 	Renewals    int
 	RenewErrors int
 	Throttled   int
 	Commits     map[string]int // number of commits by outcome: the adapters' label "outcome"
-	Unreleased  int            // number of releases that failed
-	Done        int            // number of calls whose work had been done before
+	Unreleased  int            // number of releases that returned an error
+	Done        int            // number of acquisitions with option Once that found the work already done
 	Requests    int
 }
 
-// Live runs a process in a bubble of testing/synctest, with a client whose events go to
-// onEvent. Every call uses ctx. When Live returns, nothing is held.
+// Live runs a client in a bubble of testing/synctest, and sends the client's events to onEvent.
+// Every call of the client uses ctx. When Live returns, the client holds no key.
 func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, leasehold.Event)) Life {
 	t.Helper()
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		switch e.Kind { // the numbers of renewals and of failed renewals differ from run to run, so they are counted here
+		// The numbers of renewals and of failed renewals differ from run to run. So they are
+		// counted here.
+		switch e.Kind {
 		case leasehold.EventRenewed:
 			renewals.Add(1)
 		case leasehold.EventRenewError:
@@ -50,7 +52,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		Lost:   map[leasehold.LostReason]int{leasehold.LostExpired: 1, leasehold.LostBroken: 2},
 	}
 
-	// A free key is acquired; then another goroutine of the client waits for that key.
+	// The client acquires a free key. Then a second goroutine of the client waits for that key.
 	first := w.Acquire(ctx, c, "free")
 	next := make(chan *leasehold.Lock, 1)
 	go func() { next <- w.Acquire(ctx, c, "free") }()
@@ -86,7 +88,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	life.Held = append(life.Held, 6*time.Second)
 	life.Done = 1
 
-	// The requests of a grant and of a renewal are throttled.
+	// DynamoDB throttles the request for a grant and the request of a renewal.
 	wire.Throttle("UpdateItem")
 	long := w.Acquire(ctx, c, "long")
 	lab.Elapse(time.Second)
@@ -94,7 +96,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	lab.Elapse(5*time.Minute - time.Second)
 	life.Throttled = 2
 
-	// Two commits: one that fails, and one that is applied.
+	// The client commits twice: one commit fails, and one is applied.
 	var failed *leasehold.CommitError
 	if err := long.Commit(ctx, []types.TransactWriteItem{missing()}); !errors.As(err, &failed) {
 		t.Fatal(err)
@@ -105,8 +107,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	life.Commits = map[string]int{"landed": 1, "failed": 1}
 	life.Held = append(life.Held, 5*time.Minute)
 
-	// Two broken locks: a renewal discovers the first break, and a release discovers the
-	// second.
+	// An operator breaks two locks. A renewal discovers the first break, and a release
+	// discovers the second.
 	granted := time.Now()
 	broken := w.Acquire(ctx, c, "broken")
 	w.Break(other, "broken")
@@ -120,7 +122,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	release(ctx, t, late)
 	life.Held = append(life.Held, time.Second)
 
-	// A release gets no answer to its requests.
+	// The network loses the requests of a release.
 	stuck := w.Acquire(ctx, c, "stuck")
 	lab.Elapse(4 * time.Second)
 	wire.Cut()
@@ -128,12 +130,12 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		t.Fatalf("release without a network: %v", err)
 	}
 	wire.Mend()
-	lab.Elapse(2 * time.Second) // the release is repeated in the background, and frees the key
+	lab.Elapse(2 * time.Second) // the client repeats the release in the background, and frees the key
 	life.Unreleased = 1
 	life.Held = append(life.Held, 4*time.Second)
 
-	// The network fails for longer than a lease. When the lock is released, another client
-	// already holds the key.
+	// The network fails for longer than a lease. When the client releases the lock, another
+	// client already holds the key.
 	expired := w.Acquire(ctx, c, "expired")
 	wire.Cut()
 	<-expired.Context().Done()
@@ -149,12 +151,15 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	life.Requests = len(wire.Sent()) - 1 // the renewal that found the lock broken is subtracted, as the event for a loss reports no number of requests
+	// One request is subtracted: the renewal that found the lock broken. The event for a lost
+	// lock does not count requests.
+	life.Requests = len(wire.Sent()) - 1
 	slices.Sort(life.Held)
 	return life
 }
 
-// release releases a lock that has been lost, and expects ErrLost.
+// release releases a lock that has been lost, and fails the test unless Release returns
+// ErrLost.
 func release(ctx context.Context, t testing.TB, lock *leasehold.Lock) {
 	t.Helper()
 	if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrLost) {

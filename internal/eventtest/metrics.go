@@ -18,22 +18,23 @@ import (
 	"github.com/leasehold-go/leasehold/regions"
 )
 
-// Sample is the state of one series.
+// Sample is the state of one series of a metric.
 type Sample struct {
-	Value float64 // sum of the observations if the series is a histogram
+	Value float64 // value of the series; in a histogram, the sum of the observations
 	Count uint64  // number of observations; set only for a histogram
 }
 
-// Metrics is an adapter for metrics under test.
+// Metrics is the metrics adapter that a test exercises.
 type Metrics struct {
 	OnEvent func(context.Context, leasehold.Event)
 	Watch   func(*leasehold.Client)
-	// Series returns the series by their names and label values, such as lost{broken}. The
-	// names have neither the adapter's prefix nor its suffix.
+	// Series returns the state of every series. A key of the map consists of the series' name
+	// and its label values, such as lost{broken}. It lacks the prefix and the suffix that the
+	// adapter adds to names.
 	Series func() map[string]Sample
 }
 
-// Want compares series with the expected ones. It compares times to the millisecond.
+// Want fails the test unless got equals want. It compares times to the millisecond.
 func Want(t *testing.T, got, want map[string]Sample) {
 	t.Helper()
 	for name, w := range want {
@@ -43,8 +44,8 @@ func Want(t *testing.T, got, want map[string]Sample) {
 	}
 }
 
-// Exercise tests an adapter for metrics. The function start makes an adapter without
-// groups, whose series are empty.
+// Exercise tests a metrics adapter. start returns a new adapter that has counted no event and
+// does not group clients.
 func Exercise(t *testing.T, start func(t *testing.T) Metrics) {
 	for name, test := range map[string]func(t *testing.T, m Metrics){
 		"events":                     countsEvents,
@@ -94,7 +95,7 @@ func countsEvents(t *testing.T, m Metrics) {
 	if h := got["renew_seconds"]; h.Count != uint64(life.Renewals) {
 		t.Errorf("%v of %d renewals", h, life.Renewals)
 	}
-	if h := got["acquire_seconds"]; h.Count != 9 || h.Value < 300 { // one call waited until a lease expired
+	if h := got["acquire_seconds"]; h.Count != 9 || h.Value < 300 { // one of the nine calls waited until a lease of 300 s expired
 		t.Errorf("acquiring: %v", h)
 	}
 }
@@ -137,7 +138,7 @@ func gaugesCoverWatchedClients(t *testing.T, m Metrics) {
 	for key, c := range map[string]*leasehold.Client{"x": a, "y": a, "z": b, "v": notWatched} {
 		w.Acquire(t.Context(), c, key)
 	}
-	wire.Cut() // from now on, a's locks cannot be renewed
+	wire.Cut() // from now on, client a cannot renew its locks
 	time.Sleep(2 * time.Minute)
 	ctx, stop := context.WithCancel(t.Context())
 	waits := lab.Go(func() error { return lab.ErrorOf(b.Acquire(ctx, "v")) })
@@ -145,7 +146,7 @@ func gaugesCoverWatchedClients(t *testing.T, m Metrics) {
 	Want(t, m.Series(), map[string]Sample{
 		"held":                  {Value: 3},
 		"waiting":               {Value: 1},
-		"min_remaining_seconds": {Value: 150}, // the lease of 300 s, less the margin and the time elapsed
+		"min_remaining_seconds": {Value: 150}, // the lease of 300 s, less the safety margin and the time elapsed since the renewal
 	})
 
 	stop()
@@ -168,7 +169,7 @@ func countsFailuresOfWait(t *testing.T, m Metrics) {
 		t.Fatal("granted")
 	}
 	Want(t, m.Series(), map[string]Sample{
-		"wait_errors":     {Value: 3}, // the failure is reported at once, and again after each minute
+		"wait_errors":     {Value: 3}, // the client reports the failure at once, and again after each minute
 		"gave_up":         {Value: 1},
 		"acquire_seconds": {150, 1},
 	})
@@ -194,7 +195,9 @@ func watchDoesNotKeepClient(t *testing.T, m Metrics) {
 		client = weak.Make(c)
 		m.Watch(c)
 	}()
-	for range 10 { // repeated, as the stack frame of an interrupted goroutine may keep the client alive for a while
+	// The collection is repeated: the stack frame of an interrupted goroutine may keep the
+	// client reachable for a while.
+	for range 10 {
 		runtime.GC()
 	}
 	if client.Value() != nil {

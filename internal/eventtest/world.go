@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// lease is long, so that there are few events.
+// lease is long, so that clients emit few events for renewals.
 const lease = 5 * time.Minute
 
 // World is an in-memory DynamoDB with a lock table, "locks".
@@ -25,8 +25,7 @@ func New(t *testing.T) *World {
 	return &World{lab.New(t)}
 }
 
-// Client returns a client that behaves like a separate process, and the network of that
-// client.
+// Client returns a client that behaves like a separate process, and the Wire of that client.
 func (w *World) Client(onEvent func(context.Context, leasehold.Event)) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	cfg := lab.Config()
@@ -45,7 +44,7 @@ func (w *World) Acquire(ctx context.Context, c *leasehold.Client, key string) *l
 	return lock
 }
 
-// Break frees a key while its holder still trusts the lock.
+// Break frees a key as an operator would, while the key's holder still trusts the lock.
 func (w *World) Break(c *leasehold.Client, key string) {
 	w.T.Helper()
 	r, err := c.Get(w.T.Context(), key)
@@ -68,17 +67,17 @@ func missing() types.TransactWriteItem {
 // Wire is the network between one client and the engine.
 type Wire struct{ *lab.Wire }
 
-// Throttle makes the network throttle the next request of the given operation.
+// Throttle makes the network answer the next request of the given operation as throttled.
 func (w *Wire) Throttle(op string) {
 	w.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == op }, func(*lab.Request) (*http.Response, error) {
 		return lab.Refusal(http.StatusBadRequest, "ThrottlingException"), nil
 	}))
 }
 
-// Cut makes the network lose every request, until Mend.
+// Cut makes the network lose every request until Mend is called.
 func (w *Wire) Cut() {
 	w.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
 }
 
-// Mend undoes Cut.
+// Mend ends the effect of Cut.
 func (w *Wire) Mend() { w.SetFault(nil) }

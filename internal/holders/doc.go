@@ -1,30 +1,30 @@
 // Package holders observes the holders of locks from outside, and reports which are live
 // and which are dead.
 //
-//	observer.go   observes holders until their state is known
-//	watch.go      an observation in progress: when to read next, and what a reading shows
+//	observer.go   observes holders until each is known to be live or dead
+//	watch.go      an observation in progress: when to read records next, and what each read shows
 //	plan.go       the cost of an observation
-//	reader.go     reads items again, in the way that uses fewer read units
-//	sessions.go   the rows that are renewed instead of many records
-//	found.go      the kind of an item of the table, in any layout
-//	find.go       the record of one of several holders of a key
+//	reader.go     reads items by key or by a listing, whichever uses fewer read units
+//	sessions.go   session rows: a client renews this one row instead of all its records
+//	found.go      decodes an item and determines its kind, in any layout
+//	find.go       reads the record of a key, and distinguishes its grants
 //	list.go       the records of a table, in order of key
 //
-// Package liveness contains the rule for when a holder is dead. Waiters use it as well.
+// Package liveness contains the rule by which a holder is dead. Waiters use the same rule.
 //
-// The commands and the web page (package ui) both use GrantOf to tell grants apart, and
-// Read to decode items. The page does not use an Observer: it remembers every key, and
-// applies the rule to each reading. The command elect --watch observes one key with
+// The commands and the web page (package ui) both use GrantOf to distinguish grants, and Read
+// to decode items. The page does not use an Observer: it remembers every key, and applies the
+// rule of package liveness to each read. The command elect --watch observes one key with
 // leasehold.Client.Watch, as users of the library do.
 //
-// What each failure does:
+// A holder is undecided until it is known to be live or dead. Each failure has this effect:
 //
-//	a read fails                  the read is repeated for ten seconds; then all other holders are unknown
-//	a read is refused             all other holders are unknown at once
-//	an item cannot be decoded     its holder has that error
+//	a read fails                  the read is repeated for ten seconds; then all undecided holders are unknown
+//	a read is refused             all undecided holders are unknown at once
+//	an item cannot be decoded     its Observation contains the error
 //	BatchGetItem is denied        items are read one by one
-//	the time limit is reached     all other holders are unknown
+//	the time limit is reached     all undecided holders are unknown
 //	a session's row is missing    its holder counts as dead after the default lease
 //
-// The package knows no flags, and neither prompts nor prints.
+// The package reads no command-line flags, does not prompt and does not print.
 package holders

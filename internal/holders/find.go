@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// GrantOf returns a string that distinguishes one grant of a key from the next: see
-// liveness.GrantOf.
+// GrantOf returns a string that is the same for all records of one grant, and different for the
+// next grant of the key. See liveness.GrantOf.
 func GrantOf(r leasehold.Record) string {
 	return liveness.GrantOf(protocol.Record{Grant: r.Grant, Owner: r.Owner, Version: r.Version, Lease: r.Lease})
 }

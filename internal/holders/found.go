@@ -6,28 +6,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Kind is a kind of item in a lock table.
+// Kind is the kind of an item in a lock table.
 type Kind string
 
 // Values of Kind.
 const (
 	KindLock    Kind = "lock"
-	KindSession Kind = "session" // a row that is renewed for all locks of a client
-	KindDamaged Kind = "damaged" // an item that is not a lock, and is of no known kind
+	KindSession Kind = "session" // a row that a client renews instead of the record of each of its locks
+	KindDamaged Kind = "damaged" // an item that cannot be decoded as a lock or a session
 )
 
-// Found is one item of a lock table, decoded.
+// Found is the result of decoding one item of a lock table.
 type Found struct {
 	Key    protocol.Key
 	Kind   Kind
-	Record protocol.Record       // zero if the item is damaged
-	Damage *protocol.DecodeError // error that says why the item cannot be decoded
+	Record protocol.Record       // zero if the item cannot be decoded
+	Damage *protocol.DecodeError // why the item cannot be decoded; nil if it was decoded
 }
 
 // Held reports whether the record has a holder.
 func (f Found) Held() bool { return f.Kind != KindDamaged && !f.Record.Released }
 
-// Read decodes an item.
+// Read decodes an item as a lock or a session, depending on its key.
 func Read(proto protocol.Protocol, item protocol.Item) Found {
 	key := proto.Schema().KeyOf(item)
 	if sharing, ok := proto.(protocol.Native); ok && sharing.IsSessionKey(key) {
@@ -36,7 +36,8 @@ func Read(proto protocol.Protocol, item protocol.Item) Found {
 	return foundIn(KindLock, key, proto, item)
 }
 
-// foundIn decodes an item with proto, and returns it as an item of the given kind.
+// foundIn decodes an item with proto. The result has the given kind, or KindDamaged if proto
+// cannot decode the item.
 func foundIn(kind Kind, key protocol.Key, proto protocol.Protocol, item protocol.Item) Found {
 	f := Found{Key: key, Kind: kind}
 	r, err := proto.Decode(item)

@@ -9,22 +9,23 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Listing selects the records that List reads.
+// Listing selects the records that List returns.
 type Listing struct {
 	Scope
-	Released bool // includes records of free keys
-	Bare     bool // omits attributes, and data that is long or not text: they may take 400 KB for each record
+	Released bool // also returns records of free keys
+	Bare     bool // omits attributes, and data that is long or not text: these may take 400 KB for each record
 }
 
-// IsDamaged reports whether err concerns one damaged record, so that a listing can continue
-// after it. It returns false for an item without a key: then the table has another key
-// schema, and every item lacks the key.
+// IsDamaged reports whether err is about a single record that cannot be decoded, so that a
+// listing can continue after it. It returns false if the item has no key. Then the table's key
+// schema is not that of the layout, so no item of the table has the key.
 func IsDamaged(err error) bool {
 	var bad *leasehold.RecordError
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})
 }
 
-// List reads records, sorted by key. It returns the errors of damaged records separately.
+// List returns records sorted by key. It returns the errors of records that cannot be decoded
+// separately, in damaged.
 func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
 	for r, err := range locks.List(ctx, leasehold.ListOptions{Prefix: l.Prefix}) {
 		switch {

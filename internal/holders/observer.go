@@ -29,42 +29,42 @@ const (
 type Observation struct {
 	Record leasehold.Record
 	State  State
-	Beat   liveness.Beat // renewals seen; State is based on them
-	Shared bool          // Beat describes the renewals of the session, as the record itself is not renewed
+	Beat   liveness.Beat // the renewals that were observed; State follows from them
+	Shared bool          // Beat describes renewals of the session, because the record itself is not renewed
 	Gone   bool          // the record was deleted
 	Err    error         // error of this record's item, or the error that ended the whole observation
 
-	ended bool // the session has ended permanently
+	ended bool // the session has ended, and its client will not renew it again
 }
 
-// Observer finds out whether holders are live or dead, as a waiter would.
+// Observer finds out which holders are live or dead, by the rule that waiters use.
 type Observer struct {
 	Locks  *leasehold.Client
 	Reader Reader
-	Limit  time.Duration // time limit of the observation; zero means that it lasts until the state of every holder is known
-	Unpaid bool          // read units cost nothing
+	Limit  time.Duration // time limit of the observation; zero means no limit
+	Unpaid bool          // the engine does not charge for read units
 
 	rule liveness.Rule
 }
 
-// New returns an Observer of a table whose records proto decodes. locks is a client of that
-// table.
+// New returns an Observer of a table. proto decodes the table's records. locks is a client of
+// the same table.
 func New(db leasehold.DB, table string, proto protocol.Protocol, caps layout.Capabilities, locks *leasehold.Client) Observer {
 	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, caps)}
 }
 
-// Observe reads all the records repeatedly, until each has a new version or its holder is
-// dead.
+// Observe reads all the records repeatedly. It returns when each record has a new version or
+// its holder is known to be dead.
 func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Observation {
 	out := make([]Observation, len(records))
 	o.Watch(ctx, records, func(Plan) {}, func(i int, found Observation) { out[i] = found })
 	return out
 }
 
-// Watch does what Observe does, with callbacks. It calls planned before it begins to wait,
-// and settled for each record once the state of its holder is known. When o.Limit has
-// passed, the remaining holders are unknown. If the observation cannot continue, they are
-// also unknown, with the error that ended it.
+// Watch is like Observe, but reports by callbacks. It calls planned before it begins to wait.
+// It calls settled once for each record, when the state of the record's holder is known. When
+// o.Limit has passed, the remaining holders are unknown. If the observation cannot continue,
+// they are also unknown, and their Observation contains the error.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {
@@ -105,8 +105,8 @@ func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned
 	}
 }
 
-// StillDead returns a *ChangedError if a holder that was found dead has renewed its session
-// since. The lock's own record does not show that.
+// StillDead reads the session of a holder that was found dead. It returns a *ChangedError if
+// the holder has renewed the session since. The lock's own record does not show such a renewal.
 func (o Observer) StillDead(ctx context.Context, found Observation) error {
 	if !found.Shared || found.ended {
 		return nil

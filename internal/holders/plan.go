@@ -7,13 +7,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Plan describes what is left of an observation: the number of holders, how long it takes,
-// and its cost if no holder is live.
+// Plan describes the rest of an observation: the number of holders that are still observed, how
+// long that takes, and what it costs if no holder is live.
 type Plan struct {
 	Holders  int
 	Longest  time.Duration
 	Requests int
-	Units    float64 // least number of read units; 0 if they are free
+	Units    float64 // least number of read units; zero if the engine does not charge for them
 }
 
 // plan returns the plan for the rest of the observation. It assumes that no holder renews.

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	concurrentReads = 32 // number of items that are read at the same time, each by a request of its own
-	// unreadPause is the pause before the next BatchGetItem if the last one did not read
-	// all its keys, because its reply was full or the table is throttled.
+	concurrentReads = 32 // number of items that are read at the same time, each by its own request
+	// unreadPause is the pause before the next BatchGetItem if the last reply left out some
+	// keys, because the reply was full or the table is throttled.
 	unreadPause = 100 * time.Millisecond
 )
 
@@ -36,15 +36,15 @@ type Reader struct {
 	sharing protocol.Native // protocol with sessions; nil if the layout has none
 
 	listing Scope
-	// The cost of one listing with consistent reads. If units is zero, the cost is unknown,
-	// and items are read by key.
+	// requests and units are the cost of one listing with consistent reads. If units is zero,
+	// the cost is unknown, and items are read by key.
 	requests int
 	units    float64
 
-	oneByOne bool // BatchGetItem is denied, for example by a policy of table.Read
+	oneByOne bool // BatchGetItem is denied, for example because a policy allows only the actions of table.Read
 }
 
-// NewReader returns a reader of the items of a table.
+// NewReader returns a Reader of the items of a table. proto decodes the items.
 func NewReader(db leasehold.DB, table string, proto protocol.Protocol) Reader {
 	sharing, _ := proto.(protocol.Native)
 	return Reader{db: db, table: table, proto: proto, sharing: sharing}
@@ -53,27 +53,26 @@ func NewReader(db leasehold.DB, table string, proto protocol.Protocol) Reader {
 // Scope selects the items that a listing reads.
 type Scope = attempts.Listing
 
-// listsAll reports whether the listing reads every item of the table.
+// listsAll reports whether the listing contains every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList lets the Reader read items by the given listing instead of by key. requests and
-// units are the numbers of requests and read units that the listing took when it was last
-// read.
+// MayList lets the Reader read items by the given listing instead of by key. The last listing
+// took the given numbers of requests and read units, without consistent reads.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
-	r.requests, r.units = requests, 2*units // a consistent read uses twice as many units
+	r.requests, r.units = requests, 2*units // a consistent listing uses twice as many units
 }
 
-// lists reports whether n items are cheaper to read by the listing than by key.
+// lists reports whether reading the listing uses fewer units than reading n items by key.
 func (r *Reader) lists(n int) bool { return r.units > 0 && r.units < float64(n) }
 
-// cost returns the cost of reading the given numbers of keys and sessions: the number of
-// requests, and the least number of read units.
+// cost returns the cost of reading the given numbers of lock records and sessions: the number
+// of requests, and the least number of read units.
 func (r *Reader) cost(keys, sessions int) (requests int, units float64) {
 	switch n := keys + sessions; {
 	case !r.lists(n):
 		return r.requestsFor(n), float64(n)
-	case r.listsAll(): // the listing also contains the sessions
+	case r.listsAll(): // the listing also contains the rows of the sessions
 		return r.requests, r.units
 	}
 	return r.requests + r.requestsFor(sessions), r.units + float64(sessions)
@@ -87,7 +86,8 @@ func (r *Reader) requestsFor(n int) int {
 	return (n + attempts.MaxBatchGet - 1) / attempts.MaxBatchGet
 }
 
-// read returns the items of keys. An item that does not exist is not in the map.
+// read returns the items that have the given keys. The map has no entry for an item that does
+// not exist.
 func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
 	if !r.lists(len(keys)) {
 		return r.ByKey(ctx, keys)
@@ -102,7 +102,8 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, err
 }
 
-// hides reports whether the listing omits the item at k, because it is a session's row.
+// hides reports whether the listing omits the item with key k, because the item is a session's
+// row.
 func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }
@@ -125,8 +126,8 @@ func (r *Reader) list(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, nil
 }
 
-// Items returns the items of a listing, page by page. It yields an error at most once, as
-// the last element.
+// Items yields the items of a listing, and reads them page by page. It yields an error at most
+// once, as the last element.
 func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, error] {
 	return func(yield func(protocol.Item, error) bool) {
 		var at attempts.Walk
@@ -148,7 +149,7 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 	}
 }
 
-// page reads the next page of a listing, and sets at to the position after that page.
+// page returns the items on the next page of a listing, and advances at past that page.
 func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		items, err = of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at, attempts.Once)
@@ -194,7 +195,7 @@ func (r *Reader) ByKey(ctx context.Context, keys []protocol.Key) (map[protocol.K
 	return found, errors.Join(errs...)
 }
 
-// batches reads items by BatchGetItem.
+// batches reads items by one or more BatchGetItem requests.
 func (r *Reader) batches(ctx context.Context, keys []protocol.Item) (map[protocol.Key]protocol.Item, error) {
 	found := make(map[protocol.Key]protocol.Item, len(keys))
 	for batch := range slices.Chunk(keys, attempts.MaxBatchGet) {
@@ -225,7 +226,7 @@ func (r *Reader) one(ctx context.Context, key protocol.Item) (item protocol.Item
 	return item, err
 }
 
-// batch sends one BatchGetItem. unread has the keys that the reply left out.
+// batch sends one BatchGetItem. unread contains the keys whose items the reply left out.
 func (r *Reader) batch(ctx context.Context, keys []protocol.Item) (items, unread []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		items, unread, err = attempts.Batch(ctx, r.db, r.table, keys, attempts.Once)

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// sessionIn returns the row of the session with the given id, decoded from the items that
-// were read.
+// sessionIn decodes the row of the session with the given id. items contains the row if it
+// exists.
 func (r *Reader) sessionIn(items map[protocol.Key]protocol.Item, id string) (protocol.Record, error) {
 	key := r.sharing.SessionKey(id)
 	row, err := liveness.SessionRow(r.sharing, items[key], protocol.DefaultLease)
@@ -29,9 +29,9 @@ func (r *Reader) session(ctx context.Context, id string) (protocol.Record, error
 	return r.sessionIn(items, id)
 }
 
-// UnderSessions corrects the lease of each record that belongs to a session: the session's
-// lease counts, and the record's own lease does not. It reads the row of each session once.
-// If a row does not exist, or cannot be read, the record keeps its lease.
+// UnderSessions corrects the lease in each record that belongs to a session: it sets the
+// session's lease, which applies instead of the record's. It reads the row of each session
+// once. If a row does not exist or cannot be read, it leaves the record's lease.
 func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) error {
 	if r.sharing == nil {
 		return nil
@@ -61,7 +61,8 @@ func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) er
 	return nil
 }
 
-// AsRecordError adds key to err, if err means that the record of key could not be decoded.
+// AsRecordError returns err with the key added if err means that the record could not be
+// decoded. It returns any other err unchanged.
 func (r *Reader) AsRecordError(key protocol.Key, item protocol.Item, err error) error {
 	if bad := (*protocol.DecodeError)(nil); errors.As(err, &bad) {
 		return &leasehold.RecordError{Key: key, Table: r.table, Attribute: bad.Attribute, Problem: bad.Problem, Item: item}

@@ -13,22 +13,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// errObservedEnough ends an observation that has reached its time limit.
+// errObservedEnough ends an observation when Observer.Limit has passed.
 var errObservedEnough = errors.New("observed for long enough")
 
-// watch is an observation in progress. Its times count from the beginning of the
-// observation.
+// watch is an observation in progress. Its times are counted from the start of the observation.
 type watch struct {
 	Observer
 	began time.Time
-	open  []*subject // holders whose state is not known yet, in the order of the records
+	open  []*subject // holders not yet known to be live or dead, in the order of the records
 
-	failed error         // error of the last reading; nil if it succeeded
-	since  time.Duration // time when the first failed reading since the last successful one ended
+	failed error         // error of the last read; nil if the read succeeded
+	since  time.Duration // end of the first failed read after the last successful one
 }
 
-// mayPass records that a reading failed. It returns false if another reading is pointless:
-// the request was refused, or readings have failed for givenUpAfter.
+// mayPass records that a read failed. It returns false if repeating the read is pointless:
+// DynamoDB refused the request, or reads have failed for givenUpAfter.
 func (w *watch) mayPass(err error) bool {
 	now := time.Since(w.began)
 	if w.failed == nil {
@@ -38,37 +37,37 @@ func (w *watch) mayPass(err error) bool {
 	return decide.Classify(err).Cause.After(true) != decide.Refused && durations.Less(now, w.since) < givenUpAfter
 }
 
-// subject is a holder that is observed.
+// subject is one holder that a watch observes.
 type subject struct {
 	index   int
-	found   Observation   // the findings so far
-	dead    time.Duration // time at which the holder is dead if it does not renew
-	every   time.Duration // the pause between two readings
-	due     time.Duration // time of the next reading
+	found   Observation   // what the observation has found so far
+	dead    time.Duration // time at which the holder becomes dead if it does not renew
+	every   time.Duration // interval between two reads
+	due     time.Duration // time of the next read
 	settled bool
 }
 
-// latest returns the latest time for the next reading. A reading may be delayed until then,
-// so that one request serves several subjects.
+// latest returns the latest time for the next read. A read may be delayed until then, so that
+// one request reads the records of several subjects.
 func (s *subject) latest() time.Duration { return durations.Sum(s.due, s.every/8) }
 
 const (
-	minReadInterval = 10 * time.Millisecond // shortest interval, however short a lease is
+	minReadInterval = 10 * time.Millisecond // shortest interval between reads, however short the lease
 	maxReadInterval = 10 * time.Second
-	retryReading    = time.Second // pause after a failed reading
+	retryReading    = time.Second // pause after a failed read
 	givenUpAfter    = 10 * time.Second
 )
 
-// readingsApart returns the pause between two readings of a record whose holder will be
-// dead after left. Holders renew about four times per lease. Three tenths of a lease is a
-// little more than the pause between renewals. So the second reading finds that nearly all
-// live holders have renewed, and dead holders cost three more readings.
+// readingsApart returns the interval between two reads of a record whose holder becomes dead
+// after left. It is 0.3 of left. Holders renew about four times per lease, so the interval is a
+// little longer than the pause between renewals. So the second read finds that nearly all live
+// holders have renewed. A dead holder costs three more reads.
 func readingsApart(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
 
-// next returns the time of the next reading, and the subjects to read then. It delays a
-// reading a little if other subjects are due soon after.
+// next returns the time of the next read, and the subjects to read then. It delays the read a
+// little if other subjects are due soon after.
 func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 	first, last := open[0].due, open[0].latest()
 	for _, s := range open {
@@ -80,12 +79,12 @@ func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 		}
 	}
 	if keys, sessions := w.keys(due); w.Reader.lists(keys + sessions) {
-		due = open // a listing reads all records in any case, so all subjects are read
+		due = open // a listing contains all records, so all subjects are read
 	}
 	return at, due
 }
 
-// keys returns the number of rows to read for the subjects: their records, and their
+// keys returns how many records of the subjects are to be read, and how many rows of their
 // sessions.
 func (w *watch) keys(of []*subject) (keys, sessions int) {
 	records, ids := map[leasehold.Key]bool{}, map[string]bool{}
@@ -98,8 +97,8 @@ func (w *watch) keys(of []*subject) (keys, sessions int) {
 	return len(records), len(ids)
 }
 
-// read reads the subjects once, and calls settled for each subject whose state is then
-// known.
+// read reads the records of the subjects once. It calls settled for each subject whose state is
+// known after the read.
 func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int, Observation)) error {
 	look := liveness.Reading{Asked: time.Now()}
 	items, err := w.rows(ctx, subjects)
@@ -124,8 +123,9 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 	return nil
 }
 
-// rows reads the records of subjects and the rows of their sessions. The first reading
-// finds the names of the sessions in the records, and then reads the sessions' rows.
+// rows reads the records of subjects and the rows of their sessions. On the first read of a
+// record, its session is not known yet. rows then finds the session's id in the record, and
+// reads the session's row by a second request.
 func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key]protocol.Item, error) {
 	sharing := w.Reader.sharing
 	asked := map[protocol.Key]bool{}
@@ -156,8 +156,8 @@ func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key
 	return items, err
 }
 
-// judge evaluates a reading of the subject's record. It returns the findings, and whether
-// the holder's state is now known.
+// judge evaluates a read of the subject's record. It returns what the observation has found,
+// and whether the holder's state is now known.
 func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liveness.Reading) (Observation, bool) {
 	key := s.found.Record.Key
 	item := items[key]
@@ -184,8 +184,8 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 			s.found.Record.Lease = r.Lease
 		}
 	}
-	// The record in s came from a listing and may have been out of date, so the lease
-	// counts from the first reading here.
+	// The record in s came from a listing, and may have been out of date. So the lease is
+	// counted from the first read of this observation.
 	s.found.Beat = w.rule.Next(s.found.Beat, r, look)
 	switch beat := s.found.Beat; {
 	case beat.Dead:
@@ -204,14 +204,15 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 	return s.found, true
 }
 
-// later schedules the next reading of subjects after a reading that failed.
+// later schedules the next read of the subjects in due after a failed read.
 func (w *watch) later(due []*subject) {
 	for _, s := range due {
 		s.due = durations.Sum(time.Since(w.began), retryReading)
 	}
 }
 
-// end reports all remaining subjects as unknown.
+// end reports the state of all undecided subjects as unknown. Their error is why or, if the
+// time limit was reached, the error of the last read.
 func (w *watch) end(why error, settled func(int, Observation)) {
 	if errors.Is(why, errObservedEnough) {
 		why = w.failed

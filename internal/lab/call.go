@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Call is a decoded request.
+// Call is a decoded request to DynamoDB.
 type Call struct {
-	Op   string // the operation, such as UpdateItem
+	Op   string // operation of DynamoDB, such as UpdateItem
 	Body []byte
 }
 
-// Ops returns the operations of requests, in order.
+// Ops returns the operation of each request, in order.
 func Ops(calls []Call) []string {
 	var out []string
 	for _, c := range calls {
@@ -24,19 +24,20 @@ func Ops(calls []Call) []string {
 	return out
 }
 
-// Grants reports whether the request grants a key, or several.
+// Grants reports whether the request grants one key or several.
 func (c Call) Grants() bool {
 	return c.Writes("UpdateItem") && !c.Commits() && bytes.Contains(c.Body, []byte("if_not_exists"))
 }
 
-// Writes reports whether the request is the write op, or a transaction of such writes.
+// Writes reports whether the request is a write with the operation op, or a transaction that
+// consists of such writes.
 func (c Call) Writes(op string) bool {
 	parts := c.Parts()
 	return len(parts) > 0 && parts[0].Op == op
 }
 
-// Parts returns the writes of a transaction. For any other request it returns only the
-// request itself.
+// Parts returns the writes of a transaction, each as a Call. If the request is not a
+// transaction, Parts returns the request itself.
 func (c Call) Parts() []Call {
 	if c.Op != "TransactWriteItems" {
 		return []Call{c}
@@ -104,20 +105,22 @@ func (c Call) Renews() bool {
 	return c.Writes("UpdateItem") && !c.Grants() && !c.Releases() && !c.Commits()
 }
 
-// Sets reports whether the update sets the attribute with the given name.
+// Sets reports whether the update expression of the request sets the attribute with the given
+// name.
 func (c Call) Sets(name string) bool {
 	_, sets := c.assigned(name)
 	return sets
 }
 
-// NewGrant returns the id of the grant that the update makes, or "" if it makes none.
+// NewGrant returns the id of the grant that the request makes, or "" if the request makes no
+// grant.
 func (c Call) NewGrant() string {
 	id, _ := c.assigned("grantId")
 	return id
 }
 
-// assigned reports whether the update sets the attribute with the given name, and returns
-// the new value if it is a string.
+// assigned reports whether the update expression of the request sets the attribute with the
+// given name. It also returns the new value if that is a string.
 func (c Call) assigned(name string) (text string, sets bool) {
 	var in struct {
 		UpdateExpression          string
@@ -181,7 +184,7 @@ func (c Call) Keys() []string {
 	return keys
 }
 
-// Count returns the number of calls for which the predicate is returns true.
+// Count returns how many of the calls satisfy a predicate.
 func Count(calls []Call, is func(Call) bool) int {
 	n := 0
 	for _, c := range calls {
@@ -192,5 +195,6 @@ func Count(calls []Call, is func(Call) bool) int {
 	return n
 }
 
-// Commits returns how many of the calls are transactions of a caller's writes.
+// Commits returns how many of the calls are transactions that contain a caller's writes or
+// guards.
 func Commits(calls []Call) int { return Count(calls, Call.Commits) }

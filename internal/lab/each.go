@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Each runs a test once for each case, as a subtest with the name of the case, in a World
-// and a bubble of its own (InBubble).
+// Each runs a test once for each case, as a subtest with the name of the case. Each subtest has
+// its own World, and its own synctest bubble (InBubble).
 func Each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *World, c C)) {
 	t.Helper()
 	for name, c := range cases {
@@ -23,8 +23,8 @@ func Each[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *Wo
 	}
 }
 
-// Leases returns two cases for Each: a Config with a lease for each lock, and a Config with
-// one lease shared by all locks of the client.
+// Leases returns two cases for Each. With one Config each lock has its own lease, and with the
+// other all locks of the client share one lease.
 func Leases() map[string]leasehold.Config {
 	return map[string]leasehold.Config{"a lease each": Config(), "a shared lease": SharedConfig()}
 }
@@ -38,7 +38,7 @@ func Go(fn func() error) <-chan error {
 	return ended
 }
 
-// Within returns a context that ends after d, or with the test.
+// Within returns a context that ends after d, or earlier if the test ends.
 func (w *World) Within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(w.T.Context(), d)
 	w.T.Cleanup(cancel)
@@ -52,14 +52,14 @@ func (w *World) Ended() context.Context {
 	return ctx
 }
 
-// Holding returns a client that holds the key "job", the client's wire, and the lock.
+// Holding returns a new client that holds the key "job", the client's Wire, and the lock.
 func (w *World) Holding(cfg leasehold.Config, opts ...leasehold.AcquireOption) (*leasehold.Client, *Wire, *leasehold.Lock) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
 	return c, wire, w.Acquire(c, "job", opts...)
 }
 
-// Resume resumes a grant for the test.
+// Resume resumes a grant. It ends the test if that fails.
 func (w *World) Resume(c *leasehold.Client, g leasehold.Grant, opts ...leasehold.RenewOption) *leasehold.Lock {
 	w.T.Helper()
 	lock, err := c.Resume(w.T.Context(), g, opts...)
@@ -69,7 +69,7 @@ func (w *World) Resume(c *leasehold.Client, g leasehold.Grant, opts ...leasehold
 	return lock
 }
 
-// Break breaks the grant of a lock for the test.
+// Break breaks the grant of a lock. It ends the test if that fails.
 func (w *World) Break(c *leasehold.Client, lock *leasehold.Lock, reason string) {
 	w.T.Helper()
 	if err := c.Break(w.T.Context(), lock.Record(), leasehold.BreakOptions{Reason: reason}); err != nil {
@@ -77,7 +77,7 @@ func (w *World) Break(c *leasehold.Client, lock *leasehold.Lock, reason string) 
 	}
 }
 
-// WantSilence lets virtual time pass, and fails the test if the client of wire sends a
+// WantSilence lets virtual time pass. It fails the test if the client of the given Wire sends a
 // request in that time.
 func (w *World) WantSilence(wire *Wire, during time.Duration) {
 	w.T.Helper()
@@ -88,8 +88,8 @@ func (w *World) WantSilence(wire *Wire, during time.Duration) {
 	}
 }
 
-// Events makes clients with the config cfg record their events of the given kinds, or all
-// events if no kinds are given. It returns a function that returns the events so far.
+// Events changes cfg so that its clients record their events of the given kinds, or all events
+// if no kinds are given. It returns a function that returns the events recorded so far.
 func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leasehold.Event {
 	var mu sync.Mutex
 	var events []leasehold.Event
@@ -107,8 +107,8 @@ func Events(cfg *leasehold.Config, kinds ...leasehold.EventKind) func() []leaseh
 	}
 }
 
-// WantErr fails the test unless err matches want and each of also. what names the call that
-// returned err. A nil want means that err must be nil.
+// WantErr fails the test unless err matches want and each of also. The parameter what is the
+// name of the call that returned err. If want is nil, err must be nil.
 func WantErr(t testing.TB, what string, err, want error, also ...error) {
 	t.Helper()
 	for _, want := range append(also, want) {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Fault decides how the network treats one request. It may deliver the request once, twice
-// or not at all, and may return any answer.
+// Fault decides how the network treats one request. It may deliver the request once, twice or
+// not at all, and may return any response.
 type Fault func(*Request) (*http.Response, error)
 
-// Request is a request in flight.
+// Request is a request that the client has sent, and that a Fault may deliver.
 type Request struct {
 	Call
 	ctx  context.Context
@@ -24,7 +24,7 @@ type Request struct {
 // Context returns the context of the client's call that sent the request.
 func (r *Request) Context() context.Context { return r.ctx }
 
-// Send delivers the request to the engine and returns the answer. It does so even if the
+// Send delivers the request to the engine and returns the response. It does so even if the
 // request's context has ended.
 func (r *Request) Send() (*http.Response, error) { return r.send() }
 
@@ -33,30 +33,31 @@ func (r *Request) WithContext(ctx context.Context) *Request {
 	return &Request{Call: r.Call, ctx: ctx, send: r.send}
 }
 
-// ErrReset is the error of a broken connection.
+// ErrReset is the error of a request whose connection was reset.
 var ErrReset = errors.New("connection reset by peer")
 
-// Cut is a fault: the request is lost, and the client waits until its context ends, as
-// after a network partition.
+// Cut is a Fault, as in a network partition. The request is lost, and the client waits until
+// its context ends.
 func Cut(r *Request) (*http.Response, error) {
 	<-r.ctx.Done()
 	return nil, r.ctx.Err()
 }
 
-// LoseReply is a fault: the request is applied, but the connection is reset before the
-// reply.
+// LoseReply is a Fault that resets the connection after the request is applied, but before the
+// reply arrives.
 func LoseReply(r *Request) (*http.Response, error) {
 	_, _ = r.Send()
 	return nil, ErrReset
 }
 
-// Unheard is a fault: the request is applied, but never answered.
+// Unheard is a Fault. The request is applied, but the client receives no answer until its
+// context ends.
 func Unheard(r *Request) (*http.Response, error) {
 	_, _ = r.Send()
 	return Cut(r)
 }
 
-// Drop is a fault: the connection is reset before the request arrives.
+// Drop is a Fault that resets the connection before the request arrives.
 func Drop(*Request) (*http.Response, error) { return nil, ErrReset }
 
 // On returns a fault that applies the given fault to every request for which fits returns
@@ -87,8 +88,8 @@ func Once(fits func(Call) bool, fault Fault) Fault {
 	}
 }
 
-// Script returns a fault that applies the nth of faults to the nth commit, and delivers all
-// other requests.
+// Script returns a fault that applies the first of faults to the first commit, the second to
+// the second commit, and so on. It delivers all other requests.
 func Script(faults ...Fault) Fault {
 	var mu sync.Mutex
 	n := 0
@@ -107,11 +108,11 @@ func Script(faults ...Fault) Fault {
 	}
 }
 
-// Slow returns a fault that delivers the request at once, and its answer after d.
+// Slow returns a fault that delivers the request at once, and the response after d.
 func Slow(d time.Duration) Fault { return Late(d, (*Request).Send) }
 
-// Far returns a fault that adds the given round trip: half of it before the request
-// arrives, and half before the answer does.
+// Far returns a fault that delays the request by half the given round trip, and the response by
+// the other half.
 func Far(roundTrip time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		time.Sleep(roundTrip / 2)
@@ -119,7 +120,7 @@ func Far(roundTrip time.Duration) Fault {
 	}
 }
 
-// Late returns a fault that applies the given fault at once, but delays its answer by d.
+// Late returns a fault that applies the given fault at once, but delays its result by d.
 func Late(d time.Duration, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		res, err := fault(r)
@@ -132,7 +133,8 @@ func Late(d time.Duration, fault Fault) Fault {
 	}
 }
 
-// ArriveAfter returns a fault that delivers the request after d, while its sender waits.
+// ArriveAfter returns a fault that delivers the request after d. The client waits for that
+// long.
 func ArriveAfter(d time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		time.Sleep(d)
@@ -141,7 +143,7 @@ func ArriveAfter(d time.Duration) Fault {
 }
 
 // Delayed returns a fault that resets the connection at once, and delivers the request only
-// after d. The client then no longer waits for the answer.
+// after d. By then the client no longer waits for the response.
 func Delayed(d time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		go func() {
@@ -152,32 +154,33 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond returns a fault that answers, instead of DynamoDB, every request for which fits
-// returns true.
+// Respond returns a fault for requests for which fits returns true. The fault returns res() for
+// them, and does not deliver them. It delivers all other requests.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return On(fits, Answer(res))
 }
 
-// Answer returns a fault that answers every request instead of DynamoDB.
+// Answer returns a fault that returns res() for every request, and delivers none.
 func Answer(res func() *http.Response) Fault {
 	return func(*Request) (*http.Response, error) { return res(), nil }
 }
 
-// Refused returns a fault that refuses every request with an error code of DynamoDB.
+// Refused returns a fault that returns the given DynamoDB error code for every request, and
+// delivers none.
 func Refused(code string) Fault {
 	return Answer(func() *http.Response { return Refusal(400, code) })
 }
 
-// Out is a fault: every request gets the error that DynamoDB returns in an outage.
+// Out is a Fault that returns the error of a DynamoDB outage for every request.
 func Out(*Request) (*http.Response, error) { return Refusal(503, "ServiceUnavailable"), nil }
 
-// Throttled is a fault: every request is refused as throttled.
+// Throttled is a Fault that returns DynamoDB's throttling error for every request.
 func Throttled(r *Request) (*http.Response, error) {
 	return Refused("ProvisionedThroughputExceededException")(r)
 }
 
-// ShowNothing is a fault that removes the old item from the error for a failed condition,
-// like an engine without ReturnValuesOnConditionCheckFailure.
+// ShowNothing is a Fault that removes the old item from the error of a failed condition, as if
+// the engine did not support ReturnValuesOnConditionCheckFailure.
 func ShowNothing(r *Request) (*http.Response, error) {
 	res, err := r.Send()
 	if err != nil || res.StatusCode != http.StatusBadRequest {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Item reads a record. It returns nil if there is none.
+// Item returns the record of a key, or nil if the table has no such record.
 func (w *World) Item(key string) map[string]types.AttributeValue {
 	w.T.Helper()
 	out, err := w.DB.GetItem(context.WithoutCancel(w.T.Context()), &dynamodb.GetItemInput{
@@ -34,7 +34,7 @@ func (w *World) Scan() []map[string]types.AttributeValue {
 	return out.Items
 }
 
-// Put stores the given item as it is.
+// Put writes the given item to the lock table unchanged.
 func (w *World) Put(item map[string]types.AttributeValue) {
 	w.T.Helper()
 	if _, err := w.DB.PutItem(w.T.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}); err != nil {
@@ -42,7 +42,7 @@ func (w *World) Put(item map[string]types.AttributeValue) {
 	}
 }
 
-// Update changes attributes of a record; a nil value removes one.
+// Update changes attributes of a record. A nil value removes the attribute.
 func (w *World) Update(key string, changes map[string]types.AttributeValue) {
 	w.T.Helper()
 	item := w.Item(key)
@@ -56,8 +56,8 @@ func (w *World) Update(key string, changes map[string]types.AttributeValue) {
 	w.Put(item)
 }
 
-// Suspend suspends the wait queue in a record for the duration d: until then no waiter
-// enters it.
+// Suspend closes the wait queue in a record for the duration d: until then no waiter enters the
+// queue.
 func (w *World) Suspend(key string, d time.Duration) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{
@@ -65,7 +65,7 @@ func (w *World) Suspend(key string, d time.Duration) {
 	})
 }
 
-// Delete deletes an item unconditionally.
+// Delete deletes the item of a key unconditionally.
 func (w *World) Delete(key string) {
 	w.T.Helper()
 	if _, err := w.DB.DeleteItem(w.T.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: Key(key)}); err != nil {
@@ -73,15 +73,15 @@ func (w *World) Delete(key string) {
 	}
 }
 
-// Key returns the primary key of a record in the SDK's form.
+// Key returns the primary key of a key's record, as the SDK takes it.
 func Key(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"key": Str(key)}
 }
 
-// Str returns a string attribute.
+// Str returns a string attribute value.
 func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// Num returns a number attribute.
+// Num returns a number attribute value.
 func Num(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
 // Text returns the value of a string attribute, or "" if the item has no such attribute.
@@ -100,7 +100,7 @@ func Number(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// HeldAmong returns the elements of keys that are held according to the lock table.
+// HeldAmong returns those of the given keys that are held according to the lock table.
 func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	var held []string
 	for _, key := range keys {
@@ -121,8 +121,8 @@ func (w *World) Steal(key string) {
 	})
 }
 
-// MarkDead marks a session dead, as a client does when it has observed that the session is
-// dead.
+// MarkDead marks a session dead, as a client does after it has observed that the session is not
+// renewed.
 func (w *World) MarkDead(row string) {
 	w.T.Helper()
 	w.Update(row, map[string]types.AttributeValue{"dead": Str("1"), "recordVersionNumber": Str("v")})

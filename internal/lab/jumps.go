@@ -8,12 +8,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// Jumps contains, for each clock of a machine, how far the clock is ahead of package time.
-// While a machine is suspended, its boot clock runs, but its monotonic clock and its timers
-// do not. The wall clock may be set.
+// Jumps simulates a suspended machine, or a wall clock that is set. It contains, for each clock
+// of the machine, how far the clock is ahead of time.Now. While a machine is suspended, its
+// boot clock runs, but its monotonic clock and its timers do not.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
-// Edit adds the jumps to the clocks of a client's machine. It is an Edit for World.Client.
+// Edit adds the jumps to the clocks of a client's machine. Pass it to World.Client as an Edit.
 func (j *Jumps) Edit(m *machine.Machine) {
 	now := m.Now
 	m.Now = func() decide.Instant {

@@ -7,12 +7,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// Edit changes the machine that a client runs on: its clocks, its random numbers or its
-// limits.
+// Edit changes the simulated machine of a client: its clocks, its source of random numbers or
+// its limits.
 type Edit func(*machine.Machine)
 
-// Clocks sets the clocks of a client's machine. now returns the readings of the monotonic
-// clock and of the boot clock, which also runs while the machine is suspended.
+// Clocks returns an Edit that sets the clocks of a client's machine. now returns the readings
+// of the monotonic clock and of the boot clock. The boot clock also runs while the machine is
+// suspended.
 func Clocks(now func() (mono, boot time.Duration)) Edit {
 	return func(m *machine.Machine) {
 		m.Now = func() decide.Instant {
@@ -22,22 +23,24 @@ func Clocks(now func() (mono, boot time.Duration)) Edit {
 	}
 }
 
-// Wall sets the wall clock of a client's machine.
+// Wall returns an Edit that sets the wall clock of a client's machine.
 func Wall(now func() time.Time) Edit {
 	return func(m *machine.Machine) { m.Wall = now }
 }
 
-// Chance sets the source of a client's random numbers. draw returns a number in [0, 1).
+// Chance returns an Edit that sets the source of a client's random numbers. draw returns a
+// number in [0, 1).
 func Chance(draw func() float64) Edit {
 	return func(m *machine.Machine) { m.Chance = draw }
 }
 
-// Renewals limits a client to n renewals in flight.
+// Renewals returns an Edit that limits a client to n renewals in flight.
 func Renewals(n int) Edit {
 	return func(m *machine.Machine) { m.Renewals = n }
 }
 
-// Memory limits a client to n remembered keys. Keys that it is observing do not count.
+// Memory returns an Edit that limits how many keys a client remembers the versions of to n.
+// Keys that the client is observing do not count.
 func Memory(n int) Edit {
 	return func(m *machine.Machine) { m.Memory = n }
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Crowd returns a number of locks far above 128, the largest number of renewals in flight.
-// It returns fewer under the race detector, which makes tests take ten times as long.
+// Crowd returns a number of locks that is much larger than 128, the limit of renewals in
+// flight. It returns fewer locks under the race detector, which makes tests take ten times as
+// long.
 func Crowd() int {
 	if Race {
 		return 300
@@ -16,7 +17,7 @@ func Crowd() int {
 	return 1000
 }
 
-// AcquireMany acquires n locks with keys of the given prefix.
+// AcquireMany acquires n locks whose keys have the given prefix.
 func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...leasehold.AcquireOption) []*leasehold.Lock {
 	w.T.Helper()
 	locks := make([]*leasehold.Lock, n)
@@ -26,8 +27,8 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 	return locks
 }
 
-// LeavesHeld makes a process acquire keys and then disconnects it, as if it had died. It
-// returns once the process has been dead for the duration ago.
+// LeavesHeld acquires keys with a new client and then cuts off its network, as if its process
+// had died. It returns after the time ago has passed.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
@@ -40,7 +41,7 @@ func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...stri
 	return locks
 }
 
-// Lost returns the number of locks that are no longer trusted.
+// Lost returns how many of the locks are no longer trusted.
 func Lost(locks []*leasehold.Lock) int {
 	n := 0
 	for _, l := range locks {
@@ -51,7 +52,7 @@ func Lost(locks []*leasehold.Lock) int {
 	return n
 }
 
-// ManyKeys returns n keys in reverse order.
+// ManyKeys returns n different keys in descending order.
 func ManyKeys(n int) []leasehold.Key {
 	var keys []leasehold.Key
 	for i := range n {

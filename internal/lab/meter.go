@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Units are capacity units.
+// Units contains read and write capacity units.
 type Units struct{ Read, Write float64 }
 
 // Meter counts the capacity that requests consume. A nil Meter does nothing.
@@ -17,7 +17,7 @@ type Meter struct {
 	used Units
 }
 
-// ask changes the body of a request so that the reply contains the consumed capacity.
+// ask changes the body of a request so that the reply will contain the consumed capacity.
 func (m *Meter) ask(body []byte) []byte {
 	if m == nil {
 		return body
@@ -33,7 +33,8 @@ func (m *Meter) count(op string, res *http.Response) {
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	type capacity struct{ CapacityUnits float64 }
 	var one struct{ ConsumedCapacity capacity }
-	var perTable struct{ ConsumedCapacity []capacity } // reply to a transaction, with the capacity for each table
+	// A reply to a transaction contains the capacity for each table.
+	var perTable struct{ ConsumedCapacity []capacity }
 	_, _ = json.Unmarshal(body, &one), json.Unmarshal(body, &perTable)
 	used := one.ConsumedCapacity.CapacityUnits
 	for _, c := range perTable.ConsumedCapacity {
@@ -42,7 +43,9 @@ func (m *Meter) count(op string, res *http.Response) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if bytes.Contains(body, []byte("#ConditionalCheckFailedException")) {
-		used = 1 // a failed condition uses as much as an applied write, though the reply does not show it
+		// A write with a failed condition consumes as much as an applied write, but its reply
+		// does not show that.
+		used = 1
 	}
 	if op == "GetItem" || op == "BatchGetItem" || op == "TransactGetItems" || op == "Query" || op == "Scan" {
 		m.used.Read += used

@@ -10,8 +10,8 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Must returns a function that returns the result of a call, or ends the test if the call
-// failed:
+// Must takes the two results of a call, and returns a function. The function returns the first
+// result, or ends the test if the call failed:
 //
 //	content := lab.Must(os.ReadFile(path))(t)
 func Must[T any](result T, err error) func(testing.TB) T {

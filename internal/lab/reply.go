@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Refusal returns a reply with an error of DynamoDB.
+// Refusal returns an HTTP response with the given status and DynamoDB error code.
 func Refusal(status int, code string) *http.Response {
 	body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + code + `","message":"` + code + `"}`
 	return &http.Response{
@@ -17,7 +17,7 @@ func Refusal(status int, code string) *http.Response {
 	}
 }
 
-// Conflict returns DynamoDB's answer to a request for an item that another transaction is
+// Conflict returns DynamoDB's response to a request for an item that another transaction is
 // using.
 func Conflict(c Call) *http.Response {
 	if c.Op != "TransactWriteItems" {
@@ -28,7 +28,8 @@ func Conflict(c Call) *http.Response {
 	return Cancellation(codes...)
 }
 
-// Cancellation returns a reply that cancels a transaction for the given reasons.
+// Cancellation returns DynamoDB's response to a transaction that it cancels for the given
+// reasons.
 func Cancellation(codes ...string) *http.Response {
 	reasons := make([]string, len(codes))
 	for i, c := range codes {

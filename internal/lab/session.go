@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/bridge"
 )
 
-// Session returns the session to which the client's new grants belong.
+// Session returns the session to which the client adds new grants.
 func (w *World) Session(c *leasehold.Client) acquire.Session {
 	w.T.Helper()
 	s, err := bridge.Inside(c).Session(w.T.Context())

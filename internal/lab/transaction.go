@@ -2,16 +2,17 @@ package lab
 
 import "encoding/json"
 
-// TransactItem is an item of a transaction in flight.
+// TransactItem is one item of a TransactWriteItems request. All its fields are nil if the item
+// is a Put.
 type TransactItem struct{ Update, Delete, ConditionCheck *TransactWrite }
 
-// TransactWrite is a write of a transaction, or a check.
+// TransactWrite contains the table and the key of an Update, a Delete or a ConditionCheck.
 type TransactWrite struct {
 	TableName string
 	Key       map[string]struct{ S string }
 }
 
-// TransactItems reads the body of a TransactWriteItems.
+// TransactItems decodes the items in the body of a TransactWriteItems request.
 func TransactItems(body []byte) []TransactItem {
 	var in struct{ TransactItems []TransactItem }
 	_ = json.Unmarshal(body, &in)

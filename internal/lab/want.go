@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Want fails the test unless got, the value named what, is deeply equal to want.
+// Want fails the test unless got deeply equals want. The parameter what is the name of the
+// value.
 func Want[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -17,7 +18,7 @@ func Want[T any](t testing.TB, what string, got, want T) {
 	}
 }
 
-// WantTook fails the test unless the time since began is at least least and at most most.
+// WantTook fails the test unless the time since began is between least and most, inclusive.
 func WantTook(t testing.TB, what string, began time.Time, least, most time.Duration) {
 	t.Helper()
 	if took := time.Since(began); took < least || took > most {
@@ -33,8 +34,8 @@ func (w *World) WantReleased(key string) {
 	}
 }
 
-// WantRange fails the test unless got, the value named what, is at least least and at most
-// most.
+// WantRange fails the test unless got is between least and most, inclusive. The parameter what
+// is the name of the value.
 func WantRange[T cmp.Ordered](t testing.TB, what string, got, least, most T) {
 	t.Helper()
 	if got < least || got > most {
@@ -42,7 +43,8 @@ func WantRange[T cmp.Ordered](t testing.TB, what string, got, least, most T) {
 	}
 }
 
-// WantFailed fails the test if the call named what has returned no error.
+// WantFailed fails the test if err is nil. The parameter what is the name of the call that
+// returned err.
 func WantFailed(t testing.TB, what string, err error) {
 	t.Helper()
 	if err == nil {
@@ -50,8 +52,8 @@ func WantFailed(t testing.TB, what string, err error) {
 	}
 }
 
-// WantAs fails the test unless err, which the call named what has returned, is an E or
-// wraps one.
+// WantAs fails the test unless errors.As finds an E in err. The parameter what is the name of
+// the call that returned err.
 func WantAs[E error](t testing.TB, what string, err error) {
 	t.Helper()
 	if !errors.As(err, new(E)) {
@@ -59,8 +61,8 @@ func WantAs[E error](t testing.TB, what string, err error) {
 	}
 }
 
-// WantText fails the test unless the call named what has returned an error whose text
-// contains each part.
+// WantText fails the test unless err is an error whose text contains each of parts. The
+// parameter what is the name of the call that returned err.
 func WantText(t testing.TB, what string, err error, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

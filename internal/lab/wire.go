@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// Wire is the network between one client and the engine. It records all requests; a Fault
-// decides how each ends.
+// Wire is the network between one client and the engine. It records all requests, and a Fault
+// decides how it treats each of them.
 type Wire struct {
-	Meter *Meter // counts the capacity that requests consume; nil to send requests without metering them
+	Meter *Meter // counts the capacity that requests consume; if nil, requests do not ask for their capacity
 
 	engine *localdynamo.Engine
 	over   context.Context // cancelled at the end of the test, which also ends requests in flight
@@ -24,7 +24,8 @@ type Wire struct {
 	fault Fault
 }
 
-// Wire returns a new network between a client and the engine.
+// Wire returns a new Wire to the engine. The Wire delivers all requests until SetFault is
+// called.
 func (w *World) Wire() *Wire { return &Wire{engine: w.Engine, over: w.over} }
 
 // Do sends one request. It implements the HTTP client of the SDK.
@@ -56,14 +57,14 @@ func (w *Wire) Do(r *http.Request) (*http.Response, error) {
 	return fault(sent)
 }
 
-// SetFault sets the fault of the wire; nil removes it.
+// SetFault sets the Fault that the Wire applies to requests; nil removes it.
 func (w *Wire) SetFault(f Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fault = f
 }
 
-// Sent returns the requests since the last call of Sent.
+// Sent returns the requests that were sent since the last call of Sent.
 func (w *Wire) Sent() []Call {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,20 +9,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Work adds an application's table, "work" with key "id", to the World.
+// Work adds a table for an application's data to the World. The table's name is "work", and its
+// key attribute is "id".
 func (w *World) Work() *World {
 	w.T.Helper()
 	w.createTable("work", "id")
 	return w
 }
 
-// WorkKey is the key of an item of table work.
+// WorkKey returns the primary key of an item in table work.
 func WorkKey(id string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": Str(id)}
 }
 
-// Note returns a write that appends value to the list "log" of an item of table work. The
-// write has many names and values, because the SDK encodes them in random order.
+// Note returns a write that appends value to the list "log" of an item in table work. The write
+// has many placeholders, because the SDK encodes them in random order.
 func Note(id, value string) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                aws.String("work"),
@@ -35,7 +36,8 @@ func Note(id, value string) types.TransactWriteItem {
 	}}
 }
 
-// NoteIf returns the write of Note, with a condition that the item is open (Open).
+// NoteIf returns the write of Note with a condition. The condition is true if the item is open:
+// see World.Open.
 func NoteIf(id, value string) types.TransactWriteItem {
 	w := Note(id, value)
 	w.Update.ConditionExpression = aws.String("attribute_exists(#o)")
@@ -44,7 +46,7 @@ func NoteIf(id, value string) types.TransactWriteItem {
 	return w
 }
 
-// Open creates or changes an item so that the condition of NoteIf holds for it.
+// Open marks an item in table work as open, so that the condition of NoteIf is true for it.
 func (w *World) Open(id string) {
 	w.T.Helper()
 	item := w.WorkItem(id)
@@ -57,7 +59,7 @@ func (w *World) Open(id string) {
 	}
 }
 
-// WorkItem reads an item of table work. It returns nil if there is none.
+// WorkItem returns an item of table work, or nil if the item does not exist.
 func (w *World) WorkItem(id string) map[string]types.AttributeValue {
 	w.T.Helper()
 	out, err := w.DB.GetItem(context.WithoutCancel(w.T.Context()), &dynamodb.GetItemInput{
@@ -69,18 +71,18 @@ func (w *World) WorkItem(id string) map[string]types.AttributeValue {
 	return out.Item
 }
 
-// Log returns the values that Note has appended to an item of table work.
+// Log returns the values that writes of Note have appended to an item of table work.
 func (w *World) Log(id string) []string {
 	w.T.Helper()
 	return Log(w.WorkItem(id))
 }
 
-// Get returns a read of an item of table work, for use in a transaction.
+// Get returns a read of an item in table work, for use in TransactGetItems.
 func Get(id string) types.TransactGetItem {
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: WorkKey(id)}}
 }
 
-// Log returns the values that Note has appended to item.
+// Log returns the values that writes of Note have appended to item.
 func Log(item map[string]types.AttributeValue) []string {
 	var out []string
 	if list, ok := item["log"].(*types.AttributeValueMemberL); ok {

@@ -23,10 +23,10 @@ import (
 type World struct {
 	T      *testing.T
 	Engine *localdynamo.Engine
-	DB     *dynamodb.Client // client of the engine that uses no Wire, so its requests meet no faults
+	DB     *dynamodb.Client // client of the engine that uses no Wire, so no Fault applies to its requests
 
 	began time.Time
-	over  context.Context // cancelled at the end of the test
+	over  context.Context // ends when the test ends
 	end   context.CancelFunc
 }
 
@@ -42,12 +42,12 @@ func New(t *testing.T) *World {
 func empty(t *testing.T) *World {
 	w := &World{T: t, Engine: localdynamo.New(), began: time.Now()}
 	w.over, w.end = context.WithCancel(context.Background())
-	t.Cleanup(func() { w.end(); _ = w.Engine.Close() }) // the error is ignored, as closing an engine in memory cannot fail
+	t.Cleanup(func() { w.end(); _ = w.Engine.Close() }) // the error is ignored, because closing an in-memory engine cannot fail
 	w.DB = w.Engine.Client()
 	return w
 }
 
-// createTable creates a table whose items have one key attribute.
+// createTable creates a table whose primary key is the one given attribute.
 func (w *World) createTable(name, key string) {
 	w.T.Helper()
 	_, err := w.DB.CreateTable(w.T.Context(), &dynamodb.CreateTableInput{
@@ -67,7 +67,7 @@ func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		defer func() { w.end(); synctest.Wait() }() // ends requests in flight before the engine is closed
+		defer func() { w.end(); synctest.Wait() }() // end the requests in flight before the engine is closed
 		test(t, w)
 	})
 }
@@ -88,7 +88,8 @@ func InLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *World, c
 	})
 }
 
-// Elapse lets virtual time pass.
+// Elapse lets virtual time pass, and then waits until all other goroutines of the bubble are
+// blocked.
 func Elapse(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -106,8 +107,8 @@ func ConfigOf(table string, l layout.Layout) leasehold.Config {
 	return cfg
 }
 
-// OutageConfig returns a Config in whose layout clients keep their locks during an outage
-// of DynamoDB.
+// OutageConfig returns a Config whose layout lets clients keep their locks during an outage of
+// DynamoDB.
 func OutageConfig() leasehold.Config {
 	return ConfigOf("locks", layout.AWSLabs{HoldThroughOutage: true})
 }
@@ -119,9 +120,9 @@ func SharedConfig() leasehold.Config {
 	return cfg
 }
 
-// Client returns a client that behaves like a separate process, and the client's wire. By
-// default all clients run on one machine, whose clocks follow package time. Edits change
-// the machine of this client.
+// Client returns a client that behaves like a separate process, and the client's Wire. By
+// default all clients run on one simulated machine, whose clocks follow time.Now. The edits in
+// on change the machine of this client alone.
 func (w *World) Client(cfg leasehold.Config, on ...Edit) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	wire := w.Wire()
@@ -138,8 +139,8 @@ func (w *World) ClientOf(db leasehold.DB, cfg leasehold.Config) *leasehold.Clien
 	return c
 }
 
-// Connect returns an SDK client of the engine, for lock clients on a machine that the edits
-// in on have changed.
+// Connect returns an SDK client of the engine, on a simulated machine. The edits in on change
+// the machine. A lock client that uses the result runs on that machine.
 func (w *World) Connect(on []Edit, options ...func(*dynamodb.Options)) machine.DB {
 	return machine.DB{Client: w.Engine.Client(options...), Edit: func(m *machine.Machine) {
 		m.Now = machine.BootedAt(w.began)
@@ -149,7 +150,7 @@ func (w *World) Connect(on []Edit, options ...func(*dynamodb.Options)) machine.D
 	}}
 }
 
-// Acquire acquires a key for the test.
+// Acquire acquires a key. It ends the test if that fails.
 func (w *World) Acquire(c *leasehold.Client, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()
 	lock, err := c.Acquire(w.T.Context(), key, opts...)
@@ -159,7 +160,7 @@ func (w *World) Acquire(c *leasehold.Client, key string, opts ...leasehold.Acqui
 	return lock
 }
 
-// AcquireAll acquires several keys for the test.
+// AcquireAll acquires several keys. It ends the test if that fails.
 func (w *World) AcquireAll(c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) *leasehold.Group {
 	w.T.Helper()
 	g, err := c.AcquireAll(w.T.Context(), keys, opts...)
@@ -169,7 +170,7 @@ func (w *World) AcquireAll(c *leasehold.Client, keys []leasehold.Key, opts ...le
 	return g
 }
 
-// Release releases a lock or a group for the test.
+// Release releases a lock or a group. It ends the test if that fails.
 func (w *World) Release(held releaser, opts ...leasehold.ReleaseOption) {
 	w.T.Helper()
 	if err := held.Release(w.T.Context(), opts...); err != nil {
@@ -182,8 +183,8 @@ type releaser interface {
 	Release(ctx context.Context, opts ...leasehold.ReleaseOption) error
 }
 
-// Queue starts a goroutine of the client that waits for a key held by another goroutine of
-// the same client. It returns a channel that receives the waiter's lock.
+// Queue starts a goroutine that waits for a key. The client itself already holds the key in
+// another goroutine. Queue returns a channel that receives the waiter's lock.
 func (w *World) Queue(c *leasehold.Client, key string) <-chan *leasehold.Lock {
 	next := make(chan *leasehold.Lock, 1)
 	go func() { next <- w.Acquire(c, key) }()
@@ -191,7 +192,7 @@ func (w *World) Queue(c *leasehold.Client, key string) <-chan *leasehold.Lock {
 	return next
 }
 
-// Detach detaches a lock for the test.
+// Detach detaches a lock. It ends the test if that fails.
 func (w *World) Detach(lock *leasehold.Lock) leasehold.Grant {
 	w.T.Helper()
 	g, err := lock.Detach()
@@ -216,5 +217,5 @@ func (w *World) Sessions() []string {
 	return keys
 }
 
-// ErrorOf returns the error of a call that has two results.
+// ErrorOf returns the error of a call that returns a value and an error.
 func ErrorOf[T any](_ T, err error) error { return err }

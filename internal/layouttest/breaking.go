@@ -132,15 +132,16 @@ func breakOursForPeer(e *env) {
 	e.release(lock)
 }
 
-// In layouts whose records have no owner, a record does not show which peer holds it. In
-// layouts whose owner is only a name, several peers may have the same name.
+// breakOtherPeer checks that a break of one peer's grant leaves the next peer's grant alone. A
+// peer is a client of another lock library. In some layouts a record does not contain its
+// owner, and in others several peers may have the same owner name.
 func breakOtherPeer(e *env) {
 	c, _ := e.client()
 	e.put(e.granted(e.key, "a-peer", patience))
 	r := e.get(c)
 	next := "another-peer"
 	if e.isByClock() {
-		next = "a-peer" // this layout's peers never renew, so a different expiry means a different grant
+		next = "a-peer" // peers of this layout never renew, so a different expiry time means a different grant
 	}
 	e.put(e.granted(e.key, next, patience+e.step()))
 	before := e.item()

@@ -17,7 +17,8 @@ func capabilityChecks() []check {
 	}
 }
 
-// isUnsupported checks that err is the error for a feature that the layout does not have.
+// isUnsupported fails the check unless err is the error for a feature that the layout does not
+// have.
 func (e *env) isUnsupported(what string, err error) {
 	e.Helper()
 	var no *leasehold.UnsupportedError
@@ -117,14 +118,15 @@ func retention(e *env) {
 	}
 }
 
-// fencedOrNot checks that a peer's grant is never read as a grant with our fencing token,
-// even if the peer leaves our attributes in the record.
+// fencedOrNot checks that leasehold never reads a peer's grant as a grant with leasehold's own
+// fencing token. A peer is a client of another lock library. It may leave leasehold's
+// attributes in the record.
 func fencedOrNot(e *env) {
 	c, _ := e.client()
 	e.release(e.acquire(c))
 	left := e.item()
 	grant := e.granted(e.key, "a-peer", patience)
-	for name, v := range left { // in layout dynamo-dlm, the release leaves no item
+	for name, v := range left { // in layout dynamo-dlm, a release deletes the item
 		if grant[name] == nil && name != "isReleased" {
 			grant[name] = v
 		}

@@ -18,7 +18,9 @@ func hundredGoroutines(e *env) {
 	a, _ := e.client()
 	b, _ := e.client()
 	var inside atomic.Int32
-	var last int64 // only the lock guards last: the race detector reports it if two clients hold the key at once
+	// Only the lock guards last. The race detector reports a data race if two clients hold the
+	// key at once.
+	var last int64
 	var done sync.WaitGroup
 	ctx := e.within(patience)
 	for _, c := range []*leasehold.Client{a, b} {
@@ -32,9 +34,9 @@ func hundredGoroutines(e *env) {
 				if inside.Add(1) != 1 {
 					e.Error("two hold the key")
 				}
-				// In layouts that delete records on release, a token is the time of its
-				// request. So a delayed request may get a lower token than an earlier
-				// grant.
+				// In layouts that delete records on release, a token is the time of its grant's
+				// request. So a delayed request may get a lower token than an earlier grant
+				// has.
 				if lock.Token() <= last && e.caps().KeepOnRelease {
 					e.Errorf("token %d after %d", lock.Token(), last)
 				}

@@ -44,7 +44,7 @@ func carriesOn(e *env) {
 			}
 		}
 	}
-	lock := e.acquire(c) // acquire returns once the peer is dead
+	lock := e.acquire(c) // acquire returns once the peer that held the key is dead
 	holds("granted")
 	if got := e.carried(lock.Record()); !reflect.DeepEqual(got, want) {
 		e.Errorf("the lock has %v, not %v", describe(got), describe(want))
@@ -65,7 +65,7 @@ func changesContents(e *env) {
 	c, _ := e.client()
 	caps := e.caps()
 	if !caps.Attributes {
-		return // another check covers unsupported features
+		return // a separate check covers layouts without this feature
 	}
 	is := func(lock *leasehold.Lock, want Item) {
 		e.Helper()
@@ -117,13 +117,14 @@ func changesContents(e *env) {
 
 func sortKeys(e *env) {
 	if !e.caps().SortKey {
-		return // another check covers unsupported features
+		return // a separate check covers layouts without this feature
 	}
 	c, _ := e.client()
 	one, two := "7", "8"
 	first := e.acquire(c, leasehold.WithSortKey(one))
 	second := e.acquire(c, leasehold.WithSortKey(two))
-	third := e.acquire(c) // this call uses the sort key that the layout fills in
+	// This call does not name a sort key, so the layout fills it in.
+	third := e.acquire(c)
 	for lock, sort := range map[*leasehold.Lock]string{first: one, second: two, third: e.sortValue} {
 		r, err := c.Get(e.within(patience), e.key, leasehold.WithSortKey(sort))
 		if err != nil || r.Grant != lock.Record().Grant || r.Key != (leasehold.Key{Partition: e.key, Sort: sort}) {
@@ -131,7 +132,8 @@ func sortKeys(e *env) {
 		}
 		e.release(lock)
 	}
-	// A lock of a peer, under the sort key one.
+	// The record of a lock that a peer, a client of another lock library, holds. The variable
+	// one contains its sort key.
 	item := e.granted(e.key, "a-peer", patience)
 	for name, v := range e.sortedKeyItem(e.key, one) {
 		item[name] = v

@@ -25,10 +25,10 @@ func damageChecks() []check {
 	}
 }
 
-// damage is an attribute with a bad value.
+// damage is a bad value of one attribute.
 type damage struct {
 	attribute string
-	value     types.AttributeValue // nil if the attribute is missing
+	value     types.AttributeValue // nil means that the attribute is missing
 }
 
 var (
@@ -39,7 +39,8 @@ var (
 	broken = decimal("1.5")
 )
 
-// each returns one damage for each of values: the attribute has that value.
+// each returns one damage for each element of values. The attribute has that element as its
+// value.
 func each(attribute string, values ...types.AttributeValue) []damage {
 	out := make([]damage, len(values))
 	for i, v := range values {
@@ -55,8 +56,8 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages returns the damages of a held record. common make any record invalid, and ours
-// only a record that leasehold wrote.
+// damages returns damages to the record of a held key. Those in common make any record invalid,
+// and those in ours only a record that leasehold wrote.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
@@ -105,8 +106,8 @@ func (s Subject) damages() (common, ours []damage) {
 	return common, ours
 }
 
-// another returns a record of a different layout, and the attribute that this layout's
-// error must name when it reads the record.
+// another returns a record of a different layout. When this layout reads that record, its error
+// must name the returned attribute.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":
@@ -135,7 +136,7 @@ func damagedPeers(e *env) {
 	common, _ := e.damages()
 	e.damaged(e.granted(e.key, "a-peer", patience), common)
 	if e.isByClock() {
-		e.damaged(e.granted(e.key, "a-peer", -time.Hour), common) // the peer is dead, and its record is damaged
+		e.damaged(e.granted(e.key, "a-peer", -time.Hour), common) // a peer that is dead held the key, and its record is damaged
 	}
 
 	item, attribute := e.another()
@@ -144,9 +145,9 @@ func damagedPeers(e *env) {
 	e.refuses(c, e.key, attribute)
 }
 
-// keptAlive checks records of live locks in which a caller's own attribute has a name that
-// leasehold uses. The error must advise renaming the attribute, never breaking the lock. It
-// tries locks of a peer and of leasehold.
+// keptAlive checks records of live locks to which a caller has added an attribute with a name
+// that leasehold uses. The error must advise renaming the attribute, never breaking the lock.
+// keptAlive checks locks of leasehold, and of peers (clients of other lock libraries).
 func keptAlive(e *env) {
 	c, _ := e.client()
 	lock := e.acquire(c, leasehold.WithoutRenewal())
@@ -162,7 +163,7 @@ func keptAlive(e *env) {
 	for name, value := range names {
 		for _, held := range []Item{e.granted(e.key, "a-peer", patience), ours} {
 			if name == "fencingToken" && held["grantId"] != nil {
-				continue // leasehold's own record is not a valid lock without its token
+				continue // without the attribute of its token, leasehold's own record is not a valid lock
 			}
 			e.put(with(held, Item{name: value}))
 			_, err := c.TryAcquire(e.within(patience), e.key)
@@ -174,8 +175,8 @@ func keptAlive(e *env) {
 	}
 }
 
-// damaged checks that a record with any of the damages is refused, and that a listing still
-// yields the sound record beside the damaged ones.
+// damaged checks that leasehold refuses a record with any of the damages. It also checks that a
+// listing still yields the undamaged record beside the damaged ones.
 func (e *env) damaged(sound Item, all []damage) {
 	e.Helper()
 	c, _ := e.client()
@@ -241,7 +242,7 @@ func (e *env) itemOf(key string) Item {
 
 func damagedFree(e *env) {
 	if e.peer.freed == nil {
-		return // this layout has no free records
+		return // this layout has no records of free keys
 	}
 	c, _ := e.client()
 	for _, d := range join(
@@ -255,12 +256,12 @@ func damagedFree(e *env) {
 
 func mended(e *env) {
 	if e.peer.freed == nil {
-		return // this layout has no free records
+		return // this layout has no records of free keys
 	}
 	c, _ := e.client()
 	for name := range e.peer.freed("a-peer") {
 		if name == "isReleased" || name == "holder" {
-			continue // without this attribute the record is not free
+			continue // without this attribute the record does not count as free
 		}
 		for _, v := range []types.AttributeValue{nil, aMap} {
 			e.put(with(e.record(e.key, e.peer.freed("a-peer")), Item{name: v}))

@@ -25,7 +25,7 @@ func deadHolder(e *env) {
 	b, _ := e.client()
 	lock := e.acquire(a, leasehold.WithLease(e.short()), leasehold.WithoutRenewal())
 	until := lock.TrustedUntil()
-	if _, err := lock.Detach(); err != nil { // detached, so that the lock is not released
+	if _, err := lock.Detach(); err != nil { // detached, so that the client does not release the lock
 		e.Fatal(err)
 	}
 	got := e.succeeds(b)
@@ -59,7 +59,7 @@ func formerHolder(e *env) {
 	if f := e.get(b).Former; f != nil {
 		e.Errorf("before the first grant: %+v", f)
 	}
-	if _, err := lock.Detach(); err != nil { // detached, so that the lock is not released
+	if _, err := lock.Detach(); err != nil { // detached, so that the client does not release the lock
 		e.Fatal(err)
 	}
 	got := e.succeeds(b)
@@ -89,8 +89,9 @@ func formerHolder(e *env) {
 	e.release(next)
 }
 
-// succeeds waits until c has taken over the key, and returns the grant. It checks that the
-// takeover is not too early and, if time is virtual, not too late.
+// succeeds waits until c has taken over the key, and returns the new grant. It checks that c
+// does not take over too early. If time is virtual, it also checks that c does not take over
+// too late.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
 	dead := e.peer.until(e.item(), time.Now()) // c has not read the record before, so a lease without an expiry time begins now
@@ -126,7 +127,8 @@ func expired(e *env) {
 		{-time.Hour, false}, {-e.step(), false}, {0, false}, {e.skew, false},
 		{e.skew + e.step(), true}, {time.Hour, true}, {20 * 365 * 24 * time.Hour, true},
 	} {
-		// Start each round at a whole second, so that rounding does not change the expiry time.
+		// Each round starts at a whole second, so that rounding does not change the expiry
+		// time.
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		e.put(e.granted(e.key, "a-peer", -of.ago))
 		lock, err := c.TryAcquire(e.Context(), e.key)
@@ -167,7 +169,8 @@ func renewingPeer(e *env) {
 	next := e.waiter(b)
 	for range 6 {
 		time.Sleep(15 * time.Second)
-		e.put(e.granted(e.key, "a-peer", 20*time.Second)) // a renewal: the item has a new version or a new expiry time
+		// The peer renews: the item has a new version or a new expiry time.
+		e.put(e.granted(e.key, "a-peer", 20*time.Second))
 	}
 	synctest.Wait()
 	select {

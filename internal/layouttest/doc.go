@@ -5,8 +5,8 @@
 //		t.Run(s.Name, func(t *testing.T) { layouttest.Exercise(t, engine, s) })
 //	}
 //
-// It uses only the public API. It writes the records of a peer by hand: a peer is a
-// client of the library that a layout belongs to. Each check is a subtest whose name
-// is a claim. To read the package, start with [Exercise] and [Subject], then any
-// file of checks: granting.go, dead.go, damage.go.
+// The package uses only the public API. A peer is a client of the other lock library with which
+// a layout is compatible. The package writes the records of peers itself. Each check is a
+// subtest, and its name is the claim that it checks. To read the package, start with [Exercise]
+// and [Subject], then any file of checks: granting.go, dead.go, damage.go.
 package layouttest

@@ -19,19 +19,19 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Item is an item in the SDK's form.
+// Item is an item of a table, as the SDK represents it.
 type Item = map[string]types.AttributeValue
 
 // Connect returns an SDK client that is connected to an engine.
 type Connect func(...func(*dynamodb.Options)) *dynamodb.Client
 
-// Engine is a DynamoDB server on which layouts are tested.
+// Engine is a DynamoDB server on which this package tests layouts.
 type Engine struct {
-	// Run runs one check. Tables of other checks may exist.
+	// Run runs one check. The engine may contain tables of other checks.
 	Run func(t *testing.T, check func(t *testing.T, connect Connect))
 
-	// Virtual means that Run runs its check in a bubble of testing/synctest. Then the
-	// clocks of clients follow the bubble's time.
+	// Virtual means that Run runs its check in a bubble of testing/synctest, where the clocks
+	// of clients follow the bubble's virtual time.
 	Virtual bool
 }
 
@@ -42,10 +42,11 @@ type env struct {
 	Subject
 	on      Engine
 	connect Connect
-	db      *dynamodb.Client // client that sends its requests without a wire, so they meet no faults
-	table   string
-	key     string
-	began   time.Time
+	// Client that sends its requests without a wire, so that no fault applies to them.
+	db    *dynamodb.Client
+	table string
+	key   string
+	began time.Time
 }
 
 func newEnv(t *testing.T, on Engine, s Subject, connect Connect) *env {
@@ -58,8 +59,8 @@ func newEnv(t *testing.T, on Engine, s Subject, connect Connect) *env {
 	return e
 }
 
-// client returns a client that behaves like a separate process, and its wire. The client is
-// closed at the end of the check.
+// client returns a lock client that behaves like a separate process, and the client's wire. The
+// client is closed at the end of the check.
 func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire) {
 	e.Helper()
 	cfg := leasehold.Config{Table: e.table, Layout: e.Layout, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
@@ -72,8 +73,8 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 		Edit:   func(*machine.Machine) {},
 	}
 	if e.on.Virtual {
-		// Requests must take time. After a record is deleted, its next token comes from the
-		// clock. That token must be higher than the last one.
+		// Requests must take time. After a record is deleted, the next token comes from the
+		// clock. That token must be higher than the token in the deleted record.
 		w.latency = 100 * time.Microsecond
 		db.Edit = func(m *machine.Machine) { m.Now = machine.BootedAt(e.began) }
 	}
@@ -81,12 +82,12 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 	if err != nil {
 		e.Fatal(err)
 	}
-	e.Cleanup(func() { _ = c.Close(context.Background()) }) // the error is ignored, as a check may leave locks held
+	e.Cleanup(func() { _ = c.Close(context.Background()) }) // the error is ignored, because a check may leave locks held
 	return c, w
 }
 
-// patience is how long a check waits for something that must happen. It is long, as
-// the machine may be busy.
+// patience is the time limit for something that must happen in a check. It is long, because the
+// machine may be busy.
 const patience = 2 * time.Minute
 
 // within returns a context that ends after d.
@@ -121,7 +122,7 @@ func (e *env) get(c *leasehold.Client) leasehold.Record {
 	return r
 }
 
-// item reads the record of the check's key. It returns nil if there is none.
+// item returns the record of the check's key, or nil if the record does not exist.
 func (e *env) item() Item {
 	e.Helper()
 	out, err := e.db.GetItem(e.Context(), &dynamodb.GetItemInput{
@@ -133,7 +134,8 @@ func (e *env) item() Item {
 	return out.Item
 }
 
-// put writes an item unconditionally, as a peer or an operator might.
+// put writes an item unconditionally, as a peer (a client of another lock library) or an
+// operator might.
 func (e *env) put(item Item) {
 	e.Helper()
 	if _, err := e.db.PutItem(e.Context(), &dynamodb.PutItemInput{TableName: aws.String(e.table), Item: item}); err != nil {
@@ -141,8 +143,8 @@ func (e *env) put(item Item) {
 	}
 }
 
-// unchanged checks that the record equals before, except for its queue. after names what
-// has happened since, for the error message.
+// unchanged checks that the record equals before, except for its wait queue. The parameter
+// after is part of the error message: it names the call that must not have changed the record.
 func (e *env) unchanged(before Item, after string) {
 	e.Helper()
 	noQueue := Item{"waiters": nil}
@@ -151,7 +153,8 @@ func (e *env) unchanged(before Item, after string) {
 	}
 }
 
-// with returns a copy of item with changes. A nil value removes an attribute.
+// with returns a copy of item with the given changes. A nil value in changes removes the
+// attribute.
 func with(item Item, changes Item) Item {
 	out := maps.Clone(item)
 	for name, v := range changes {
@@ -164,7 +167,7 @@ func with(item Item, changes Item) Item {
 	return out
 }
 
-// describe returns an item in a readable form.
+// describe returns an item with plain Go values, for error messages.
 func describe(item Item) map[string]any {
 	out := map[string]any{}
 	for name, v := range item {
@@ -193,7 +196,7 @@ func binary(s string) types.AttributeValue {
 	return &types.AttributeValueMemberB{Value: []byte(s)}
 }
 
-// remove deletes the record, as the release of some peers does.
+// remove deletes the record, as some other lock libraries do when they release a lock.
 func (e *env) remove() {
 	e.Helper()
 	if _, err := e.db.DeleteItem(e.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(e.table), Key: e.keyItem(e.key)}); err != nil {

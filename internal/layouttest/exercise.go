@@ -2,14 +2,14 @@ package layouttest
 
 import "testing"
 
-// check tests one claim, with its own key.
+// check tests one claim, under a key that no other check uses.
 type check struct {
 	claim string
 	hold  func(e *env)
-	exact bool // the check needs virtual time
+	exact bool // whether the check needs virtual time
 }
 
-// checks returns the checks, in the order in which they run.
+// checks returns all checks, in the order in which they run.
 func checks() []check {
 	var all []check
 	for _, subject := range [][]check{
@@ -21,7 +21,7 @@ func checks() []check {
 	return all
 }
 
-// Exercise tests every claim for the layout of s on an engine.
+// Exercise runs all checks for the layout of s on an engine.
 func Exercise(t *testing.T, on Engine, s Subject) {
 	t.Helper()
 	for _, c := range checks() {

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// faultChecks returns checks for faults of the five other lock libraries. It has those
-// faults that a single client can show.
+// faultChecks returns checks that leasehold does not have the faults of five other lock
+// libraries. It checks only faults that appear with a single client.
 func faultChecks() []check {
 	return []check{
 		{claim: "an attribute of a caller's cannot free the key", hold: reservedNames},
@@ -22,11 +22,11 @@ func faultChecks() []check {
 	}
 }
 
-// A fault of dynamolock and awslabs: if a caller has an attribute isReleased, a second
-// client can acquire the held key.
+// reservedNames checks that leasehold lacks this fault of dynamolock and awslabs: if a caller
+// stores an attribute isReleased, a second client can acquire the held key.
 func reservedNames(e *env) {
 	if !e.caps().Attributes {
-		return // skipped, as this layout does not store attributes of callers
+		return // skipped, because this layout does not store attributes of callers
 	}
 	c, w := e.client()
 	lock := e.acquire(c)
@@ -58,16 +58,16 @@ func reservedNames(e *env) {
 	e.release(lock)
 }
 
-// Attribute expiresAt is the TTL attribute of layout native. Layouts awslabs and dynamolock
-// read records of native, so their grants remove it. Any other layout must keep a user's
-// attribute of that name.
+// ownNames checks the attribute expiresAt, which is the TTL attribute of layout native. Layouts
+// awslabs and dynamolock read records of layout native, so a grant in these layouts removes the
+// attribute. Any other layout must keep a caller's attribute with that name.
 func ownNames(e *env) {
 	if !e.caps().Attributes {
-		return // skipped, as this layout does not store attributes of callers
+		return // skipped, because this layout does not store attributes of callers
 	}
 	const name = "expiresAt"
 	if name == e.partition || name == e.sort || name == e.ttl && e.Layout.Name() != "native" {
-		return // skipped, as a key or TTL attribute of this table has that name
+		return // skipped, because a key or TTL attribute of this table has that name
 	}
 	used := e.Layout.Name() != "python-dynamodb-lock"
 	c, _ := e.client()
@@ -89,14 +89,15 @@ func ownNames(e *env) {
 	}
 }
 
-// A fault of dyndb-mutex: it treats throttling, a 500 reply and denied access as a grant.
+// errorsAreNoGrants checks that leasehold lacks this fault of dyndb-mutex: it treats
+// throttling, a reply with status 500 and denied access as a grant.
 func errorsAreNoGrants(e *env) {
 	a, _ := e.client()
 	lock := e.acquire(a, leasehold.WithLease(10*patience), leasehold.WithoutRenewal())
 	before := e.item()
 	for _, what := range []fault{refuse, throttle, fail, drop, loseReply} {
 		if what != refuse && !e.on.Virtual {
-			continue // skipped: without virtual time, TryAcquire would retry for ten seconds
+			continue // skipped: without virtual time, TryAcquire would take ten seconds for its retries
 		}
 		c, w := e.client()
 		w.always(func(string) fault { return what })
@@ -112,7 +113,8 @@ func errorsAreNoGrants(e *env) {
 	e.release(lock)
 }
 
-// A fault of python_dynamodb_lock: its with statement swallows exceptions.
+// passThrough checks that leasehold lacks this fault of python_dynamodb_lock: its lock, used in
+// a Python with statement, swallows the exceptions of the statement's body.
 func passThrough(e *env) {
 	c, _ := e.client()
 	mine := errors.New("mine")
@@ -132,7 +134,8 @@ func passThrough(e *env) {
 	}
 }
 
-// A fault of dynamo-dlm: a lock object cannot be used again after a failed try.
+// triedAgain checks that leasehold lacks this fault of dynamo-dlm: a lock object that has
+// failed to acquire a key cannot be used again.
 func triedAgain(e *env) {
 	a, _ := e.client()
 	b, w := e.client()
@@ -152,11 +155,11 @@ func triedAgain(e *env) {
 	e.release(lock)
 }
 
-// A fault of awslabs: it treats the keys ("a","bc") and ("ab","c") as equal. A fault of
-// dynamolock: it leaves out the sort key.
+// identity checks that leasehold lacks two faults. awslabs treats the keys ("a","bc") and
+// ("ab","c") as equal. dynamolock ignores the sort key.
 func identity(e *env) {
 	if !e.caps().SortKey {
-		return // skipped, as keys of this layout have no sort key
+		return // skipped, because keys of this layout have no sort key
 	}
 	c, _ := e.client()
 	one, err := c.TryAcquire(e.within(patience), e.key+"1", leasehold.WithSortKey("23"))
@@ -176,7 +179,8 @@ func identity(e *env) {
 	}
 }
 
-// A fault of dyndb-mutex: it sends DescribeTable before every call.
+// onlyTheRecord checks that leasehold lacks this fault of dyndb-mutex: it sends DescribeTable
+// before every call.
 func onlyTheRecord(e *env) {
 	a, _ := e.client()
 	c, w := e.client()
@@ -190,7 +194,7 @@ func onlyTheRecord(e *env) {
 	if err := c.Break(e.within(patience), e.get(c), leasehold.BreakOptions{}); err != nil {
 		e.Fatal(err)
 	}
-	_ = lock.Release(e.within(patience)) // error ignored, as the lock is already broken
+	_ = lock.Release(e.within(patience)) // the error is ignored, because the lock is already broken
 	for _, op := range w.sent() {
 		if !slices.Contains([]string{"GetItem", "UpdateItem", "DeleteItem"}, op) {
 			e.Errorf("sent %s", op)

@@ -20,7 +20,9 @@ func grantChecks() []check {
 
 func twoRequests(e *env) {
 	c, w := e.client()
-	for i := range 3 { // the first grant creates the record; the others find a kept record, if the layout keeps records
+	// The first grant creates the record. If the layout keeps records on release, the later
+	// grants find the kept record.
+	for i := range 3 {
 		e.release(e.acquire(c))
 		if ops := w.sent(); len(ops) != 2 || slices.Contains(ops, "GetItem") {
 			e.Errorf("round %d: sent %v", i, ops)

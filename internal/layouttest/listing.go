@@ -16,7 +16,8 @@ func listChecks() []check {
 	}
 }
 
-// list returns what a listing of the check's keys yields.
+// list lists the check's keys. It returns the records, and separately the errors of records
+// that cannot be decoded.
 func (e *env) list(c *leasehold.Client, opts leasehold.ListOptions) (records []leasehold.Record, bad []*leasehold.RecordError) {
 	e.Helper()
 	for r, err := range c.List(e.within(patience), opts) {

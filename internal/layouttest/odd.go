@@ -18,23 +18,28 @@ func oddChecks() []check {
 	}
 }
 
-// odd is an unusual but valid record that a peer may write, depending on its configuration.
+// odd is an unusual but valid record. A peer (a client of another lock library) may write it,
+// depending on its configuration.
 type odd struct {
 	what   string
 	change Item
-	dies   time.Duration // time without a renewal after which the holder is dead; zero means its lease, negative means never
+	// Time without a renewal after which the holder is dead. Zero means the lease of the
+	// record, and negative means never.
+	dies time.Duration
 }
 
 const (
 	never = -1
-	soon  = time.Millisecond // a holder with this lease is dead when the record is read a second time
+	soon  = time.Millisecond // a lease so short that its holder is dead when the record is read a second time
 
-	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // owner of a peer; it has the form of the owners that leasehold writes
+	// Owner of a peer, a client of another lock library. It has the form of the owners that
+	// leasehold writes.
+	lookalike = "team/abcdefghijklmnopqrstuvwxyz"
 	aUUID     = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
 	another   = "16fd2706-8baf-433b-82eb-8c7fada847da"
 )
 
-// oddities returns the unusual records that the layout's peer may write.
+// oddities returns the unusual records that a client of the layout's lock library may write.
 func (s Subject) oddities() []odd {
 	carried := Item{"grantId": text(aUUID), "fencingToken": decimal("42"), "grantedAt": decimal("1764230400000")}
 	java := []odd{
@@ -102,7 +107,7 @@ func (s Subject) oddities() []odd {
 	panic("no oddities of " + s.Layout.Name())
 }
 
-// eachOdd calls hold for each of the unusual records, each under a key of its own.
+// eachOdd calls hold once for each of the unusual records. Each record has its own key.
 func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) {
 	e.Helper()
 	key := e.key
@@ -110,10 +115,11 @@ func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) 
 		one := *e
 		one.key = fmt.Sprintf("%s/%d", key, i)
 		if o.change[e.sort] != nil {
-			continue // skipped, as a key attribute of the table has that name
+			continue // skipped, because a key attribute of the table has that name
 		}
 		one.put(with(one.granted(one.key, "a-peer", lease), o.change))
-		item := one.item() // read it back, since DynamoDB changes the spelling of numbers
+		// The item is read back, because DynamoDB changes how numbers are written.
+		item := one.item()
 		hold(&one, o, item)
 		if e.Failed() {
 			e.Fatalf("with %s: %v", o.what, describe(item))
@@ -121,7 +127,8 @@ func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) 
 	}
 }
 
-// isPeers checks that r, decoded from item, is a record that a peer holds.
+// isPeers checks that r, decoded from item, is read as a record that a peer holds. A peer is a
+// client of another lock library.
 func (e *env) isPeers(r leasehold.Record, item Item) {
 	e.Helper()
 	if r.Released || r.Token != 0 || r.Grant != "" || r.Version == "" {
@@ -139,13 +146,14 @@ func oddIsHeld(e *env) {
 		c, _ := e.client()
 		e.isPeers(e.get(c), item)
 		if e.isByClock() && o.dies == soon {
-			return // skipped, as every clock shows that the holder is already dead
+			return // skipped, because the record shows by any clock that the holder is already dead
 		}
 		fresh, _ := e.client() // a client that has not observed the record
 		begun := time.Now()
 		lock, err := fresh.TryAcquire(e.Context(), e.key)
 		if err == nil && o.dies > 0 && time.Since(begun) >= o.dies {
-			r, _ := lock.TookOver() // the call was slow, so it has read the record twice
+			// The call was slow enough to read the record twice.
+			r, _ := lock.TookOver()
 			e.isPeers(r, item)
 			e.release(lock)
 			return
@@ -165,7 +173,9 @@ func oddDies(e *env) {
 		c, _ := e.client()
 		if o.dies == never {
 			_, err := c.TryAcquire(e.Context(), e.key)
-			time.Sleep(30 * time.Minute) // less than the hour after which the TTL of python_dynamodb_lock deletes the record
+			// That is less than the hour after which the TTL attribute of python_dynamodb_lock
+			// lets DynamoDB delete the record.
+			time.Sleep(30 * time.Minute)
 			if _, again := c.TryAcquire(e.Context(), e.key); !errors.Is(err, leasehold.ErrHeld) || !errors.Is(again, leasehold.ErrHeld) {
 				e.Errorf("tried: %v, %v", err, again)
 			}
@@ -206,8 +216,9 @@ func oddIsBroken(e *env) {
 	})
 }
 
-// nameless returns a peer's grant with an empty owner. It returns false in layouts with an
-// expiry time: there the records have no owner, or the peer never renews.
+// nameless returns the record of a peer's grant with an empty owner. A peer is a client of
+// another lock library. nameless returns false in layouts with an expiry time: there the
+// records have no owner, or the peer never renews.
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()
@@ -222,7 +233,9 @@ func namelessIsBroken(e *env) {
 	e.put(first)
 	r := e.get(c)
 	next, _ := e.nameless()
-	e.put(next) // either a renewal or another grant by the peer: the record does not distinguish them
+	// The peer writes a renewal or another grant. The record does not show which of the two it
+	// is.
+	e.put(next)
 	if err := c.Break(e.within(patience), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)
 	}

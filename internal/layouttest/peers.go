@@ -9,33 +9,33 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// peer describes what a client of another lock library writes to a record, apart from the
-// key, and how it reads the record. A layout is compatible with one such library.
+// peer describes a client of another lock library: what it writes to a record, apart from the
+// key, and how it reads a record. Each layout except native is compatible with one such
+// library.
 type peer struct {
-	// grant returns the whole item that the peer writes for a grant.
+	// grant returns the item, without its key, that the peer writes for a grant.
 	grant func(holder string, lease time.Duration, now time.Time) Item
 
-	// carries contains the data and attributes that a caller may store with the peer's
-	// grants.
+	// carries contains the data and attributes that the peer's caller may store with a grant.
 	carries Item
 
-	// freed returns the item that the peer's release leaves. The function is nil if the
-	// release deletes the item.
+	// freed returns the item that the peer's release leaves behind. freed is nil if the release
+	// deletes the item.
 	freed func(holder string) Item
 
-	// until returns the time from which the peer considers the holder of item dead. written
-	// is when the record was written or first seen. until returns zero if the peer cannot
-	// read the record.
+	// until returns the time from which the peer considers the holder of item dead. The
+	// parameter written is the time when the record was written or first read. until returns
+	// the zero time if the peer cannot read the record.
 	until func(item Item, written time.Time) time.Time
 
-	// owner returns the Record.Owner that leasehold must read from the peer's grant to
-	// holder.
+	// owner returns the Record.Owner that leasehold must read from a record in which the peer
+	// has granted the key to holder.
 	owner func(holder string) string
 }
 
 func named(holder string) string { return holder }
 
-// java is the peer for awslabs/amazon-dynamodb-lock-client.
+// java is a client of awslabs/amazon-dynamodb-lock-client.
 var java = peer{
 	grant: func(holder string, lease time.Duration, _ time.Time) Item {
 		return javaLike(holder, strconv.FormatInt(lease.Milliseconds(), 10))
@@ -51,7 +51,7 @@ var java = peer{
 	owner: named,
 }
 
-// dynamolock is the peer for cirello.io/dynamolock.
+// dynamolock is a client of cirello.io/dynamolock.
 var dynamolock = peer{
 	grant: func(holder string, lease time.Duration, _ time.Time) Item {
 		return javaLike(holder, lease.String())
@@ -71,7 +71,7 @@ func javaLike(holder, lease string) Item {
 	return Item{"ownerName": text(holder), "leaseDuration": text(lease), "recordVersionNumber": text(rand.Text())}
 }
 
-// python returns the peer for python_dynamodb_lock with the given TTL attribute.
+// python returns a client of python_dynamodb_lock with the given TTL attribute.
 func python(ttl string) peer {
 	return peer{
 		grant: func(holder string, lease time.Duration, now time.Time) Item {
@@ -89,7 +89,7 @@ func python(ttl string) peer {
 	}
 }
 
-// dlm is the peer for dynamo-dlm.
+// dlm is a client of dynamo-dlm.
 var dlm = peer{
 	grant: func(_ string, lease time.Duration, now time.Time) Item {
 		return Item{"release_code": text(rand.Text()), "expires": number(now.Add(lease).Unix())}
@@ -101,7 +101,7 @@ var dlm = peer{
 	owner: func(string) string { return "" },
 }
 
-// mutex is the peer for dyndb-mutex.
+// mutex is a client of dyndb-mutex.
 var mutex = peer{
 	grant: func(holder string, lease time.Duration, now time.Time) Item {
 		const twoDays = 48 * time.Hour
@@ -118,8 +118,8 @@ var mutex = peer{
 	owner: named,
 }
 
-// most is the longest lease that these tests calculate with. A peer's lease may be too long
-// for a time.Duration.
+// most is the longest lease that these tests calculate with. The lease in a record of another
+// library may be too long for a time.Duration.
 const most = 200 * 365 * 24 * time.Hour
 
 func after(t time.Time, lease time.Duration, err error) time.Time {

@@ -18,8 +18,8 @@ func releaseChecks() []check {
 	}
 }
 
-// isFree reports whether the peer would acquire the key at once: the record is missing or
-// marked released.
+// isFree reports whether a peer, a client of the layout's lock library, would acquire the key
+// at once: item is nil or marked released.
 func (e *env) isFree(item Item) bool {
 	return item == nil || textOf(item["isReleased"]) == "1" || textOf(item["holder"]) == "__empty__" && numberOf(item["expire_ts"]) == "0"
 }
@@ -50,8 +50,8 @@ func deletes(e *env) {
 	}
 }
 
-// lost checks that Release returns the loss of lock, with the given reason, and does not
-// change the record.
+// lost checks that Release returns a lost-lock error with the given reason, and does not change
+// the record.
 func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.Helper()
 	before := e.item()
@@ -64,8 +64,8 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 }
 
 // eachWay runs a check twice: once with a holder that discovers the loss of its lock by
-// Release, and once by Renew. The check calls find with the lost lock and the expected
-// reason.
+// Release, and once with a holder that discovers it by Renew. The check passes the lost lock
+// and the expected reason to find.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {
@@ -120,8 +120,8 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free frees the key, as an operator would by hand, or a peer that mistakes the lock for
-// its own.
+// free frees the key without its holder, as an operator might by hand. Another client might
+// also do so, if it mistakes the lock for its own.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

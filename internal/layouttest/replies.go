@@ -21,7 +21,7 @@ func replyChecks() []check {
 	}
 }
 
-// troubles runs a check once with each fault that makes the client send a request again.
+// troubles runs a check once with each kind of fault that makes the client repeat a request.
 func troubles(test func(what fault)) {
 	for _, what := range []fault{loseReply, fail, drop, throttle} {
 		test(what)
@@ -32,8 +32,8 @@ func (f fault) String() string {
 	return [...]string{"delivered", "its reply lost", "refused", "throttled", "failed with a 500", "lost"}[f]
 }
 
-// holds checks that lock is not lost, and that the record contains the lock's version,
-// grant and token.
+// holds checks that lock is not lost, and that the record contains the version, the grant and
+// the token of lock.
 func (e *env) holds(lock *leasehold.Lock, what fault) {
 	e.Helper()
 	c, _ := e.client()
@@ -67,7 +67,9 @@ func lossyTakeover(e *env) {
 			if op == "UpdateItem" {
 				writes++
 			}
-			if op == "UpdateItem" && writes == 2 { // the second write is the takeover; the first fails because a peer holds the key
+			// The second write is the takeover. The first write fails, because a peer (a client
+			// of another library) holds the key.
+			if op == "UpdateItem" && writes == 2 {
 				return what
 			}
 			return deliver
@@ -164,7 +166,8 @@ func inDoubt(e *env) {
 	if _, err := c.Acquire(e.within(time.Second), e.key); err == nil {
 		e.Fatal("granted without a reply")
 	}
-	time.Sleep(10 * time.Second) // time in which the client would undo the grant; that write is dropped as well
+	// The client would now undo the grant, but the wire drops that write as well.
+	time.Sleep(10 * time.Second)
 	if item := e.item(); e.isFree(item) {
 		e.Fatal("no grant in doubt is there")
 	}
@@ -187,13 +190,13 @@ func resumeInDoubt(e *env) {
 	if err := lock.Release(e.within(time.Second)); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 		e.Fatalf("released without a reply: %v", err)
 	}
-	synctest.Wait() // wait until the attempts have ended
+	synctest.Wait() // wait until the client's attempts to release have ended
 	w.always(nil)
 	e.takesAtOnce(b)
 }
 
-// takesAtOnce checks that c acquires the key within a second. The record contains an
-// earlier attempt of c itself, which must not be reported as a dead holder.
+// takesAtOnce checks that c acquires the key within a second. The record shows an earlier write
+// of c itself, which must not be reported as a dead holder.
 func (e *env) takesAtOnce(c *leasehold.Client) {
 	e.Helper()
 	began := time.Now()

@@ -13,14 +13,14 @@ type Subject struct {
 	Name   string
 	Layout layout.Layout
 
-	partition, sort string // names of the key attributes; sort is empty if there is none
-	sortValue       string // default sort key, for calls without WithSortKey
-	ttl             string // TTL attribute; empty if there is none
+	partition, sort string // names of the key attributes; sort is "" if the table has no sort key
+	sortValue       string // sort key that calls without WithSortKey use
+	ttl             string // TTL attribute; "" if the layout has none
 	skew            time.Duration
 	peer            peer
 }
 
-// Subjects returns the layouts with their defaults, and variants of each.
+// Subjects returns every layout with its defaults, and some variants of each layout.
 func Subjects() []Subject {
 	return append(Brief(),
 		Subject{
@@ -39,8 +39,10 @@ func Subjects() []Subject {
 			partition: "id", sort: "range", sortValue: "-", peer: java,
 		},
 		Subject{
-			Name:      "dynamolock with a sort key",
-			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // here expiresAt is the sort key; in other tables of this layout, a grant removes the attribute of that name
+			Name: "dynamolock with a sort key",
+			// In this table, expiresAt is the sort key. In other tables of this layout, a grant
+			// removes the attribute expiresAt.
+			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"},
 			partition: "key", sort: "expiresAt", sortValue: "all", peer: dynamolock,
 		},
 		Subject{
@@ -61,7 +63,7 @@ func Subjects() []Subject {
 	)
 }
 
-// Brief returns the six layouts, with a small MaxSkew so that tests can use short leases.
+// Brief returns the six layouts with a small MaxSkew, so that tests can use short leases.
 func Brief() []Subject {
 	const skew = 100 * time.Millisecond
 	return []Subject{
@@ -85,8 +87,8 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns a lease that is as short as possible, but longer than the allowance for
-// clock skew, so that its holder trusts it for a while.
+// short returns a short lease that is longer than the layout's allowance for clock skew, so
+// that its holder trusts it for a while.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second
@@ -94,7 +96,7 @@ func (s Subject) short() time.Duration {
 	return s.skew + 2*time.Second
 }
 
-// keyItem returns the key attributes of a record with the default sort key.
+// keyItem returns the key attributes of the record of key, with the default sort key.
 func (s Subject) keyItem(key string) Item { return s.sortedKeyItem(key, s.sortValue) }
 
 func (s Subject) sortedKeyItem(key, sort string) Item {
@@ -108,14 +110,15 @@ func (s Subject) sortedKeyItem(key, sort string) Item {
 	return item
 }
 
-// record returns an item under key with the given attributes.
+// record returns an item that has the given attributes, and key as its key.
 func (s Subject) record(key string, attributes Item) Item {
 	item := s.keyItem(key)
 	maps.Copy(item, attributes)
 	return item
 }
 
-// granted returns the item that the peer writes for a grant of key.
+// granted returns the item that a peer writes for a grant of key. A peer is a client of the
+// layout's lock library.
 func (s Subject) granted(key, holder string, lease time.Duration) Item {
 	return s.record(key, s.peer.grant(holder, lease, time.Now()))
 }
@@ -124,12 +127,13 @@ func (s Subject) granted(key, holder string, lease time.Duration) Item {
 // holder is dead.
 func (s Subject) isByClock() bool { return s.caps().Expiry == layout.WallClock }
 
-// hasSlots reports whether the sort key is the number of a slot.
+// hasSlots reports whether the layout is dynamo-dlm with slots. Then the sort key is the number
+// of a slot.
 func (s Subject) hasSlots() bool {
 	dlm, ok := s.Layout.(layout.DynamoDLM)
 	return ok && !dlm.NoSlots
 }
 
-// step returns the unit in which the layout stores expiry times. An expiry time is rounded
-// up, so a holder may be dead up to one step later.
+// step returns the unit in which the layout stores expiry times. The layout rounds an expiry
+// time up, so a holder may be dead up to one step later than its lease says.
 func (s Subject) step() time.Duration { return cmp.Or(s.caps().LeaseStep, time.Millisecond) }

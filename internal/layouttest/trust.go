@@ -14,9 +14,8 @@ func trustChecks() []check {
 	}
 }
 
-// trusted checks that the holder stops trusting its lock before other clients may take
-// over. The holder requested lease, and sent the request between the times before and
-// after.
+// trusted checks that the holder stops trusting its lock before other clients may take it over.
+// The holder has requested lease, in a request that it sent between the times before and after.
 func (e *env) trusted(lock *leasehold.Lock, lease time.Duration, before, after time.Time) {
 	e.Helper()
 	keep := lease/10 + e.skew
@@ -48,7 +47,9 @@ func trustOfGrant(e *env) {
 	e.release(lock)
 }
 
-func leaseAsAsked(e *env) { // a fault of dynamo-dlm: it cuts leases down to whole seconds
+// LeaseAsAsked checks that leasehold lacks a fault of dynamo-dlm: it cuts leases down to whole
+// seconds.
+func leaseAsAsked(e *env) {
 	c, _ := e.client()
 	for _, lease := range []time.Duration{e.short() + time.Nanosecond, e.short() + 500*time.Millisecond, 7*time.Second + 999_999_999} {
 		before := time.Now()

@@ -19,14 +19,15 @@ func waitChecks() []check {
 	}
 }
 
-// granted is the result of an Acquire on another goroutine.
+// granted is the result of an Acquire that another goroutine has called.
 type granted struct {
 	lock *leasehold.Lock
 	err  error
 	at   time.Time
 }
 
-// waiter acquires the key on another goroutine. The channel receives the result.
+// waiter starts a goroutine that acquires the key. It returns a channel that receives the
+// result.
 func (e *env) waiter(c *leasehold.Client) <-chan granted {
 	out := make(chan granted, 1)
 	ctx := e.within(patience)
@@ -103,7 +104,8 @@ func waiterEnds(e *env) {
 	}
 	e.unchanged(before, "a wait")
 	e.release(lock)
-	e.release(e.acquire(b)) // the canceled wait of b does not stop b from acquiring the key later
+	// The cancelled wait of b must not prevent a later Acquire of b.
+	e.release(e.acquire(b))
 }
 
 func renewed(e *env) {
@@ -111,7 +113,8 @@ func renewed(e *env) {
 	b, _ := e.client()
 	lock := e.acquire(a)
 	next := e.waiter(b)
-	time.Sleep(time.Minute + 500*time.Millisecond) // about three leases
+	// This takes about three leases.
+	time.Sleep(time.Minute + 500*time.Millisecond)
 	synctest.Wait()
 	select {
 	case got := <-next:

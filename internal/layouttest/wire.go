@@ -16,11 +16,11 @@ import (
 // make them fail.
 type wire struct {
 	next    dynamodb.HTTPClient
-	latency time.Duration // added latency; 0 if the engine has a latency of its own
+	latency time.Duration // latency that the wire adds to each request; zero if the engine has a latency of its own
 
 	mu    sync.Mutex
 	ops   []string
-	fault func(op string) fault // nil for no faults
+	fault func(op string) fault // chooses the fault of each request; nil for no faults
 }
 
 // fault is a way in which the network handles a request.
@@ -28,11 +28,11 @@ type fault int
 
 const (
 	deliver   fault = iota
-	loseReply       // the request is applied, but its answer is lost
-	refuse          // the answer is a 400 for a reason other than a failed condition
+	loseReply       // the request is applied, but its reply is lost
+	refuse          // the reply has status 400, for a reason other than a failed condition
 	throttle
-	fail // the answer is a 500; the request is not applied
-	drop // the request does not arrive
+	fail // the reply has status 500, and the request is not applied
+	drop // the request does not reach the engine
 )
 
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
@@ -66,7 +66,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// sent returns the operations sent since the last call of sent.
+// sent returns the operations of the requests that were sent since the last call of sent.
 func (w *wire) sent() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -75,7 +75,7 @@ func (w *wire) sent() []string {
 	return ops
 }
 
-// once injects a fault into the next write. Reads are not affected.
+// once applies the fault what to the next write. Reads are not affected.
 func (w *wire) once(what fault) {
 	done := false
 	w.always(func(op string) fault {
@@ -87,7 +87,7 @@ func (w *wire) once(what fault) {
 	})
 }
 
-// always sets the function that chooses the fault of every request. nil means no faults.
+// always sets f, which chooses the fault of every request. If f is nil, no fault is applied.
 func (w *wire) always(f func(op string) fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,9 +14,9 @@ const (
 	lockPause    = time.Millisecond
 )
 
-// flock locks a file (flock(2)). It waits for the lock, because other processes hold it
-// only for microseconds. It returns ErrLocked after a while: the process that holds the
-// lock may have been stopped.
+// flock locks a file (flock(2)). If another process holds the lock, flock waits, because
+// processes hold it only for microseconds. After lockPatience it returns ErrLocked: the process
+// that holds the lock may be suspended (SIGSTOP).
 func flock(f *os.File) error {
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// OpenNamed opens an existing file that the user names, unless another user may have
-// planted it. It may be a regular file, a device, a FIFO or a stream of this process.
-// Errors name the path.
+// OpenNamed opens an existing file that the user of the command names. It refuses a file that
+// another user may have planted there. The file may be a regular file, a device, a FIFO or an
+// open stream of this process. Errors contain the path.
 func OpenNamed(path string, flag int) (*os.File, error) {
 	file, err := Named(path)
 	if err != nil {
@@ -24,8 +24,8 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 	return f, openError(path, err)
 }
 
-// openError changes an error about a directory on the way to the file into an error about
-// the file itself.
+// openError replaces an error about a directory in path by an error about the file at the end
+// of path.
 func openError(path string, err error) error {
 	if in := (*fs.PathError)(nil); errors.As(err, &in) {
 		return &fs.PathError{Op: "open", Path: path, Err: in.Err}
@@ -33,8 +33,8 @@ func openError(path string, err error) error {
 	return err
 }
 
-// ReadNamed reads the content of a file that the user names. It opens the file by
-// OpenNamed.
+// ReadNamed reads the content of a file that the user of the command names. It opens the file
+// with OpenNamed.
 func ReadNamed(path string) ([]byte, error) {
 	f, err := OpenNamed(path, os.O_RDONLY)
 	if err != nil {

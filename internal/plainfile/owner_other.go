@@ -9,12 +9,11 @@ import (
 
 const noFollow = 0
 
-// Another always returns "": on this system users do not share directories as they do on
-// Unix.
+// Another always returns "". On this system users do not share directories as they do on Unix.
 func Another(string) string { return "" }
 
-// flock does nothing. So if two processes replace a file at the same moment, both may
-// believe that they succeeded.
+// flock does nothing on this system. If two processes replace a file at the same moment, both
+// may be told that they succeeded.
 func flock(*os.File) error { return nil }
 
 func ownerName(fs.FileInfo) string          { return "another user" }

@@ -22,8 +22,8 @@ func ownerOf(info fs.FileInfo) int {
 
 func ownerName(info fs.FileInfo) string { return fmt.Sprintf("user %d", ownerOf(info)) }
 
-// Another returns the name of the user who owns the nearest existing directory at or above
-// dir. It returns "" if that user is root or the caller.
+// Another returns the name of the user who owns dir or, if dir does not exist, the nearest
+// existing directory above it. It returns "" if that user is root or the caller.
 func Another(dir string) string {
 	for {
 		info, err := os.Stat(dir)
@@ -41,36 +41,37 @@ func Another(dir string) string {
 	}
 }
 
-// names returns the number of names (hard links) of a file.
+// names returns how many names (hard links) a file has.
 func names(info fs.FileInfo) uint64 {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Nlink) //nolint:unconvert // Nlink is a smaller type on other systems
+		return uint64(st.Nlink) //nolint:unconvert // on some other systems, Nlink has a smaller type
 	}
 	return 1
 }
 
-// closed reports whether only root and the caller can create files in a directory.
+// closed reports whether only root and the user of this process can create files in a
+// directory.
 func closed(dir fs.FileInfo) bool {
 	return slices.Contains([]int{0, os.Geteuid()}, ownerOf(dir)) && dir.Mode().Perm()&0o022 == 0
 }
 
-// mayLead reports whether a symbolic link in dir may be followed. Outside closed
-// directories the link must have one name, since another user can give a second name to a
-// link of root.
+// mayLead reports whether a symbolic link in dir may be followed. It may if dir is closed, or
+// if root or the caller owns the link. In a directory that is not closed, the link must also
+// have only one name: another user can give a second name to a link of root.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }
 
-// mayOwn reports whether the owner of a file in dir is one whose files may be used there.
+// mayOwn reports whether the user who owns a file in dir is allowed to own files there.
 func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 	mode := dir.Mode().Perm()
 	return closed(dir) || owner == Anybody || owner == Members && mode&0o022 == 0o020 ||
 		slices.Contains([]int{0, os.Geteuid(), ownerOf(dir)}, ownerOf(file))
 }
 
-// mayPass reports whether a path may continue through the directory next, which is in dir.
-// Only root is restricted: other users may share a directory that one of them has made in
-// /tmp.
+// mayPass reports whether a path may continue through the directory next, which is an entry of
+// dir. It restricts only root. Other users may share a directory in /tmp that one of them has
+// made.
 func mayPass(next, dir fs.FileInfo) bool {
 	return os.Geteuid() != 0 || mayOwn(next, dir, Members)
 }

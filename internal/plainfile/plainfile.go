@@ -1,11 +1,12 @@
 // Package plainfile opens files in directories that other users of the machine may write to.
 // It refuses a file or a symbolic link that another user may have planted there.
 //
-// The following rule applies to the file and to each directory and link on its path. A
-// directory is closed if it belongs to root or the caller and no other user may write to it.
-// Everything in a closed directory is trusted. In any other directory
+// The following rule applies to the file, and to each directory and link in its path. The
+// caller is the user who runs this process. A directory is closed if it belongs to root or the
+// caller and no other user may write to it. Everything in a closed directory is trusted. In any
+// other directory
 //
-//   - a link is followed if it belongs to root or the caller;
+//   - a symbolic link is followed if it belongs to root or the caller;
 //   - a file is used if it belongs to root, the caller or the owner of the directory, or to
 //     a user that Owner adds. It must not have a second name, which could be in a directory
 //     of another user;
@@ -15,13 +16,13 @@
 //
 // So root may write to a home directory, as with sudo, and to a directory of a group, but in
 // /tmp only to root's own files. The owner of a directory can always replace the files in it:
-// the rule protects from all other users. A path may also change while it is resolved. An
-// os.Root would prevent that, but it opens each directory for reading, and the caller may
-// only be allowed to search a directory on the way.
+// the rule protects against all other users. A path may also change while it is resolved. An
+// os.Root would prevent that, but it opens each directory for reading. The caller may have only
+// search permission (x) for a directory in the path.
 //
-// The package does not rely on the kernel's own protection (protected_symlinks and others
-// in proc_sys_fs(5)), which may be off. On Windows, users do not share directories in this
-// way. There the package only refuses links at the end of a path.
+// The package does not rely on the kernel's own protection (protected_symlinks and others in
+// proc_sys_fs(5)), which may be off. On Windows, users do not share directories in this way.
+// There the package refuses only links at the end of a path.
 package plainfile
 
 import (
@@ -35,8 +36,8 @@ import (
 	"time"
 )
 
-// Owner lists the users who may own a file in a directory that other users may write to. In
-// a closed directory any owner is allowed, because no other user can have planted the file.
+// Owner says which users may own a file in a directory to which other users may write. In a
+// closed directory any owner is allowed, because no other user can have planted the file.
 type Owner int
 
 const (
@@ -51,13 +52,15 @@ const (
 // Error is returned for a file that the package refuses to open.
 type Error struct {
 	Path, Why string
-	passes    bool // another process may be replacing the file, so that a new attempt may succeed
+	// The error may pass: another process may be replacing the file, so a second attempt may
+	// succeed.
+	passes bool
 }
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
-// If another process replaces a file while its path is resolved, the path is resolved
-// again: up to tries times, with a pause before each.
+// If another process replaces a file while its path is resolved, the path is resolved again: at
+// most tries times in all, with a pause in between.
 const (
 	tries = 50
 	pause = time.Millisecond
@@ -77,10 +80,10 @@ func changed(path string) error {
 	return &Error{Path: path, Why: "changes all the time", passes: true}
 }
 
-// Open opens an existing regular file for reading or writing. It does not follow a link at
-// the end of path. Before the end, it follows only the links that the package's rule
-// allows. It refuses a file with two names (hard links). With Trusted, it refuses such a
-// file only outside closed directories.
+// Open opens an existing regular file for reading or writing. It does not follow a symbolic
+// link at the end of path. Before the end, it follows only links that the rule of package
+// plainfile allows. It refuses a file with two names (hard links). If owner is Trusted, it
+// accepts such a file in a closed directory.
 func Open(path string, flag int, owner Owner) (*os.File, error) {
 	return again(func() (*os.File, error) { return open(path, flag, owner) })
 }
@@ -95,7 +98,9 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := kind(path, found); err != nil { // checked before the file is opened: opening a FIFO or a device could block or have effects
+	// This is checked before the file is opened: opening a FIFO or a device could block or have
+	// effects.
+	if err := kind(path, found); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec // the path comes from the user; check examines the opened file
@@ -112,8 +117,8 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	return f, nil
 }
 
-// check returns an error unless path still leads to the opened file f and the file may be
-// used.
+// check returns an error unless path still leads to the opened file f, and the rule of package
+// plainfile allows the use of that file.
 func check(f *os.File, path, dir, base string, owner Owner) error {
 	opened, err := f.Stat()
 	if err != nil {
@@ -150,8 +155,8 @@ func kind(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Dir returns the directory of a file, with all symbolic links resolved. It follows only the
-// links that the package's rule allows.
+// Dir returns the directory of a file, with all symbolic links resolved. It follows only links
+// that the rule of package plainfile allows.
 func Dir(path string) (string, error) {
 	dir, _, err := followed(path)
 	return dir, err
@@ -159,9 +164,10 @@ func Dir(path string) (string, error) {
 
 func followed(path string) (dir, base string, err error) { return walk(path, false) }
 
-// Named returns the path of a file with all symbolic links resolved, also at the end of path.
-// The file need not exist. If it exists, Named refuses it unless it may be used. The path of
-// an open file of the process (IsStream) is returned unchanged.
+// Named returns the path of a file with all symbolic links resolved, also a link at the end of
+// path. The file need not exist. If the file exists, Named returns an error unless the rule of
+// package plainfile allows its use. The path of an open file of this process (IsStream) is
+// returned unchanged.
 func Named(path string) (string, error) {
 	return again(func() (string, error) { return named(path) })
 }
@@ -192,7 +198,7 @@ func named(path string) (string, error) {
 	return at, mayUse(path, found, in, Trusted)
 }
 
-// mayUse returns an error for a file that another user may have planted in a directory.
+// mayUse returns an error if another user may have planted the file in its directory.
 func mayUse(path string, file, in fs.FileInfo, owner Owner) error {
 	if n := names(file); n > 1 && file.Mode().IsRegular() && (owner != Trusted || !closed(in)) {
 		return &Error{Path: path, passes: true, Why: fmt.Sprintf("has %d names (hard links), and one of them may be another user's: find -inum tells, remove the other", n)}
@@ -203,8 +209,8 @@ func mayUse(path string, file, in fs.FileInfo, owner Owner) error {
 	return nil
 }
 
-// IsStream reports whether a path names an open file of a process. Replacing the path would
-// not replace the open file.
+// IsStream reports whether a path, such as /dev/stdin, names an open file of a process.
+// Replacing such a path would not replace the open file.
 func IsStream(path string) bool {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -217,11 +223,11 @@ func IsStream(path string) bool {
 	return strings.HasPrefix(abs, "/dev/fd/") || strings.HasPrefix(abs, "/proc/")
 }
 
-const mostLinks = 40 // the limit of Linux for links in one path
+const mostLinks = 40 // Linux follows at most this many links in one path
 
-// walk resolves the symbolic links in a path. It returns the directory and the name in it.
-// With toTheEnd it also follows a link at the end of the path; then the file need not
-// exist.
+// walk resolves the symbolic links in a path. It returns the directory of the file, and the
+// file's name in it. If toTheEnd is true, it also follows a link at the end of the path, and
+// the file need not exist.
 func walk(path string, toTheEnd bool) (dir, base string, err error) {
 	dir, rest := split(path)
 	for links := 0; len(rest) > 0; {
@@ -230,7 +236,8 @@ func walk(path string, toTheEnd bool) (dir, base string, err error) {
 			return filepath.Join(dir, "."), name, nil
 		}
 		rest = rest[1:]
-		next := filepath.Join(dir, name) // dir contains no links, so .. leads to the parent directory in the path
+		// Dir contains no symbolic links, so ".." names its parent directory.
+		next := filepath.Join(dir, name)
 		if name == "" || name == "." || name == ".." {
 			dir = next
 			continue
@@ -260,7 +267,8 @@ func walk(path string, toTheEnd bool) (dir, base string, err error) {
 	return filepath.Join(dir, "."), "", nil
 }
 
-// split returns the root of a path, and the names below the root.
+// split returns the root of a path, and the names of the directories and the file below the
+// root.
 func split(path string) (begin string, parts []string) {
 	begin = filepath.VolumeName(path)
 	parts = strings.Split(filepath.ToSlash(path[len(begin):]), "/")
@@ -270,18 +278,21 @@ func split(path string) (begin string, parts []string) {
 	return begin, parts
 }
 
-// step checks an entry of a directory on the way. It returns the target of a symbolic link,
-// and "" for any other entry.
+// step checks whether walk may pass the entry next of dir. It returns the target if the entry
+// is a symbolic link, and "" otherwise.
 func step(dir, next string) (to string, err error) {
 	info, err := os.Lstat(next)
 	if err != nil {
 		return "", err
 	}
 	link := info.Mode()&fs.ModeSymlink != 0
-	if link && strings.HasPrefix(next, "/proc/") { // links of the kernel (proc_pid_root(5)) cannot be planted, and their text is not the path of their target
+	// Nobody can plant the kernel's own links (proc_pid_root(5)), and their text is not the
+	// path of their target.
+	if link && strings.HasPrefix(next, "/proc/") {
 		return "", nil
 	}
-	in, err := os.Stat(filepath.Join(dir, ".")) // below /proc, dir itself may be a link
+	// Below /proc, dir itself may be a link.
+	in, err := os.Stat(filepath.Join(dir, "."))
 	switch {
 	case err != nil:
 		return "", err
@@ -289,7 +300,7 @@ func step(dir, next string) (to string, err error) {
 		return "", &Error{Path: next, Why: "is a directory of " + ownerName(info) + ", in one that others may write to: name a file in a directory of your own"}
 	case !link:
 		return "", nil
-	case names(info) == 0: // another file has just replaced the link, so the link has no name left
+	case names(info) == 0: // another file has just replaced the link, so the link has no names any more
 		return "", changed(next)
 	case !mayLead(info, in):
 		return "", &Error{Path: next, Why: "is a symbolic link of " + ownerName(info) + ", in a directory that others may write to: name what it points to, if that is meant"}

@@ -9,14 +9,15 @@ import (
 	"path/filepath"
 )
 
-// Replace replaces a file atomically, even if power fails: the file has its old or its new
-// content. The new file has the given mode.
+// Replace replaces a file atomically. Even after a power failure, the file has either its old
+// or its new content. The new file has the given mode.
 func Replace(path string, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // fails after the rename, because the temporary file is then gone
+	// This fails after a successful rename, because the temporary file no longer exists.
+	defer os.Remove(temporary)
 	return os.Rename(temporary, path)
 }
 
@@ -24,19 +25,21 @@ var (
 	// ErrChanged is returned if a file has been changed or replaced since the caller read
 	// it.
 	ErrChanged = errors.New("another process has changed it in the meantime")
-	// ErrLocked is returned if another process keeps a file locked for a long time.
+	// ErrLocked is returned if another process keeps a file locked for longer than
+	// lockPatience.
 	ErrLocked = errors.New("another process keeps it locked")
 )
 
-// Swap replaces a file, but only if its content equals before. If before is nil, the file
-// must not exist. If several processes swap the same content, one succeeds and the others
-// get ErrChanged.
+// Swap replaces a file, but only if its content equals before. If before is nil, the file must
+// not exist. If several processes replace the same content at once, Swap succeeds in one of
+// them and returns ErrChanged in the others.
 func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // fails after the rename, because the temporary file is then gone
+	// This fails after a successful rename, because the temporary file no longer exists.
+	defer os.Remove(temporary)
 	if before == nil {
 		empty, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the path comes from the user
 		if errors.Is(err, fs.ErrExist) {
@@ -55,10 +58,10 @@ func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	})
 }
 
-// Alone calls fn with the content of a file. fn may replace or remove the file. Other
-// processes that call Alone wait meanwhile. Alone returns ErrChanged if the file is gone,
-// or was replaced while Alone waited. On systems without file locks, two processes may call
-// fn at the same moment.
+// Alone calls fn with the content of a file. fn may replace or remove the file. Meanwhile,
+// calls of Alone for the same file in other processes wait. Alone returns ErrChanged if the
+// file is gone, or was replaced while Alone waited. On systems without file locks, two
+// processes may call fn at the same moment.
 func Alone(path string, fn func(content []byte) error) error {
 	f, err := Open(path, os.O_RDONLY, Trusted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,8 +91,8 @@ func Alone(path string, fn func(content []byte) error) error {
 	return err
 }
 
-// syncDir writes the names in a directory to disk, so that they survive a power failure. It
-// ignores errors, as some file systems do not support this.
+// syncDir writes the entries of a directory to disk, so that they survive a power failure. It
+// ignores errors, because some file systems do not support this.
 func syncDir(dir string) {
 	if d, err := os.Open(dir); err == nil { //nolint:gosec // the path comes from the user
 		_ = d.Sync()

@@ -1,19 +1,21 @@
-// Package simulation runs clients in worlds with faults of the network, of clocks and of
-// processes. It checks that every promise of the library holds. It contains only tests.
+// Package simulation runs lock clients in simulated worlds. A world is a table, a workload and
+// the faults of the network, of clocks and of processes that may happen. A seed determines all
+// random choices of a run. The package checks that every promise of the library holds. It
+// contains only tests.
 //
-//	go test -run '^TestSimulation' ./internal/simulation                         200 seeds of the first world, fewer of others
+//	go test -run '^TestSimulation' ./internal/simulation                         200 seeds of the first world, fewer seeds of each other world
 //	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulation$' ./internal/simulation   more seeds
-//	LEASEHOLD_SEED=4711 go test -run '^TestSimulation$' ./internal/simulation      one seed again, with its whole history if it fails
+//	LEASEHOLD_SEED=4711 go test -run '^TestSimulation$' ./internal/simulation      one seed; prints its history if it fails
 //
-// With LEASEHOLD_SHRINK=1 a failing seed is run again with fewer and fewer faults, until it
-// fails only because of the faults that are left. These are printed with their history. To
-// run the seed with only these faults, list them in LEASEHOLD_PLAN.
+// With LEASEHOLD_SHRINK=1 a failing seed is run again with fewer and fewer faults, until the
+// failure needs each of the faults that are left. The test prints these faults and the history
+// of the run. To run the seed with only these faults, list them in LEASEHOLD_PLAN.
 //
 // The following commands run all worlds, in rounds. Run them in this directory, because only
 // there does go test show the totals:
 //
-//	LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=200000 go test -timeout 0 -run '^TestSimulationAtScale$'   from seed 1, until so many operations have met a fault
-//	LEASEHOLD_FOR=8h go test -timeout 0 -run '^TestSimulationAtScale$'                             new seeds, for so long or until Ctrl-C
+//	LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=200000 go test -timeout 0 -run '^TestSimulationAtScale$'   from seed 1, until 200,000 operations have met a fault
+//	LEASEHOLD_FOR=8h go test -timeout 0 -run '^TestSimulationAtScale$'                             new seeds, for 8 hours or until Ctrl-C
 //
 // An operation is a call of a client, or something that a client does by itself, such as a
 // renewal with its retries. It is faulted if one of its requests met a fault.
@@ -26,7 +28,7 @@
 //	 0 s   the goroutines of each process begin their workload
 //	10 s   faults stop; the goroutines end
 //	16 s   all delayed requests have arrived; a new client acquires every key (liveness)
-//	36 s   all late copies of requests have arrived; what the clients believe is compared
+//	36 s   all late copies of requests have arrived; the checker compares what the clients believe with the table
 //
 // A checker records every request that is sent, every write that is applied, and what each
 // client believes about its locks. It reports each violation of an invariant of
@@ -37,10 +39,10 @@
 //	seeds      which seeds TestSimulation and the other tests run, and how many
 //	scale      runs all worlds until enough operations have met a fault
 //	tally      counts all operations and the operations that met a fault
-//	faults     the names of the faults, and the choice of faults for a run
+//	faults     names the faults, and chooses those of a run
 //	shrink     finds the fewest faults that make a seed fail
 //	request    one request of a process, decoded
-//	world      how a run differs from the usual one (type world), the run, its report
+//	world      how a run differs from the usual run (type world); the run and its report
 //	process    one client: its machine, and what its goroutines do
 //	clocks     the clocks of a process: their rates, their jumps, and suspends
 //	chance     random numbers, which all depend on the seed
@@ -50,46 +52,47 @@
 //	checker    records requests, writes and beliefs; checkgrants, checksessions and
 //	           checkcommits check them
 //	liveness   checks that free keys are granted in time once faults have stopped
-//	replay     the history of a run as text, so that two runs of a seed can be compared
-//	writes     the writes to each key and their effects, for the models of proof/spec;
-//	           written gives them to the models, and also writes that the models must refuse
+//	replay     writes the history of a run as text, so that two runs of a seed can be compared
+//	writes     lists the writes to each key and their effects, for the models of proof/spec;
+//	           written gives these writes to the models, and also writes that the models must refuse
 //	broken     variants of the library or of a workload that are broken on purpose (tamper)
 //
 // # Why a seed can be replayed
 //
-// The order in which Go's scheduler runs goroutines does not affect any random number, and
-// each seed runs on a thread of its own. The fate of a request depends only on the seed,
-// the goroutine that sent it, its operation and keys, and the number of such requests before
-// it. No two processes reach the table at the same instant, and no two requests are given up
-// at the same instant. No call of a worker begins at the instant at which the worker's last
-// call returned. TestSameSeedGivesSameHistory checks this: its goroutines yield at random
-// where they read the clock, take a random number, send and receive.
+// The order in which Go's scheduler runs goroutines does not affect any random number, and each
+// seed runs on a thread of its own. What happens to a request depends only on the seed, the
+// goroutine that sent it, its operation and keys, and the number of equal requests before it.
+// No two processes reach the table at the same instant, and no two requests are abandoned at
+// the same instant. No call of a worker begins at the instant at which the worker's last call
+// returned. TestSameSeedGivesSameHistory checks that a seed always has the same history. In
+// that test, goroutines yield to the scheduler at random where they read the clock, draw a
+// random number, send or receive.
 //
-// One event may wake several goroutines of a client, for example when a group releases
-// several keys for which goroutines wait in local queues. The scheduler would then decide
-// which goroutine acquires what is free. So each goroutine first sleeps for a time that
-// depends on the seed and on its worker. It sleeps where the client draws a random number,
-// which every call does before it checks the local queue (process.oneAfterTheOther). There
-// is one exception: the scheduler of renewals draws random numbers while it holds a mutex,
-// so goroutines do not sleep there.
+// One event may wake several goroutines of a client, for example when a group releases several
+// keys for which goroutines wait in local queues. The scheduler would then decide which
+// goroutine acquires a free key. So each goroutine first sleeps for a time that depends on the
+// seed and on its worker. It sleeps where the client draws a random number, which every call
+// does before it checks the local queue (process.oneAfterTheOther). There is one exception: the
+// scheduler of renewals draws random numbers while it holds a mutex, so goroutines do not sleep
+// there.
 //
 // # Adding a fault
 //
 // A fault that can happen in every world is a case in process.faultOf and in process.meets
-// (network). A fault of some worlds is a field of troubles. fate.odd decides whether it
-// happens, so that the seeds of other worlds do not change. If a promise does not hold under a
-// fault, the fault's world excludes that promise, and the checker still checks all others.
-// Each fault has a name (faults). It happens only if process.happens allows it, so that shrink
-// can leave it out.
+// (network). A fault that happens only in some worlds is a field of troubles. There fate.odd
+// decides whether the fault happens, so that the runs of other worlds do not change. If a
+// promise does not hold under a fault, the fault's world excludes that promise, and the checker
+// still checks all others. Each fault has a name (faults). It happens only if process.happens
+// allows it, so that shrink can leave it out.
 //
 // # Adding a workload
 //
-// Write a section: a function that acquires a lock, works under it and releases it. The
-// section tells the checker what the client believes (believes), and which release was
-// successful (releasedForGood). It calls the client through operation or asks, which count
-// the calls. Write a function that returns the world of a seed, and add it to worlds. Write a
-// test that runs it: forSeeds(t, worldSeeds, likewise(yourWorld)). Then break the property
-// that the workload tests, in a variant, and list the variant here.
+// Write a section: a function that acquires a lock, works under it and releases it. The section
+// tells the checker what the client believes (believes), and which release was successful
+// (releasedForGood). It calls the client through operation or asks, which count the calls.
+// Write a function that returns the world of a seed, and add it to worlds. Write a test that
+// runs it: forSeeds(t, worldSeeds, likewise(yourWorld)). Then write a variant that breaks the
+// property that the workload tests, and list the variant here.
 //
 // # Which defects it finds
 //

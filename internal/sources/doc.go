@@ -1,3 +1,3 @@
-// Package sources tests rules for every source file of the lock: what the file imports,
-// which clock it reads, and how it calculates with durations.
+// Package sources tests rules for every source file of leasehold: which packages it imports,
+// which clocks it reads, and how it calculates with durations.
 package sources

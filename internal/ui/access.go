@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// policy is the Content-Security-Policy of every answer. All content comes from this
-// server, nothing is inline, and no other page may show this page in a frame.
+// policy is the Content-Security-Policy of every response. All content comes from this server,
+// no script or style is inline, and no other page may show this page in a frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// guard admits requests that have the token and come from this server's own pages. Open
-// routes need no token: they answer every client alike and reveal nothing about the table.
+// guard admits requests that have the token and come from this server's own pages. Open routes
+// need no token: they respond to every client in the same way, and reveal nothing about the
+// table.
 //
 // The page first receives the token in the fragment of the URL, which browsers do not send.
 // It stores the token in the storage of its origin, which includes the port, and sends it
@@ -28,10 +29,11 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // as a page of this server. So guard refuses a Host header with a name that a DNS server
 // can resolve.
 type guard struct {
-	token  string
-	hosts  map[string]bool // names that are accepted as Host, besides addresses and localhost
-	remote bool            // Host may be any IP address, not only a loopback address
-	open   http.Handler    // routes that need no token
+	token string
+	// Names that the Host header may contain, besides IP addresses and localhost.
+	hosts  map[string]bool
+	remote bool         // the Host header may contain any IP address, not only a loopback address
+	open   http.Handler // handler of the routes that need no token
 	next   http.Handler
 }
 
@@ -58,8 +60,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows reports whether the value of a Host header is one by which this server may be
-// called: an address, a localhost name, or a name in g.hosts.
+// knows reports whether this server accepts the value of a Host header: an IP address, a
+// localhost name, or a name in g.hosts. Unless g.remote is set, an address must be loopback.
 func (g *guard) knows(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
@@ -69,14 +71,14 @@ func (g *guard) knows(hostPort string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return g.remote || ip.IsLoopback()
 	}
-	// Browsers resolve localhost names without DNS. All such names are accepted, because a
-	// page may still use the name of the previous server.
+	// Browsers resolve localhost names without DNS. All such names are accepted, because a page
+	// may still use the name of an earlier server on this port.
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 
-// isFromHere reports whether a request comes from a page of this server or from a typed
-// URL. A request that changes something must come from such a page and have a JSON body,
-// which no HTML form can send.
+// isFromHere reports whether a request comes from a page of this server or from a URL that the
+// user typed. A request that changes something must come from such a page, and must have a JSON
+// body. No HTML form can send a JSON body.
 func (g *guard) isFromHere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		// A link on another site may open the page, but not read anything.
@@ -98,8 +100,8 @@ func (g *guard) hasToken(r *http.Request) bool {
 	return ok && g.isToken(token)
 }
 
-// isOpen reports whether a request needs no token. It is for a file of the page, or for the
-// proof that the server has its secret (whoPath).
+// isOpen reports whether a request needs no token. Such a request is for a file of the page, or
+// for the proof that the server knows its secret (whoPath).
 func isOpen(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

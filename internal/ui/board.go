@@ -9,29 +9,31 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// mostGone is the maximum number of deleted keys whose history the board keeps.
+// mostGone is the maximum number of keys without a record whose history the board keeps.
 const mostGone = 10_000
 
-// mostBroken is the maximum number of breaks, made through this server, whose reasons the
-// board keeps until a read shows the break.
+// mostBroken is the maximum number of break reasons that the board keeps. It keeps the reason
+// of a break made through this server until a read shows the break.
 const mostBroken = 1000
 
-// board contains, for each key of the table, what reads have shown so far. It is not safe
-// for concurrent use.
+// board contains, for each key of the table, the state that reads have shown so far. It is not
+// safe for concurrent use.
 type board struct {
 	proto protocol.Protocol
 	rule  liveness.Rule
 
 	entries   map[protocol.Key]*entry
 	lastID    int
-	whole     bool                       // the table has been read to its end at least once
-	under     map[string]map[*entry]bool // locks that belong to a session, by the session's id
-	missing   map[string]liveness.Beat   // renewals of sessions that have locks but no row, by id
+	whole     bool                       // a pass has read the whole table at least once
+	under     map[string]map[*entry]bool // for each session's id, the locks that belong to the session
+	missing   map[string]liveness.Beat   // by session id, the renewals of sessions that have locks but no row
 	changed   map[*entry]bool            // entries whose changes have not been sent to the pages yet
-	gone      []*entry                   // entries without a record, oldest first
-	forgotten time.Time                  // time when the last key was removed from gone
-	broken    map[brokenGrant]string     // reason of each break made through this server; kept until a read shows the break
-	order     []brokenGrant              // the keys of broken, oldest first
+	gone      []*entry                   // entries of keys whose record was deleted, in order of deletion
+	forgotten time.Time                  // time when an entry was last dropped from gone
+	// Reason of each break that was made through this server. It is kept until a read shows the
+	// break.
+	broken map[brokenGrant]string
+	order  []brokenGrant // keys of broken, oldest first
 }
 
 // brokenGrant is a grant that a page of this server has broken or is breaking.
@@ -40,12 +42,12 @@ type brokenGrant struct {
 	grant string
 }
 
-// entry contains what reads have shown about one key.
+// entry contains the state and the history of one key, as reads have shown them.
 type entry struct {
 	id      int
 	lock    Lock
 	history History
-	told    rowView // the row that was last sent to the pages
+	told    rowView // table row that was last sent to the pages
 	toldOf  bool
 }
 
@@ -67,7 +69,7 @@ func (b *board) see(item protocol.Item, look liveness.Reading) {
 		b.entries[found.Key] = e
 	} else {
 		if look.Answered.Before(e.lock.Look.Asked) {
-			return // a read that was sent later has already been recorded
+			return // a later read has already been recorded
 		}
 		before = &e.lock
 	}
@@ -93,7 +95,7 @@ func (l Lock) session() string {
 	return l.Holder.Record.Session
 }
 
-// seeNone records that a read has found no item under key.
+// seeNone records that a read has found no item with the given key.
 func (b *board) seeNone(key protocol.Key, look liveness.Reading) {
 	e := b.entries[key]
 	if e == nil || e.lock.Gone || look.Answered.Before(e.lock.Look.Asked) {
@@ -125,8 +127,8 @@ func (b *board) enter(e *entry, now Lock, events []Event) {
 	}
 }
 
-// touch makes the board send a session's row to the pages again, because the number of the
-// session's locks has changed. A dead session is shown only while it has locks.
+// touch makes the board send the row of a session to the pages again, because the number of the
+// session's locks has changed. Pages show a dead session only while it has locks.
 func (b *board) touch(id string) {
 	if row := b.sessionRow(id); row != nil {
 		b.changed[row] = true
@@ -142,8 +144,8 @@ func (b *board) sessionRow(id string) *entry {
 	return b.entries[sharing.SessionKey(id)]
 }
 
-// over reports whether e is a session that is dead and has no locks. Such a session is not
-// shown, because it concerns neither operators nor waiters.
+// over reports whether e is a session that is dead and has no locks. Pages do not show such a
+// session, because it concerns neither operators nor waiters.
 func (b *board) over(e *entry) bool {
 	return e.lock.Kind == holders.KindSession && len(b.under[sessionOf(e.lock.Key)]) == 0 &&
 		(e.lock.Holder == nil || e.lock.Holder.Beat.Dead)
@@ -161,8 +163,8 @@ func (b *board) forget(e *entry) {
 	}
 }
 
-// finish records that a pass has read the table to its end. Every record that no read has
-// shown since the pass began has been deleted.
+// finish records that a pass has read the table to its end. Every record that no read has shown
+// since the start of the pass has been deleted.
 func (b *board) finish(pass liveness.Reading) {
 	b.whole = true
 	for key, e := range b.entries {
@@ -183,13 +185,14 @@ func (b *board) judge(id string, look liveness.Reading) {
 	}
 	var session liveness.Beat
 	if e := b.sessionRow(id); e != nil && !e.lock.Gone && e.lock.Kind == holders.KindSession {
-		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // the session has ended permanently
+		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // the session has ended, and its client will not renew it again
 		if e.lock.Holder != nil {
 			session = e.lock.Holder.Beat
 		}
 		delete(b.missing, id)
 	} else if !b.whole {
-		return // the session's row may be in a part of the table that has not been read yet
+		// The session's row may be in a part of the table that no read has reached yet.
+		return
 	} else {
 		session = b.rule.Next(b.missing[id], protocol.NoRow(protocol.DefaultLease), look)
 		b.missing[id] = session
@@ -212,8 +215,8 @@ func (b *board) judge(id string, look liveness.Reading) {
 	}
 }
 
-// due returns a key whose holder may have died: its lease has expired since the last read.
-// That key should be read now, without waiting for the next pass.
+// due returns a key whose holder's lease has expired since the last read of the key. The holder
+// may be dead. The scanner should read that key now, without waiting for the next pass.
 func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	for key, e := range b.entries {
 		h := e.lock.Holder
@@ -224,7 +227,7 @@ func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	return protocol.Key{}, false
 }
 
-// willBreak stores the reason of a break that is about to be attempted.
+// willBreak stores the reason of a break before the break is attempted.
 func (b *board) willBreak(g brokenGrant, reason string) {
 	if _, known := b.broken[g]; !known {
 		b.order = append(b.order, g)
@@ -241,8 +244,8 @@ func (b *board) wontBreak(g brokenGrant) {
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })
 }
 
-// wasBroken returns a function that reports whether a page of this server broke a grant of
-// key, and the reason. The function forgets each break that it has reported.
+// wasBroken returns a function that returns whether a page of this server broke a grant of key,
+// and the reason for the break. The function forgets a break once it has returned it.
 func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	return func(grant string) (string, bool) {
 		g := brokenGrant{key, grant}

@@ -13,31 +13,34 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// shownGrant identifies a grant in the break dialog: the page receives it and sends it
-// back.
+// shownGrant identifies the grant that the break dialog of a page shows. The server sends it to
+// the page, and the page sends it back with a break.
 type shownGrant struct {
 	Key     string `json:"key"`
 	Sort    string `json:"sort,omitempty"`
 	Grant   string `json:"grant"`
 	Version string `json:"version"`
-	Dead    bool   `json:"dead,omitempty"` // the dialog shows the holder as dead, so the break is refused if the holder has renewed
+	// The dialog shows the holder as dead. So the break is refused if the holder has renewed
+	// since.
+	Dead bool `json:"dead,omitempty"`
 }
 
 // breakRequest is the request that the break dialog sends.
 type breakRequest struct {
 	shownGrant
-	Typed  string `json:"typed"` // the key, typed by the user as a confirmation
+	Typed  string `json:"typed"` // the key, which the user types as a confirmation
 	Reason string `json:"reason"`
 }
 
-// outcome is the result of a break.
+// outcome is the response to a break request.
 type outcome struct {
-	Outcome string          `json:"outcome"` // broken, changed, unknown, refused, failed
-	Message string          `json:"message,omitempty"`
-	Now     json.RawMessage `json:"now,omitempty"` // the key's current grant if it differs from the grant to break
+	Outcome string `json:"outcome"` // "broken", "changed", "unknown", "refused" or "failed"
+	Message string `json:"message,omitempty"`
+	// The key's current grant, if it is not the grant to break.
+	Now json.RawMessage `json:"now,omitempty"`
 }
 
-// check returns what is wrong with a request, or "" if the request is valid.
+// check returns the problem with a break request, or "" if the request is valid.
 func (b breakRequest) check() string {
 	switch {
 	case b.Key == "" || b.Grant == "" || b.Version == "":
@@ -72,7 +75,7 @@ func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, outcome{Outcome: "refused", Message: problem})
 		return
 	}
-	// If the user closes the page, the request's context ends. The break continues.
+	// If the user closes the page, the request's context ends, but the break continues.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakLimit)
 	defer cancel()
 	status, out := s.tryBreak(ctx, asked)
@@ -103,13 +106,13 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 		s.scan.board.wontBreak(brokenGrant{key, asked.Grant})
 		s.scan.mu.Unlock()
 	}
-	// Read the key now, so that every page shows the break without delay.
+	// The key is read now, so that every page shows the break without delay.
 	_ = s.scan.lookAt(ctx, key)
 	return s.broke(asked, r, err)
 }
 
-// broke returns the answer to the page for the result of a break. It also reports the break
-// to the operator who started the server.
+// broke returns the response to a break request, given the result of the break. It also reports
+// the break to the operator who started the server.
 func (s *Server) broke(asked breakRequest, r leasehold.Record, err error) (int, outcome) {
 	var changed *leasehold.ChangedError
 	switch {

@@ -4,36 +4,40 @@ import (
 	"time"
 )
 
-// Limits for the history of one key. The newest entries are kept.
+// Limits on the history of one key. When a limit is reached, the oldest entries are dropped.
 const (
 	mostSpans  = 200
 	mostEvents = 500
 	mostBeats  = 120 // maximum number of renewals that are kept for one grant
 )
 
-// Span is one grant of a key, from the first read that showed it until its end.
+// Span is one grant of a key, from the first read that showed the grant until the grant's end.
 type Span struct {
-	Grant    string
-	Owner    string
-	Token    int64
-	Value    string    // data of the record as text, for example a leader's address
-	From, To time.Time // beginning and end; To is zero while the grant is current
+	Grant string
+	Owner string
+	Token int64
+	Value string // record's data as text, for example a leader's address
+	// Beginning and end of the grant. To is zero while the grant is current.
+	From, To time.Time
 	Began    EventKind
 	Ended    EventKind
-	Before   string    // previous grant, if it was taken over or handed over
-	DiedAt   time.Time // time at which the lease expired, if the holder died; otherwise zero
+	// Previous grant, if its holder handed the key over or the key was taken over from it.
+	Before string
+	// Time at which the holder's lease expired; zero if the holder did not die.
+	DiedAt   time.Time
 	Renewals int
-	Beats    []time.Time // times of the newest renewals
+	Beats    []time.Time // times of the latest renewals
 }
 
-// History contains the grants and events of a key since this server started.
+// History contains the grants and events of a key, as seen since this server started.
 type History struct {
-	Since  time.Time // time before which grants and events were dropped; zero if none were
+	// Grants and events before this time were dropped; zero if none were dropped.
+	Since  time.Time
 	Spans  []Span
 	Events []Event
 }
 
-// add adds the result of a read to the history.
+// add records in the history the state and the events of a key that a read has shown.
 func (h *History) add(now Lock, events []Event) {
 	for _, e := range events {
 		h.Events = append(h.Events, e)
@@ -99,7 +103,7 @@ func (h *History) end(grant string, how EventKind, at time.Time) {
 	}
 }
 
-// span returns the span of a current grant, or nil if it has none.
+// span returns the Span of the given grant if that grant is current, and nil otherwise.
 func (h *History) span(grant string) *Span {
 	for i := len(h.Spans) - 1; i >= 0; i-- {
 		if s := &h.Spans[i]; s.Grant == grant && s.To.IsZero() {
@@ -109,8 +113,8 @@ func (h *History) span(grant string) *Span {
 	return nil
 }
 
-// newest returns the last n elements. If it drops any, it copies the others, so that the
-// memory of the dropped elements is freed.
+// newest returns the last n elements of all. If it drops elements, it copies the others, so
+// that the memory of the dropped elements can be freed.
 func newest[T any](all []T, n int) []T {
 	if len(all) <= n {
 		return all

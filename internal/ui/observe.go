@@ -9,10 +9,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Holder is the holder of a lock, as reads have shown it.
+// Holder is the holder of a lock, according to the reads of this server.
 type Holder struct {
-	Record protocol.Record // the record at the last read
-	Grant  string          // identifies the grant (liveness.GrantOf)
+	Record protocol.Record // the holder's record at the last read
+	Grant  string          // string that identifies the grant (liveness.GrantOf)
 	Seen   time.Time       // time of the first read that showed the grant
 	Beat   liveness.Beat
 }
@@ -22,7 +22,7 @@ type Lock struct {
 	holders.Found
 	Holder *Holder // holder at the last read; nil if the key is free
 	Look   liveness.Reading
-	Gone   bool // true if there is no record
+	Gone   bool // the key has no record
 }
 
 // EventKind is a kind of event of a key.
@@ -30,40 +30,44 @@ type EventKind string
 
 // Values of EventKind.
 const (
-	EventSeen     EventKind = "seen"     // the first read of the key found it held
-	EventGrant    EventKind = "grant"    // a grant on a free key, or on a key whose previous holder no read has shown
-	EventHandOver EventKind = "handover" // the holder handed the key over to another goroutine or command of the same owner
+	EventSeen  EventKind = "seen"  // the first read of the key showed it held
+	EventGrant EventKind = "grant" // a grant on a free key, or on a key whose previous holder no read has shown
+	// The holder handed the key over to another goroutine or command with the same owner.
+	EventHandOver EventKind = "handover"
 	EventTakeover EventKind = "takeover" // a new holder replaced a holder whose lease had expired
 	EventDeath    EventKind = "death"    // the lease of the observed holder has expired
 	EventBack     EventKind = "back"     // the holder appeared dead but has renewed
 	EventRelease  EventKind = "release"
-	EventGone     EventKind = "gone"  // the grant ended in an unknown way, because the two reads around its end were far apart
-	EventFreed    EventKind = "freed" // an unknown client freed the record of a dead holder
+	// The grant ended, but reads do not show how, because the two reads around its end were far
+	// apart.
+	EventGone     EventKind = "gone"
+	EventFreed    EventKind = "freed" // a client freed the record of a dead holder; reads do not show which client
 	EventBreak    EventKind = "break"
 	EventDeletion EventKind = "deletion"
 	EventDamage   EventKind = "damage"
 	EventRepair   EventKind = "repair"
 )
 
-// Event is something that happened to a key. Reads do not show a change that was undone
-// before the next read.
+// Event is a change of a key's state. If a change is undone before the next read, no read shows
+// it.
 type Event struct {
-	At     time.Time
-	Kind   EventKind
-	Grant  string
-	Owner  string
-	Token  int64
-	From   *Holder   // the previous holder, for a takeover or hand-over
-	Died   time.Time // time at which the dead holder's lease expired, for a death or a takeover
-	By     string    // operator who broke the grant, if known
-	Reason string    // the reason for a break, or the problem of a damaged record
+	At    time.Time
+	Kind  EventKind
+	Grant string
+	Owner string
+	Token int64
+	From  *Holder // previous holder, if the event is a takeover or a hand-over
+	// Time at which the dead holder's lease expired, if the event is a death or a takeover.
+	Died   time.Time
+	By     string // operator who broke the grant; empty if unknown
+	Reason string // reason for a break, or problem of a damaged record
 }
 
 // observe returns the state of a lock after a read, and the events since the previous read.
-// before is the state after the previous read, or nil. first means that no pass has read the
-// whole table yet, so the record may be older than this server's first sight of it. broken
-// returns the reason of a break made through this server. Most layouts store the reasons of
-// other breaks in the record.
+// before is the state after the previous read, or nil if no read has shown the key before.
+// first means that no pass has read the whole table yet. Then a grant that this read shows may
+// be older than the server. broken returns the reason of a break made through this server. Most
+// layouts store the reasons of other breaks in the record.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
@@ -77,11 +81,13 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 		h.Record = found.Record
 		h.Beat = by.Next(h.Beat, h.Record, look)
 		if found.Kind == holders.KindLock && h.Record.Session != "" {
-			h.Beat.Dead = wasDead // the record does not show whether the holder is dead; only the session's row does
+			// The record does not show whether the holder is dead. Only the row of its session
+			// shows that.
+			h.Beat.Dead = wasDead
 		}
 		now.Holder = &h
 		switch {
-		case !stayed: // a new grant: succession adds its event
+		case !stayed: // a new grant; the method succession adds its event
 		case h.Beat.Dead && !wasDead:
 			c.add(EventDeath, h)
 		case wasDead && !h.Beat.Dead:
@@ -93,7 +99,7 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 	return now, c.events
 }
 
-// problemOf returns what is wrong with a damaged item, or "" for any other item.
+// problemOf returns the problem of a damaged item, or "" if the item is not damaged.
 func problemOf(l Lock) string {
 	if l.Damage == nil {
 		return ""
@@ -101,8 +107,8 @@ func problemOf(l Lock) string {
 	return "attribute " + l.Damage.Error()
 }
 
-// vanished returns the state and the events of a key whose record has been deleted since
-// the read before.
+// vanished returns the state and the events of a key whose record was deleted after the
+// previous read.
 func vanished(before Lock, look liveness.Reading, broken func(string) (string, bool)) (Lock, []Event) {
 	now := Lock{Found: holders.Found{Key: before.Key, Kind: before.Kind}, Look: look, Gone: true}
 	c := &change{at: look.Answered, broken: broken}
@@ -115,11 +121,11 @@ func vanished(before Lock, look liveness.Reading, broken func(string) (string, b
 	return now, c.events
 }
 
-// change collects the events of a key between two successive reads.
+// change collects the events of a key between two successive reads of the key.
 type change struct {
 	at     time.Time
 	broken func(grant string) (reason string, ok bool)
-	stored *protocol.Broken // last break, as stored in the record
+	stored *protocol.Broken // last break according to the record
 	events []Event
 }
 
@@ -136,7 +142,8 @@ func (c *change) add(kind EventKind, h Holder) *Event {
 
 // died returns when the lease of a dead holder expired, according to the reads.
 func (c *change) died(h Holder) time.Time {
-	if h.Beat.Until.After(c.at) { // the lease ended early, for example because a client marked its session dead
+	// The lease ended early, for example because a client marked the session dead.
+	if h.Beat.Until.After(c.at) {
 		return c.at
 	}
 	return h.Beat.Until
@@ -155,10 +162,10 @@ func (c *change) byBreak(h Holder) bool {
 	return ok
 }
 
-// succession adds the events of the end of the previous grant and of the beginning of the
-// next. If both happened between the same two reads, they may be one event: a takeover of
-// an expired lease, or a hand-over within one owner. Otherwise the key was free between
-// them, although no read showed that.
+// succession adds the events for the end of the previous grant and the beginning of the next
+// grant. If both happened between the same two reads, they may be one event: a takeover of an
+// expired lease, or a hand-over within one owner. If neither was the case, the key was free
+// between the two grants, although no read showed that.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -196,16 +203,16 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 }
 
 // healthyFor returns how long after a read the holder cannot have died and been replaced. A
-// holder normally renews four times a lease, so a read finds that at least three quarters
-// are left.
+// holder normally renews four times a lease. So a read finds that at least three quarters of
+// the lease are left.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
-// lapsed reports whether the lease of h had expired when next was granted, as far as reads
-// show. A version may contain the time of its write, by its holder's clock. If both
-// holders' versions do, these two times decide: the next holder read the last renewal
-// before this server did. Otherwise the observed end of the lease decides. After a long
-// pause between the two reads, lapsed returns false, because h may have renewed and
-// released in the meantime.
+// lapsed reports whether the lease of h had expired when the key was granted to next, as far as
+// reads show. In some layouts, a version contains the time of its write by the holder's clock.
+// If both holders' versions do, lapsed compares these times, because next may have read the
+// last renewal of h before this server did. Otherwise it uses the observed end of the lease.
+// After a long pause between the two reads, lapsed returns false, because h may have renewed
+// and released in the pause.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true
@@ -217,10 +224,10 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if renewed.IsZero() || granted.IsZero() || h.Record.Session != "" {
 		return !c.at.Before(h.Beat.Until)
 	}
-	return granted.Sub(renewed) >= durations.Scale(h.Beat.Lease, 0.9) // allows for a small difference between the clocks
+	return granted.Sub(renewed) >= durations.Scale(h.Beat.Lease, 0.9) // 0.9 allows for a small difference between the clocks
 }
 
-// conditions adds the events of damage to the record and of its repair.
+// conditions adds an event if the record has become damaged, or has been repaired.
 func (c *change) conditions(before *Lock, now Lock) {
 	was := before != nil && before.Kind == holders.KindDamaged
 	switch {

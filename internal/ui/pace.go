@@ -2,7 +2,7 @@ package ui
 
 import "time"
 
-// pace limits the number of read units per second that the scanner consumes.
+// pace limits how many read units per second the scanner consumes.
 type pace struct {
 	rate  float64 // maximum number of read units per second; zero stops all reads
 	next  time.Time
@@ -14,10 +14,11 @@ type spending struct {
 	units float64
 }
 
-// meterFor is the period over which the displayed rate is measured.
+// meterFor is the period over which the displayed number of read units per second is averaged.
 const meterFor = 10 * time.Second
 
-// spend records the read units that a request has consumed.
+// spend records the read units that a request has consumed, and delays the next request
+// accordingly.
 func (p *pace) spend(units float64, now time.Time) {
 	p.forget(now)
 	p.spent = append(p.spent, spending{now, units})
@@ -29,20 +30,21 @@ func (p *pace) spend(units float64, now time.Time) {
 	}
 }
 
-// set changes the rate. Units that were spent at the old rate do not delay later requests.
+// set changes the rate. Read units that were consumed at the old rate do not delay later
+// requests.
 func (p *pace) set(rate float64, now time.Time) {
 	p.rate, p.next = rate, now
 }
 
-// forget drops the units that were spent before the measuring period.
+// forget drops the record of read units that were consumed more than meterFor ago.
 func (p *pace) forget(now time.Time) {
 	for len(p.spent) > 0 && now.Sub(p.spent[0].at) > meterFor {
 		p.spent = p.spent[1:]
 	}
 }
 
-// perSecond returns the average number of read units per second during the last meterFor,
-// or since the start if that is more recent.
+// perSecond returns the average number of read units per second in the period meterFor before
+// now. If the server started more recently, it averages over the time since then.
 func (p *pace) perSecond(now, since time.Time) float64 {
 	p.forget(now)
 	var sum float64

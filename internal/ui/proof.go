@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// nonceLength is the length in bytes of the nonce with which a page asks for a proof.
+// nonceLength is the length, in bytes, of the nonce that a page sends to request a proof.
 const nonceLength = 32
 
 // whoPath is the route on which a server proves to a page that it has the secret.
@@ -18,25 +18,28 @@ const whoPath = "/who"
 // NewSecret returns a random secret of 52 letters and digits.
 func NewSecret() string { return rand.Text() + rand.Text() }
 
-// NewName returns a random host name that browsers resolve to this machine.
+// NewName returns a random host name that ends in .localhost. Browsers resolve it to this
+// machine.
 func NewName() string { return strings.ToLower(rand.Text()) + ".localhost" }
 
-// tokenFor returns the token that gives a page access to the server at host only.
+// tokenFor returns the token for the server with the given secret and host. The token gives no
+// access to other servers.
 func tokenFor(secret, host string) string { return sign(secret, "page", host) }
 
 // proofFor returns the proof that the server at host has the secret. The page chooses the
-// nonce, so no old proof fits.
+// nonce, so an earlier proof is not valid.
 func proofFor(secret, nonce, host string) string { return sign(secret, "server", nonce, host) }
 
-// sign returns the HMAC of words, one per line. The words must not contain a newline.
+// sign returns the HMAC of the words. Each word is one line of the signed text, so a word must
+// not contain a newline.
 func sign(secret string, words ...string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(strings.Join(words, "\n")))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// who serves the open route on which the server proves that it has the secret, and tells
-// the page its name.
+// who serves the open route on which the server proves that it has the secret. The response
+// also contains the server's name.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) {
 	nonce := r.URL.Query().Get("nonce")
 	if b, err := hex.DecodeString(nonce); err != nil || len(b) != nonceLength {

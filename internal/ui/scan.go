@@ -12,58 +12,61 @@ import (
 )
 
 const (
-	mostSingles  = 25               // maximum number of reads of single keys between two pages of a pass
-	longestRetry = 10 * time.Second // longest pause after a request that failed
-	tick         = time.Second      // pause between two status messages
-	silence      = 3 * time.Second  // time without an answer after which the pages report that the table does not answer
+	mostSingles  = 25               // maximum number of single keys that are read between two pages of a pass
+	longestRetry = 10 * time.Second // longest pause after a failed request
+	tick         = time.Second      // interval between two status messages to the pages
+	// If the table has not replied for this long, the web pages report that.
+	silence = 3 * time.Second
 )
 
-// unanswered is the error that the pages show while a request gets no answer. The text is
-// constant, because a page announces each change of it.
+// unanswered is the error that the web pages show while DynamoDB does not reply to a request.
+// The text is constant, because a screen reader announces each change of the text.
 const unanswered = "it does not answer"
 
-// scanner reads the table in passes, for all pages together, and sends them the changes.
-// Its methods are safe for concurrent use.
+// scanner reads the table in passes, once for all web pages, and sends the changes to the
+// pages. Its methods are safe for concurrent use.
 type scanner struct {
 	src     Source
-	every   time.Duration // time between the starts of two passes
-	most    float64       // highest rate that a page may set, in read units a second
+	every   time.Duration // interval between the starts of two passes
+	most    float64       // highest rate that a web page may set, in read units per second
 	explain func(error) string
 	clock   clock
 
-	mu      sync.Mutex // guards the fields below; never held across I/O
+	mu      sync.Mutex // guards the fields below; not held during a request or a write
 	board   *board
 	pace    pace
 	pages   map[*listener]bool
-	began   time.Time // start of the last pass
-	read    int       // items read in the current pass
-	under   bool      // a pass is in progress
+	began   time.Time // time when the last pass started
+	read    int       // number of items read in the current pass
+	under   bool      // whether a pass is in progress
 	last    passView  // the last complete pass
-	asked   time.Time // time at which the request in flight was sent; zero if there is none
-	heard   time.Time // time when the last answer came
-	trouble string    // error of the last request; empty if the request succeeded
+	asked   time.Time // time when the request in flight was sent; zero if no request is in flight
+	heard   time.Time // time of the last reply
+	trouble string    // error of the last request; "" if the request succeeded
 
-	wake chan struct{} // buffers one signal that ends a pause: the rate has changed, or a page shows another lock
+	// Buffers one signal that ends a pause: a page has changed the rate, or shows another lock.
+	wake chan struct{}
 }
 
-// passView describes the last complete pass over the table, in the pages' format.
+// passView describes the last complete pass over the table, in the format of messages to the
+// web pages.
 type passView struct {
 	At     int64 `json:"at,omitempty"`
 	TookMs int64 `json:"tookMs"`
 	Items  int   `json:"items"`
 }
 
-// status describes the progress of the scanner, in the pages' format.
+// status describes the progress of the scanner, in the format of messages to the web pages.
 type status struct {
 	Now      int64    `json:"now"`
-	Rate     float64  `json:"rate"`    // maximum number of read units per second, set by a page
-	Most     float64  `json:"most"`    // maximum that a page may set as Rate
-	Reading  float64  `json:"reading"` // recent number of read units per second
+	Rate     float64  `json:"rate"`    // maximum number of read units per second, which a web page has set
+	Most     float64  `json:"most"`    // highest Rate that a web page may set
+	Reading  float64  `json:"reading"` // average number of read units per second, recently
 	Pass     passView `json:"pass"`
-	Whole    bool     `json:"whole"` // a pass has read the whole table
+	Whole    bool     `json:"whole"` // a pass has read the whole table at least once
 	Read     int      `json:"read"`  // number of items read so far in the current pass
 	Trouble  string   `json:"trouble,omitempty"`
-	Answered int64    `json:"answered"` // time of the last answer; before the first answer, time of the start
+	Answered int64    `json:"answered"` // time of the last reply; before the first reply, start time of the server
 }
 
 func newScanner(cfg Config, proto protocol.Protocol, by liveness.Rule, now time.Time) *scanner {
@@ -77,9 +80,9 @@ func newScanner(cfg Config, proto protocol.Protocol, by liveness.Rule, now time.
 func (s *scanner) run(ctx context.Context) {
 	start := time.Now()
 	go s.tell(ctx)
-	var at attempts.Walk // position of the current pass
-	due := start         // start of the next pass
-	singles := 0         // number of reads of single keys since the last page of a pass
+	var at attempts.Walk // position of the current pass in the table
+	due := start         // time when the next pass starts
+	singles := 0         // number of single keys read since the last page of a pass
 	var retry time.Duration
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -113,12 +116,15 @@ func (s *scanner) run(ctx context.Context) {
 	}
 }
 
-// blocked returns how long the limit on read units forbids the next read.
+// blocked returns how long the scanner must wait until the limit on read units allows the next
+// read.
 func (s *scanner) blocked(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pace.rate <= 0 {
-		return time.Minute // no reads are allowed until a page sets a rate, which ends this wait early
+		// The rate is zero, so no reads are allowed. When a page sets a rate, that ends this
+		// wait early.
+		return time.Minute
 	}
 	return max(s.pace.next.Sub(now), 0)
 }
@@ -140,8 +146,9 @@ func (s *scanner) rouse() {
 	}
 }
 
-// single returns a key to read outside of the passes: the key that a page shows or, if
-// there is none, a key whose holder's lease seems to have expired.
+// single returns a key to read outside of a pass. That is a key whose details a web page shows
+// if its last read ended at least s.every ago. Otherwise it is a key whose holder's lease seems
+// to have expired.
 func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,8 +183,8 @@ func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 	return nil
 }
 
-// revived reports whether a holder that the pages show as dead has renewed its session
-// since. A renewal of a session does not change the records of its locks.
+// revived reports whether a holder that the web pages show as dead has renewed its session
+// since. A renewal of a session does not change the records of the session's locks.
 func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (bool, error) {
 	sharing, ok := s.board.proto.(protocol.Native) // the protocol never changes, so no mutex is needed
 	if !ok {
@@ -196,8 +203,8 @@ func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (
 	return !s.holder(key, grant).Beat.Dead, nil
 }
 
-// holder returns the last observed holder of key if it has the given grant. Otherwise it
-// returns the zero Holder.
+// holder returns the last observed holder of key if the holder has the given grant, and the
+// zero Holder otherwise.
 func (s *scanner) holder(key protocol.Key, grant string) Holder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +220,7 @@ func (s *scanner) begin(now time.Time) {
 	s.began, s.read, s.under = now, 0, true
 }
 
-// page reads the next page of items of the current pass, and records them.
+// page reads the next page of items in the current pass, and records the items.
 func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	look := liveness.Reading{Asked: time.Now()}
 	p, err := s.src.Page(ctx, at)
@@ -237,8 +244,8 @@ func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	return nil
 }
 
-// ask sends a request to the table. It notifies the web pages if the request fails or gets
-// no answer, and when a later request succeeds.
+// ask sends a request to the table. It notifies the web pages if the request fails or gets no
+// reply, and again when a later request succeeds.
 func (s *scanner) ask(request func() error) error {
 	s.mu.Lock()
 	s.asked = time.Now()
@@ -266,8 +273,8 @@ func (s *scanner) ask(request func() error) error {
 	return err
 }
 
-// troubleAt returns why the state of the table is unknown at the time now, or "" if it is
-// known. The caller must hold s.mu.
+// troubleAt returns the reason why the state of the table is unknown at the time now, or "" if
+// the state is known. The caller must hold s.mu.
 func (s *scanner) troubleAt(now time.Time) string {
 	if s.trouble == "" && !s.asked.IsZero() && now.Sub(s.asked) >= silence {
 		return unanswered
@@ -284,8 +291,8 @@ func (s *scanner) setRate(rate float64) {
 	s.rouse()
 }
 
-// tell sends the status to the pages once a second. A page that receives no status shows
-// that its content may be out of date.
+// tell sends the status of the scanner to the web pages once a second. A page that receives no
+// status shows that its content may be out of date.
 func (s *scanner) tell(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -301,7 +308,7 @@ func (s *scanner) tell(ctx context.Context) {
 	}
 }
 
-// status returns the status at the time now. The caller must hold s.mu.
+// status returns the scanner's status at the time now. The caller must hold s.mu.
 func (s *scanner) status(now time.Time) status {
 	return status{
 		Now: s.clock.ms(now), Rate: s.pace.rate, Most: s.most, Reading: s.pace.perSecond(now, s.clock.base),

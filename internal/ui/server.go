@@ -18,10 +18,10 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// breakLimit is the time limit of a break.
+// breakLimit is the time limit for breaking a grant.
 const breakLimit = 30 * time.Second
 
-// longestBody limits the size of a page's request.
+// longestBody is the maximum number of bytes in the body of a page's request.
 const longestBody = 64 << 10
 
 //go:embed page
@@ -29,36 +29,42 @@ var files embed.FS
 
 // Config configures a Server. All fields except Hosts are required.
 type Config struct {
-	Source     Source
-	Layout     layout.Layout
-	Table      string        // name of the table, for display
-	Location   string        // Region, URL or file of the table, for display
-	Secret     string        // secret from which the token and the proofs are derived; see Token
+	Source   Source
+	Layout   layout.Layout
+	Table    string // table's name, for display
+	Location string // table's Region, URL or file, for display
+	// Secret from which the server derives its token and its proofs. See Server.Token.
+	Secret     string
 	Name       string        // "host:port" of the page's URL; the host is NewName's, new for each server
 	Rate       float64       // maximum number of read units per second
-	Every      time.Duration // time between the starts of two passes over the table
+	Every      time.Duration // interval between the starts of two passes over the table
 	AllowBreak bool          // whether pages may break grants
-	Remote     bool          // whether the Host header may contain any IP address, not only loopback
-	Hosts      []string      // names that the Host header may contain, besides addresses and localhost
-	Explain    func(error) string
-	Broke      func(r leasehold.Record, reason string) // called after a break that succeeded or may have succeeded
+	// Whether the Host header may contain any IP address, not only a loopback address.
+	Remote bool
+	// Names that the Host header may contain, besides IP addresses and localhost.
+	Hosts   []string
+	Explain func(error) string
+	// Called after a break that was applied, or whose outcome is unknown.
+	Broke func(r leasehold.Record, reason string)
 }
 
 // hello is the first message that the server sends to a page.
 type hello struct {
-	Page       string `json:"page"`   // id of the page, which the page repeats in its requests
-	Secret     string `json:"secret"` // lets the page verify this server, and a later one with the same secret
-	Host       string `json:"host"`   // name of the server (Config.Name)
+	Page string `json:"page"` // page's id, which the page sends with its requests
+	// The page uses the secret to verify this server, and any later server with the same
+	// secret.
+	Secret     string `json:"secret"`
+	Host       string `json:"host"` // server's name (Config.Name)
 	Table      string `json:"table"`
 	Location   string `json:"location"`
 	Layout     string `json:"layout"`
-	SortKey    string `json:"sortKey,omitempty"` // name of the table's sort key attribute
-	Clocked    bool   `json:"clocked,omitempty"` // records contain their expiry time
+	SortKey    string `json:"sortKey,omitempty"` // name of the table's sort key attribute; empty if it has none
+	Clocked    bool   `json:"clocked,omitempty"` // whether records contain the time at which their lease expires
 	AllowBreak bool   `json:"allowBreak,omitempty"`
-	Started    int64  `json:"started"` // start of the server, where all histories begin
+	Started    int64  `json:"started"` // time when the server started; no history begins earlier
 }
 
-// Server serves the page. It is safe for concurrent use.
+// Server serves the web page that shows the locks of a table. It is safe for concurrent use.
 type Server struct {
 	cfg     Config
 	hello   hello
@@ -103,21 +109,22 @@ func New(cfg Config, proto protocol.Protocol, caps layout.Capabilities) (*Server
 	return s, nil
 }
 
-// Token returns the token that gives a page access to this server. Another server with the
-// same secret has another token.
+// Token returns the token that gives a page access to this server. A server with another name
+// has a different token, even if it has the same secret.
 func (s *Server) Token() string { return tokenFor(s.cfg.Secret, s.cfg.Name) }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Run reads the table until ctx ends. Then it ends all streams. It may be called only once.
+// Run reads the table until ctx ends. Then it ends the streams to all pages. It may be called
+// only once.
 func (s *Server) Run(ctx context.Context) {
 	defer close(s.closing)
 	s.scan.run(ctx)
 }
 
 // decode decodes the JSON body of a page's request into to. If the body is invalid, decode
-// answers the request and returns false.
+// sends an error response and returns false.
 func decode(w http.ResponseWriter, r *http.Request, to any) bool {
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, longestBody))
 	in.DisallowUnknownFields()
@@ -147,7 +154,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// rate serves the route on which a page limits how fast the table is read.
+// rate serves the route on which a web page sets the maximum number of read units per second.
 func (s *Server) rate(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Rate float64 }
 	if !decode(w, r, &asked) {
@@ -157,7 +164,7 @@ func (s *Server) rate(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// look serves the route on which a page reads the current record of a key.
+// look serves the route that returns the current record of a key.
 func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Key, Sort string }
 	if !decode(w, r, &asked) {
@@ -178,18 +185,20 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, s.shownNow(now))
 }
 
-// shownRecord is a record in the format that the break dialog of a page shows.
+// shownRecord is a record in the format that a page's break dialog expects.
 type shownRecord struct {
 	shownGrant
 	Record   leasehold.Record `json:"record"`
 	Released bool             `json:"released,omitempty"`
 	Session  string           `json:"session,omitempty"`
-	Seen     int64            `json:"seen,omitempty"` // time of the first read that showed the grant; zero if no read has shown it
+	// Time of the first read that showed the grant; zero if no read of the scanner has shown
+	// it.
+	Seen int64 `json:"seen,omitempty"`
 	beatView
 }
 
-// shownNow returns a record for the break dialog. It adds what the scanner has observed:
-// whether the holder is dead and when it renewed.
+// shownNow returns r in the format of the break dialog. It adds what the scanner has observed:
+// whether the holder is dead, and when the holder renewed.
 func (s *Server) shownNow(r leasehold.Record) shownRecord {
 	grant := holders.GrantOf(r)
 	h := s.scan.holder(r.Key, grant)

@@ -18,32 +18,34 @@ import (
 // Source reads the table and breaks grants for a Server. Its methods are safe for
 // concurrent use.
 type Source interface {
-	// Page reads the next page of the table and advances at.
+	// Page reads the next page of the table. It advances at past that page.
 	Page(ctx context.Context, at *attempts.Walk) (Page, error)
 
-	// Item reads one item. It returns nil if the item does not exist.
+	// Item reads one item. It returns a nil item if the item does not exist.
 	Item(ctx context.Context, key protocol.Key) (item protocol.Item, units float64, err error)
 
 	// Record reads the record of a key.
 	Record(ctx context.Context, key protocol.Key) (leasehold.Record, error)
 
-	// Break frees the grant in r. If unrenewed is true, it does so only if the grant has
-	// not been renewed since r was read. The reason is stored if the layout supports that.
+	// Break frees the key if r's grant is still current. If unrenewed is true, it does so only
+	// if the grant has not been renewed since r was read. Break stores the reason if the layout
+	// supports that.
 	Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error
 }
 
-// Page is one page of the table with the read units that it consumed.
+// Page is one page of the table, and the read units that reading it consumed.
 type Page struct {
 	Items []protocol.Item
 	Units float64
 }
 
-// pageLimit is the maximum number of items that one request reads. It keeps the read units
-// of a request small, so that the rate can be limited precisely.
+// pageLimit is the maximum number of items that one request reads. It keeps the read units of a
+// request low, so that the scanner can limit the rate precisely.
 const pageLimit = 250
 
-// Table is a Source on DynamoDB. All its reads are strongly consistent: every record shown
-// was in the table, and no stale copy makes a live holder appear dead.
+// Table is a Source that reads a DynamoDB table. All its reads are strongly consistent: every
+// record that it returns was in the table when it was read, and no stale replica makes a live
+// holder appear dead.
 type Table struct {
 	db    leasehold.DB
 	name  string
@@ -52,8 +54,8 @@ type Table struct {
 	caps  layout.Capabilities
 }
 
-// NewTable returns the Source of the named table. It reads records with proto and breaks
-// grants with locks.
+// NewTable returns the Source for the named table. It decodes records with proto, and breaks
+// grants with the client locks.
 func NewTable(db leasehold.DB, name string, locks *leasehold.Client, proto protocol.Protocol, caps layout.Capabilities) *Table {
 	return &Table{db, name, locks, proto, caps}
 }
@@ -108,8 +110,8 @@ func (t *Table) Break(ctx context.Context, r leasehold.Record, reason string, un
 	return nil
 }
 
-// units returns the read units that a request consumed, or 1 if the engine does not report
-// them.
+// units returns the read units that a request consumed. It returns 1 if the engine does not
+// report the units.
 func units(c *types.ConsumedCapacity) float64 {
 	if c == nil || c.CapacityUnits == nil {
 		return 1

@@ -7,10 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-// under returns the observed renewals (a Beat) of a lock whose holder renews a session
-// instead of the lock. b is the Beat of the lock's record, and session is the Beat of the
-// session. The Beat of an ended session has no Since and no Lease, so those of the lock are
-// kept.
+// under returns the observed renewals (a Beat) of a lock whose holder renews a session instead
+// of the lock. b is the Beat of the lock's record, and session is the Beat of the session. If
+// the session has ended, its Beat has no Since and no Lease. Then the result has those of b.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {
@@ -19,8 +18,9 @@ func under(b, session liveness.Beat) liveness.Beat {
 	return b
 }
 
-// warnAt returns the time from which a held lock is shown as expiring: a third of its lease
-// before the end. A holder that renews four times a lease, as usual, never gets there.
+// warnAt returns the time from which pages show a held lock as expiring: a third of its lease
+// before the lease's end. A holder normally renews four times a lease, so its lock is never
+// shown as expiring.
 func warnAt(b liveness.Beat) time.Time { return b.Until.Add(-b.Lease / 3) }
 
 // State is the state of a key.
@@ -28,9 +28,11 @@ type State string
 
 // Values of State.
 const (
-	Held     State = "held"
-	Expiring State = "expiring" // held, but not renewed for two thirds of the lease
-	Dead     State = "dead"     // the holder is dead, so the lock can be taken over
+	Held State = "held"
+	// Held, but the holder has not renewed for two thirds of the lease.
+	Expiring State = "expiring"
+	// The holder is dead, so another client can take over the key.
+	Dead     State = "dead"
 	Released State = "released"
 	Damaged  State = "damaged"
 )

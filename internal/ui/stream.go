@@ -11,21 +11,23 @@ import (
 )
 
 const (
-	backlog    = 256              // number of unsent messages at which a page is disconnected
+	// A page is disconnected when this many of its messages are unsent.
+	backlog    = 256
 	rowsAtOnce = 1000             // maximum number of rows in one message
 	writeLimit = 20 * time.Second // time limit for sending one message
 )
 
-// listener is a page that receives changes.
+// listener is a connected web page to which the server sends changes.
 type listener struct {
-	id    string
-	out   chan []byte   // messages in the format of server-sent events
-	done  chan struct{} // closed when the page lags too far behind
-	focus *protocol.Key // key of the lock whose details the page shows; nil if none
+	id   string
+	out  chan []byte   // messages to the page, as server-sent events
+	done chan struct{} // closed when the page is too far behind and must reconnect
+	// Key of the lock whose details the page shows; nil if it shows no details.
+	focus *protocol.Key
 }
 
-// send queues a message for the page. It never blocks: a page that lags too far behind is
-// disconnected, and connects again.
+// send queues a message for the page. It never blocks. If too many messages are queued, send
+// disconnects the page, and the page connects again.
 func (l *listener) send(message []byte) {
 	select {
 	case l.out <- message:

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// WithAccessKey makes ServeHTTP answer only requests that are signed with this access key,
-// by Signature Version 4, as every SDK signs. So another user of the machine is refused.
-// Unsigned requests get DynamoDB's errors for unknown credentials. Clients of this process,
-// RoundTrip and Client, need no key.
+// WithAccessKey makes ServeHTTP answer only requests that are signed with this access key, by
+// Signature Version 4, as every SDK does. So the engine refuses another user of the machine.
+// Unsigned requests get DynamoDB's errors for unknown credentials. Clients in this process,
+// which use RoundTrip or Client, need no key.
 //
-// The time in a signature is not checked, so that programs whose clock differs from the
-// machine's work too. A recorded request can therefore be sent again.
+// The time in a signature is not checked, so that programs also work if their clock differs
+// from the machine's clock. A recorded request can therefore be sent again.
 func WithAccessKey(id, secret string) Option {
 	return func(e *Engine) { e.key = &accessKey{id, secret} }
 }
@@ -26,8 +26,8 @@ type accessKey struct{ id, secret string }
 
 const algorithm = "AWS4-HMAC-SHA256"
 
-// which is the end of the error messages for refused requests. It tells the operator which
-// access key the client must sign with.
+// which is the end of the error messages for refused requests. It says which access key the
+// client must sign with.
 const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
 // signature is the content of a request's Authorization header.
@@ -37,8 +37,8 @@ type signature struct {
 	mac     string
 }
 
-// claimed parses the signature of a request, and refuses a signature by another key. It
-// does not read the body, so a client without the key cannot make the server read one.
+// claimed parses the signature of a request, and refuses a signature with another access key.
+// It does not read the body, so a client without the key cannot make the server read a body.
 func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	given := r.Header.Get("Authorization")
 	if given == "" {
@@ -61,7 +61,8 @@ func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	return s, nil
 }
 
-// isOf reports whether the signature is valid for the request and the key.
+// isOf reports whether the signature was made with the given access key for the given request
+// and body.
 func (s *signature) isOf(r *http.Request, body string, k *accessKey) bool {
 	canonical := []string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery}
 	for _, name := range s.headers {
@@ -73,13 +74,13 @@ func (s *signature) isOf(r *http.Request, body string, k *accessKey) bool {
 	key := []byte("AWS4" + k.secret)
 	for _, part := range append(slices.Clone(s.scope), text) {
 		mac := hmac.New(sha256.New, key)
-		_, _ = mac.Write([]byte(part)) // never fails
+		_, _ = mac.Write([]byte(part)) // the error is ignored, because a hash never fails to write
 		key = mac.Sum(nil)
 	}
 	return hmac.Equal([]byte(hex.EncodeToString(key)), []byte(s.mac))
 }
 
-// signedValue returns the value of a header for the signature. The values of Host and
+// signedValue returns the value of a header as the signature uses it. The values of Host and
 // Content-Length are not in r.Header, because Go's server stores them in fields of r.
 func signedValue(r *http.Request, name string) string {
 	values := slices.Clone(r.Header.Values(name))

@@ -13,7 +13,7 @@ func (e *Engine) describeLimits(context.Context, string) ([]byte, error) {
 	}), nil
 }
 
-// describeEndpoints implements DescribeEndpoints: the only endpoint is this one.
+// describeEndpoints implements DescribeEndpoints. It returns this engine as the only endpoint.
 func (e *Engine) describeEndpoints(context.Context, string) ([]byte, error) {
 	return encode(map[string]any{
 		"Endpoints": []any{map[string]any{"Address": "localhost", "CachePeriodInMinutes": 1440}},

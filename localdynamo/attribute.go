@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// maxNesting is the maximum number of levels of lists and maps in an attribute.
+// maxNesting is the maximum number of levels of lists and maps in an attribute's value.
 const maxNesting = 32
 
 const maxName = 1<<16 - 1 // maximum number of bytes in an attribute's name
 
 const textNesting = "Nesting Levels have exceeded supported limits: Attributes in the item have nested levels beyond supported limit"
 
-// item reads an item, a key or the content of a map.
+// item decodes an item, a key, or the content of a map.
 func (r *reader) item(depth int) item {
 	it := item{}
 	sorted := true
@@ -27,7 +27,7 @@ func (r *reader) item(depth int) item {
 		if len(name) > maxName {
 			r.refuse(invalidf("1 validation error detected: a name of %d bytes in a map failed to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to %d, Member must have length greater than or equal to 0]", len(name), maxName))
 		}
-		if v := r.value(depth); v.kind != kindNone { // a value of kindNone was refused
+		if v := r.value(depth); v.kind != kindNone { // a value of kindNone has been refused
 			it = append(it, attribute{name, v})
 		}
 	})
@@ -35,7 +35,7 @@ func (r *reader) item(depth int) item {
 		return it
 	}
 	slices.SortStableFunc(it, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
-	// If several members have the same name, the last one counts, as in most JSON readers.
+	// If several members have the same name, the last one is used, as in most JSON readers.
 	last := it[:0]
 	for i, a := range it {
 		if i+1 == len(it) || it[i+1].name != a.name {
@@ -45,8 +45,8 @@ func (r *reader) item(depth int) item {
 	return last
 }
 
-// value reads an attribute value: an object with one member, whose name is the
-// value's type.
+// value decodes an attribute value. In JSON, that is an object with one member, whose name is
+// the value's type.
 func (r *reader) value(depth int) (v value) {
 	if depth > maxNesting {
 		panic(invalid(textNesting))
@@ -86,7 +86,7 @@ func (r *reader) typed(name string, depth int) value {
 	case "L":
 		v := value{kind: kindL}
 		r.array(func() {
-			if element := r.value(depth + 1); element.kind != kindNone { // an element of kindNone was refused
+			if element := r.value(depth + 1); element.kind != kindNone { // an element of kindNone has been refused
 				v.list = append(v.list, element)
 			}
 		})
@@ -98,7 +98,8 @@ func (r *reader) typed(name string, depth int) value {
 	return value{}
 }
 
-// scalar reads a JSON string as a value of the type name: S, N or B.
+// scalar decodes a JSON string as an attribute value. The parameter name is the value's type:
+// S, N or B.
 func (r *reader) scalar(name string) value {
 	s := r.string()
 	switch name {
@@ -106,7 +107,7 @@ func (r *reader) scalar(name string) value {
 		number, err := parseNumber(s)
 		if err != nil {
 			r.refuse(err)
-			number = "0" // stands for the refused number, so that the elements of a set can still be compared
+			number = "0" // replaces the refused number, so that the elements of a set can still be compared
 		}
 		return value{kind: kindN, text: number}
 	case "B":

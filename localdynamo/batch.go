@@ -14,7 +14,8 @@ const (
 	maxBatchRead  = 16 << 20 // maximum number of bytes that one BatchGetItem returns
 )
 
-// batchGetItem implements BatchGetItem. All its reads see the same state.
+// batchGetItem implements BatchGetItem. All its reads return items of the same state of the
+// store.
 func (e *Engine) batchGetItem(ctx context.Context, req *request) ([]byte, error) {
 	if err := checkBatchGet(req.tables); err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func (e *Engine) batchGetItem(ctx context.Context, req *request) ([]byte, error)
 	return b.reply(req), nil
 }
 
-// checkBatchGet refuses a batch without keys or with too many.
+// checkBatchGet refuses a batch that has no keys or too many keys.
 func checkBatchGet(tables []tableRequest) error {
 	total := 0
 	for _, part := range tables {
@@ -60,7 +61,7 @@ func checkBatchGet(tables []tableRequest) error {
 	return nil
 }
 
-// newReads returns one read for each key that the request gives for a table.
+// newReads returns one read for each key that a batch contains for the table of part.
 func (e *Engine) newReads(part *tableRequest) ([]*read, error) {
 	part.request.table = part.table
 	reads := make([]*read, len(part.request.keys))
@@ -75,8 +76,8 @@ func (e *Engine) newReads(part *tableRequest) ([]*read, error) {
 	return reads, nil
 }
 
-// batchRead is the result of a BatchGetItem. For each table it has the items found, and the
-// keys left unread because the reply would have become too long.
+// batchRead is the result of a BatchGetItem. For each table it contains the items that were
+// found, and the keys that were not read because the reply would have become too long.
 type batchRead struct {
 	found [][]item
 	left  [][]item
@@ -108,7 +109,7 @@ func (b *batchRead) read(e *Engine, tx Tx, req *request, reads [][]*read) error 
 	return nil
 }
 
-// checkNoDuplicates refuses two reads of the same item.
+// checkNoDuplicates returns an error if two reads are of the same item.
 func (e *Engine) checkNoDuplicates(tx Tx, reads []*read) error {
 	var places [][]byte
 	for _, one := range reads {
@@ -152,8 +153,8 @@ func (b *batchRead) reply(req *request) []byte {
 	return r.end()
 }
 
-// batchWriteItem implements BatchWriteItem. It executes the whole batch atomically; in
-// DynamoDB only each single write is atomic.
+// batchWriteItem implements BatchWriteItem. It executes the whole batch atomically. In
+// DynamoDB, each write of a batch is atomic, but the batch is not.
 func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, error) {
 	writes, err := e.newWrites(req)
 	if err != nil {
@@ -204,7 +205,7 @@ func (e *Engine) newWrites(req *request) ([]*write, error) {
 	return writes, nil
 }
 
-// checkBatchWrite refuses a batch without writes or with too many.
+// checkBatchWrite refuses a batch that has no writes or too many writes.
 func checkBatchWrite(tables []tableRequest) error {
 	total := 0
 	for _, part := range tables {

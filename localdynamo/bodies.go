@@ -11,24 +11,25 @@ import (
 )
 
 const (
-	smallBody     = 64 << 10         // maximum bytes of a body that never waits for other bodies; the requests of a lock have hundreds of bytes
-	maxLarge      = 64 << 20         // maximum bytes of all larger bodies in memory at once
-	largePatience = 30 * time.Second // longest wait of a large body for room in memory
-	maxDrained    = 4 * maxBody      // maximum bytes that are read of the body of a refused request
+	// A body of at most this many bytes never waits for other bodies. The requests of a lock
+	// have hundreds of bytes.
+	smallBody     = 64 << 10
+	maxLarge      = 64 << 20         // maximum number of bytes of all larger bodies that are in memory at the same time
+	largePatience = 30 * time.Second // longest time that a large body waits for room in memory
+	maxDrained    = 4 * maxBody      // maximum number of bytes that are read from the body of a refused request
 	drainPatience = 5 * time.Second  // longest time for reading the body of a refused request
 )
 
-// bodies reads the bodies of requests from the network, and limits how much memory they
-// take. A large body takes up the number of bytes that its client has announced, until the
-// request is answered. So large bodies wait for each other. Small bodies do not wait,
-// because a client that sends a large body slowly must not keep other clients from their
-// locks.
+// bodies reads the bodies of requests from the network, and limits how much memory the bodies
+// take. A large body reserves the number of bytes that its client has announced, until the
+// request is answered. If not enough bytes are free, it waits. Small bodies never wait. So a
+// client that sends a large body slowly does not keep other clients from their locks.
 //
-// A decoded request takes several times as much memory as its body, so requests with large
-// bodies are executed one at a time. A request waits first for room and then for that turn,
-// never in the other order. So the two waits cannot deadlock.
+// A decoded request takes several times as much memory as its body. So requests with large
+// bodies are executed one at a time. A request waits first for memory (room), and then for its
+// execution (turn), never in the other order. So the two waits cannot deadlock.
 type bodies struct {
-	room *semaphore.Weighted // bytes available for large bodies
+	room *semaphore.Weighted // counts the bytes that large bodies may still reserve
 	turn *semaphore.Weighted // held while a request with a large body is executed
 }
 
@@ -36,7 +37,8 @@ func newBodies(most int64) *bodies {
 	return &bodies{room: semaphore.NewWeighted(most), turn: semaphore.NewWeighted(1)}
 }
 
-// read returns the body of r. The caller must call done after it has answered the request.
+// read returns the body of r. The caller must call done after it has sent the reply to the
+// request.
 func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 	done = func() {}
 	if r.ContentLength > maxBody {
@@ -47,17 +49,17 @@ func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 		return body, done, err
 	}
 	start, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
-	if err != nil || len(start) <= smallBody { // a small body without a Content-Length, or a body that was cut off
+	if err != nil || len(start) <= smallBody { // a small body without a Content-Length, or a body that the client cut off
 		return string(start), done, err
 	}
 	return b.readLarge(r, start)
 }
 
-// readLarge reads the rest of a body that begins with start, and returns the whole body.
+// readLarge reads the rest of a body, of which start has been read, and returns the whole body.
 func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error) {
 	size := r.ContentLength
 	if size < 0 {
-		size = maxBody // the body is sent in chunks, so its size is unknown
+		size = maxBody // the client sends the body in chunks, so its size is unknown
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), largePatience)
 	defer cancel()
@@ -67,9 +69,9 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 	leave := func() { b.room.Release(size) }
 	var whole strings.Builder
 	whole.Grow(int(size) + 1)
-	_, _ = whole.Write(start) // never fails
-	// The limit is one byte more than the size, so that a longer body is not mistaken for a
-	// complete one.
+	_, _ = whole.Write(start) // the error is ignored, because a strings.Builder never fails to write
+	// The limit is one byte more than size. So a body that is longer than size is not mistaken
+	// for a complete body.
 	n, err := io.Copy(&whole, io.LimitReader(r.Body, size+1-int64(len(start))))
 	if err == nil && int64(len(start))+n < r.ContentLength {
 		err = io.ErrUnexpectedEOF
@@ -85,14 +87,14 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 	return whole.String(), func() { b.turn.Release(1); leave() }, nil
 }
 
-// drain prepares the refusal of a body that is too large. The caller writes the refusal and
-// then calls read, which reads and discards the rest of the body. Some clients send the
-// whole body before they read the answer. If the server closed the connection earlier, TCP
-// would reset it, and such a client would lose the answer. read does nothing if no deadline
-// can be set.
+// drain prepares the refusal of a request whose body is too large. The caller writes the
+// refusal, and then calls read, which discards the rest of the body. Some clients send the
+// whole body before they read the reply. If the server closed the connection before that, TCP
+// would reset the connection, and such a client would lose the reply. read does nothing if no
+// deadline can be set.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
-	_ = control.EnableFullDuplex() // if this fails, setting the deadline fails too
+	_ = control.EnableFullDuplex() // the error is ignored: if this call fails, setting the deadline fails too
 	w.Header().Set("Connection", "close")
 	return func() {
 		_ = control.Flush()

@@ -8,8 +8,8 @@ import (
 // maxCached is the maximum number of results that a cache keeps.
 const maxCached = 1000
 
-// cache keeps the results of parse, so that an expression that a program sends in a loop is
-// parsed only once. It does not keep errors. A cache is safe for concurrent use.
+// cache keeps the results of parse. A program that sends the same expression in a loop has it
+// parsed only once. A cache does not keep errors. It is safe for concurrent use.
 type cache[T any] struct {
 	parse func(string) (T, error)
 
@@ -28,8 +28,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	if ok {
 		return result, nil
 	}
-	// source is a substring of the request's body. The clone does not keep the body in
-	// memory.
+	// source is a substring of the request's body. It is cloned, so that the cache does not
+	// keep the body in memory.
 	source = strings.Clone(source)
 	result, err := c.parse(source)
 	if err != nil {
@@ -38,8 +38,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// Only a program that puts values into the text of its expressions fills the
-		// cache. A cache does not help such a program, whatever it drops.
+		// Only a program that puts values into the text of its expressions fills the cache. A
+		// cache does not help such a program, whichever entries it drops.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

@@ -2,7 +2,7 @@ package localdynamo
 
 import "strconv"
 
-// capacity contains the capacity units that a call consumed on one table; see
+// capacity contains the capacity units that a call consumed on one table. See
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 type capacity struct {
 	table string
@@ -10,8 +10,9 @@ type capacity struct {
 	write float64
 }
 
-// readUnits returns the units of a strongly consistent read of size bytes: one for each 4
-// KB, rounded up, and at least one. An eventually consistent read costs half as much.
+// readUnits returns the read units that a read of size bytes consumes. A strongly consistent
+// read consumes one unit for each 4 KB, rounded up, and at least one. An eventually consistent
+// read consumes half as many.
 func readUnits(size int, consistent bool) float64 {
 	units := float64(max(1, (size+4095)/4096))
 	if !consistent {
@@ -20,13 +21,13 @@ func readUnits(size int, consistent bool) float64 {
 	return units
 }
 
-// writeUnits returns the units of a write: one for each 1 KB of the item before or after
-// the write, whichever is larger, rounded up.
+// writeUnits returns the write units that a write consumes: one for each 1 KB, rounded up. The
+// size that counts is the item's size before or after the write, whichever is larger.
 func writeUnits(before, after item) float64 {
 	return float64(max(1, (max(before.size(), after.size())+1023)/1024))
 }
 
-// consumed writes ConsumedCapacity at the level that the request asked for: NONE,
+// consumed writes the member ConsumedCapacity at the level that the request asks for: NONE,
 // TOTAL or INDEXES.
 func (r *reply) consumed(level string, c capacity) {
 	if level == "TOTAL" || level == "INDEXES" {
@@ -34,8 +35,8 @@ func (r *reply) consumed(level string, c capacity) {
 	}
 }
 
-// consumedList writes the ConsumedCapacity of a call on several tables. For a
-// transaction it lists reads and writes separately.
+// consumedList writes the member ConsumedCapacity of a call that uses several tables. For a
+// transaction it lists read units and write units separately.
 func (r *reply) consumedList(level string, all []capacity, transaction bool) {
 	if level == "TOTAL" || level == "INDEXES" {
 		r.body = appendJSONList(r.member("ConsumedCapacity").body, all, func(b []byte, c capacity) []byte {
@@ -69,7 +70,8 @@ func (r *reply) float(name string, n float64) {
 	r.body = strconv.AppendFloat(r.member(name).body, n, 'f', 1, 64)
 }
 
-// tally is the sum of capacities for each table, in the order in which tables first appear.
+// tally contains the sum of capacity for each table, in the order in which the tables first
+// appear.
 type tally []capacity
 
 func (t *tally) add(table string, read, write float64) {

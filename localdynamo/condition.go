@@ -8,15 +8,16 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// condition is a parsed condition or filter expression, with the values of its
-// placeholders.
+// condition is a parsed condition or filter expression, with the values of the placeholders in
+// it.
 type condition struct {
 	tree  expr.Condition
 	scope *scope
 }
 
-// condition parses and checks an expression. parameter is the request's member that
-// contains the expression. If the request has no expression, the result is nil.
+// condition parses and checks a condition expression. The parameter named parameter is the
+// request's member that contains the expression. If the request has no such member, the result
+// is nil.
 func (e *Engine) condition(parameter string, source option[string], s *scope) (*condition, error) {
 	if !source.given {
 		return nil, nil
@@ -31,8 +32,8 @@ func (e *Engine) condition(parameter string, source option[string], s *scope) (*
 	return &condition{tree, s}, nil
 }
 
-// holds reports whether the item meets the condition. A missing item counts as one
-// without attributes. Every item meets a nil condition.
+// holds reports whether the item satisfies the condition. A missing item counts as an item
+// without attributes. Every item satisfies a nil condition.
 func (c *condition) holds(it item) bool {
 	return c == nil || holds(c.tree, c.scope, it)
 }
@@ -59,8 +60,8 @@ func holds(tree expr.Condition, s *scope, it item) bool {
 	panic("localdynamo: an unknown condition")
 }
 
-// compares returns the result of a op b. A missing value equals no value, not even another
-// missing value; it differs from every value.
+// compares returns the result of the comparison "a op b". A missing value equals no value, not
+// even another missing value. It is unequal (<>) to every value.
 func compares(op string, a, b value) bool {
 	switch op {
 	case "=":
@@ -97,8 +98,8 @@ func evaluate(operand expr.Operand, s *scope, it item) value {
 	panic("localdynamo: an unknown operand")
 }
 
-// sizeOf implements the function size. Numbers, booleans and nulls have no size.
-// The size of a string is in UTF-16 units, as in DynamoDB Local.
+// sizeOf implements the function size of expressions. Numbers, booleans and nulls have no size.
+// The size of a string is counted in UTF-16 units, as in DynamoDB Local.
 func sizeOf(v value) value {
 	switch v.kind {
 	case kindS:
@@ -143,8 +144,9 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition returns the first error that any item would cause: a placeholder without a
-// value or name, or an operand of a type that the operator or function does not accept.
+// checkCondition returns the first error in a condition that does not depend on the item: a
+// placeholder without a value or name, or an operand whose type the operator or function does
+// not accept.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:
@@ -184,8 +186,8 @@ func checkConditions(s *scope, parts ...expr.Condition) error {
 	return nil
 }
 
-// operandKinds checks operands and returns their kinds. The kind of an operand is kindNone
-// if it depends on the item.
+// operandKinds checks operands and returns their kinds. The kind of an operand is kindNone if
+// the operand's type depends on the item.
 func operandKinds(s *scope, operands ...expr.Operand) ([]kind, error) {
 	kinds := make([]kind, len(operands))
 	for i, operand := range operands {
@@ -227,7 +229,7 @@ func checkOrdered(operator string, kinds ...kind) error {
 	return nil
 }
 
-// checkDistinct refuses an operator whose operands are the same path.
+// checkDistinct returns an error if both operands of an operator are the same path.
 func checkDistinct(operator string, s *scope, first, second expr.Operand) error {
 	one, ok := first.(expr.Path)
 	if !ok {
@@ -274,7 +276,7 @@ func checkBetween(c expr.Between, s *scope) error {
 	return &expr.Error{Reason: "The BETWEEN operator requires " + rule + "; lower bound operand: " + describe(from) + ", upper bound operand: " + describe(to)}
 }
 
-// describe formats a scalar for an error text.
+// describe formats a scalar value for an error text.
 func describe(v value) string {
 	return "AttributeValue: {" + v.kind.String() + ":" + v.text + "}"
 }
@@ -312,8 +314,8 @@ func checkCall(c expr.Call, s *scope) error {
 	return nil
 }
 
-// keyAttribute returns the first attribute of the table's key that the condition uses, or
-// "" if it uses none.
+// keyAttribute returns the first attribute of the table's primary key that the condition uses,
+// or "" if the condition uses none.
 func (c *condition) keyAttribute(t *table) string {
 	if c == nil {
 		return ""

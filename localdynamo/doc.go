@@ -6,12 +6,12 @@
 //	defer engine.Close()
 //	db := engine.Client() // the AWS SDK's own client, with no socket behind it
 //
-// It is used through the real SDK, with its serialisation, error types and
-// retries. The engine replaces only the network and the service. It starts no
-// goroutine and reads no clock except time.Now, so it works inside
-// testing/synctest, where an hour of TTL takes no time. It keeps its tables in
-// memory or, with package boltstore, in a file that all processes of a machine can
-// share. An [Engine] is also an http.Handler, for clients in other languages.
+// Programs use the engine through the real SDK, with the SDK's serialisation, error types and
+// retries. The engine replaces only the network and the service. It starts no goroutine and
+// reads no clock except time.Now, so it works inside testing/synctest, where an hour of TTL
+// takes no time. It keeps its tables in memory or, with package boltstore, in a file that all
+// processes of a machine can share. An [Engine] is also an http.Handler, for clients in other
+// languages.
 //
 // # What it supports
 //
@@ -37,34 +37,34 @@
 // # How it differs from DynamoDB
 //
 //   - All requests are serialised. Every read is strongly consistent, even without
-//     ConsistentRead. A BatchWriteItem is atomic. Transactions never conflict.
-//     To test code against TransactionConflict, throttling or stale reads, inject
-//     these faults in front of the engine.
+//     ConsistentRead. A BatchWriteItem is atomic. Transactions never conflict. To test code
+//     against TransactionConflict, throttling or stale reads, inject these faults in front
+//     of the engine.
 //   - A table is ACTIVE at once, TTL is ENABLED at once, and ItemCount is exact.
-//   - TTL deletes an item one hour after its expiry time; the service takes up to a
-//     few days. Until then reads return the item, as in the service. An item whose TTL
-//     attribute is missing or not a number is never deleted.
-//   - A Scan returns items in an arbitrary order, which differs from the service's
-//     arbitrary order.
+//   - TTL deletes an item one hour after its expiry time. DynamoDB may take a few days.
+//     Until the deletion, reads return the item, as in DynamoDB. An item whose TTL attribute
+//     is missing or not a number is never deleted.
+//   - A Scan returns items in an arbitrary order, which differs from the arbitrary order of
+//     DynamoDB.
 //   - An idempotency token is kept for exactly ten minutes of the wall clock. If a
-//     transaction is sent twice, and the clock is set forward by more in between, it
-//     is executed twice.
+//     transaction is sent twice, and the clock is set forward by more than ten minutes in
+//     between, the transaction is executed twice.
 //   - A request with more than 500,000 members and list elements is refused with a
-//     ValidationException. A single item cannot have so many.
-//   - The size of a string is in UTF-16 units, as in DynamoDB Local. AWS does not
+//     ValidationException. A single item cannot have that many.
+//   - The function size counts a string in UTF-16 units, as in DynamoDB Local. AWS does not
 //     document the unit.
-//   - For a nested path, UPDATED_OLD and UPDATED_NEW return only the value at that
-//     path, as the service does; DynamoDB Local returns the whole attribute.
+//   - For a nested path, UPDATED_OLD and UPDATED_NEW return only the value at that path, as
+//     DynamoDB does. DynamoDB Local returns the whole attribute.
 //
 // Error texts that AWS does not document are those of DynamoDB Local 2.6.1.
 //
 // # Reading the source
 //
-// Start with engine.go. A request arrives in RoundTrip or ServeHTTP. reader.go
-// decodes it, and engine.go passes it to one of the operations. All writes (single
-// writes, batch.go, transact.go) use write.go, all reads get.go, and Query and Scan
-// page.go. condition.go, update.go, projection.go and keycondition.go evaluate the
-// trees of package expr: they are pure functions of items. value.go and number.go
-// define the values in items. key.go defines the keys of a [Store], stored.go the
-// encoding of an item in it, and memory.go the Store in memory.
+// Start with engine.go. A request arrives in RoundTrip or ServeHTTP. reader.go decodes it, and
+// engine.go passes it to one of the operations. All writes (single writes, batch.go,
+// transact.go) use write.go, all reads get.go, and Query and Scan page.go. condition.go,
+// update.go, projection.go and keycondition.go evaluate the trees of package expr. They consist
+// of pure functions of items. value.go and number.go define the values in items. key.go defines
+// the keys of a [Store], and stored.go defines the encoding of an item in a Store. memory.go
+// implements the Store in memory.
 package localdynamo

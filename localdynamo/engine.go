@@ -23,7 +23,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// maxBody is the maximum number of bytes in a request: DynamoDB's own limit.
+// maxBody is the maximum number of bytes in the body of a request. DynamoDB has the same limit.
 const maxBody = 16 << 20
 
 // Engine is a DynamoDB in this process. It is an http.RoundTripper, for clients in
@@ -31,24 +31,27 @@ const maxBody = 16 << 20
 // for concurrent use.
 type Engine struct {
 	store       Store
-	key         *accessKey // nil if ServeHTTP answers unsigned requests too
+	key         *accessKey // nil if ServeHTTP also answers unsigned requests
 	tables      *cache[*table]
 	conditions  *cache[expr.Condition]
 	updates     *cache[*expr.Update]
 	projections *cache[[]expr.Path]
 	bodies      *bodies
 	requests    atomic.Uint64
-	panics      sync.Map // operations whose requests have made the engine panic; the keys are targets (X-Amz-Target)
-	closed      atomic.Bool
+	// Operations whose requests have made the engine panic. The keys are values of the header
+	// X-Amz-Target.
+	panics sync.Map
+	closed atomic.Bool
 }
 
 // Option configures New.
 type Option func(*Engine)
 
-// WithStore keeps tables in s instead of memory. The engine owns s, and closes it.
+// WithStore makes the engine keep its tables in s instead of memory. The engine owns s, and
+// closes it.
 func WithStore(s Store) Option { return func(e *Engine) { e.store = s } }
 
-// New returns an empty engine.
+// New returns an engine without tables.
 func New(opts ...Option) *Engine {
 	e := &Engine{
 		tables:      newCache(parseTable),
@@ -66,7 +69,7 @@ func New(opts ...Option) *Engine {
 	return e
 }
 
-// Close closes the store. Later requests fail. Close may be called more than once.
+// Close closes the engine's store. Later requests fail. Close may be called more than once.
 func (e *Engine) Close() error {
 	e.closed.Store(true)
 	return e.store.Close()
@@ -74,10 +77,10 @@ func (e *Engine) Close() error {
 
 var errClosed = errors.New("localdynamo: the engine is closed")
 
-// Client returns an SDK client whose requests the engine answers. It has the region
-// "local" and placeholder credentials. It opens no socket, and starts no goroutine
-// that outlives a call, so it works in testing/synctest. It retries like the SDK's
-// default; optFns can change that.
+// Client returns an SDK client whose requests the engine answers. The client has the Region
+// "local" and placeholder credentials. It opens no socket, and starts no goroutine that
+// outlives a call, so it works in testing/synctest. By default it retries as every client of
+// the SDK does. optFns can change that.
 func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:             "local",
@@ -87,22 +90,21 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, optFns...)
 }
 
-// direct is the SDK's HTTP client: it passes requests to the engine. An http.Client between
-// them would only follow redirects, and the engine sends none.
+// direct is the HTTP client of the SDK. It passes requests to the engine without an
+// http.Client. An http.Client would only follow redirects, and the engine sends none.
 type direct struct{ engine *Engine }
 
-// ResolveEndpoint returns a fixed address. Nothing connects to it. The SDK's own
-// resolver would compile regular expressions in each call, which takes longer than the rest
-// of the call.
+// ResolveEndpoint returns a fixed address, to which nothing connects. The SDK's own resolver
+// would compile regular expressions in each call. That takes longer than the rest of the call.
 func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "localdynamo"}}, nil
 }
 
-// Do answers the request.
+// Do passes a request to the engine, and returns the engine's response.
 func (d direct) Do(r *http.Request) (*http.Response, error) { return d.engine.RoundTrip(r) }
 
-// RoundTrip answers one DynamoDB request. An error means that the request's context has
-// ended or that the engine is closed. In both cases nothing was changed.
+// RoundTrip answers one DynamoDB request. It returns an error only if the request's context has
+// ended or the engine is closed. In both cases nothing was changed.
 func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -125,27 +127,29 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// ServeHTTP answers one DynamoDB request. It checks no credentials unless WithAccessKey is
-// given, so serve it on loopback only. ServeHTTP refuses requests from web pages, because a
-// page of any site can send requests to loopback. Set the timeouts of the http.Server: they
-// limit how long ServeHTTP waits for a body. All bodies of more than 64 KB together may
-// take up 64 MB of memory. A further one waits for up to 30 seconds. Smaller bodies do not
-// wait. If a body is too large, the client receives the error before the connection is
-// closed.
+// ServeHTTP answers one DynamoDB request. It checks no credentials unless the engine has
+// WithAccessKey, so serve it on loopback only. ServeHTTP refuses requests from web pages,
+// because a page of any site can send requests to loopback. Set the timeouts of the
+// http.Server: they limit how long ServeHTTP waits for a body. All bodies of more than 64 KB
+// may together take 64 MB of memory. If that is in use, another such body waits for up to 30
+// seconds. Smaller bodies do not wait. If a body is too large, the client receives the error
+// before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // a client that sends Expect has not sent its body yet, so there is nothing to drain
+	// A client that sends the header Expect has not sent its body yet, so there is no body to
+	// drain.
+	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" {
 		defer drain(w, r)()
 	}
 	for name, values := range e.header(reply) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(reply) // an error means that the client is gone
+	_, _ = w.Write(reply) // an error means that the client has closed the connection
 }
 
 // serve answers one request from the network. It returns the same errors as RoundTrip.
@@ -196,13 +200,13 @@ func readBody(r *http.Request) (string, error) {
 	if r.Body == nil {
 		return "", nil
 	}
-	defer func() { _ = r.Body.Close() }() // the error is ignored, because the body has been read
+	defer func() { _ = r.Body.Close() }() // the error is ignored, because the whole body has been read
 	limited := io.LimitReader(r.Body, maxBody+1)
 	if r.ContentLength <= 0 || r.ContentLength > maxBody {
 		body, err := io.ReadAll(limited)
 		return string(body), err
 	}
-	body := make([]byte, r.ContentLength) // the length is known: allocate once
+	body := make([]byte, r.ContentLength) // the length is known, so one allocation is enough
 	n, err := io.ReadFull(limited, body)
 	return string(body[:n]), err
 }
@@ -237,9 +241,9 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 	return refused.status, errorReply(refused), nil
 }
 
-// panicked returns the error for a request during which the engine or its store has
-// panicked. The store has undone the request's changes. panicked logs only the first panic
-// of each operation, because clients repeat the request.
+// panicked returns the error for a request during which the engine or its store has panicked.
+// The store has undone the request's changes. panicked logs only the first panic of each
+// operation, because clients retry the request and it may panic again.
 func (e *Engine) panicked(target string, p any) *apiError {
 	if _, before := e.panics.LoadOrStore(target, true); !before {
 		slog.Error("localdynamo: a request made the engine panic; nothing of it was stored", "operation", target, "panic", p, "stack", string(debug.Stack()))
@@ -247,7 +251,7 @@ func (e *Engine) panicked(target string, p any) *apiError {
 	return internalError(fmt.Sprintf("the engine panicked, and nothing of the request was stored: %v", p))
 }
 
-// call executes the operation that target names.
+// call executes the operation that the header X-Amz-Target, in target, names.
 func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) {
 	if len(body) > maxBody {
 		return nil, errTooLarge
@@ -269,7 +273,7 @@ func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) 
 	return nil, newError(typeUnknown, "localdynamo does not know the operation "+name)
 }
 
-// itemCalls are the operations on items, tableCalls the operations on tables.
+// itemCalls contains the operations on items, and tableCalls the operations on tables.
 var (
 	itemCalls = map[string]func(*Engine, context.Context, *request) ([]byte, error){
 		"GetItem":            (*Engine).getItem,
@@ -299,8 +303,8 @@ var (
 	}
 )
 
-// contextStore is a Store whose transactions stop waiting for the store when a context
-// ends.
+// contextStore is a Store that can return a copy of itself for one context. Transactions of the
+// copy stop waiting for the store when the context ends.
 type contextStore interface {
 	WithContext(ctx context.Context) Store
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
-// Error types, under the names that SDKs decode.
+// Types of errors, in the form that SDKs decode.
 const (
 	typeValidation     = "com.amazon.coral.validate#ValidationException"
 	typeSerialization  = "com.amazon.coral.service#SerializationException"
@@ -29,20 +29,22 @@ const (
 // apiError is an error of the DynamoDB API.
 type apiError struct {
 	status  int
-	kind    string // one of the types above
+	kind    string // type of the error: one of the constants above
 	message string
-	item    item     // the item that failed the condition, if the request asked for it
-	reasons []reason // one reason for each action of a cancelled transaction
+	// Item for which the condition is false; set only if the request asked for it.
+	item item
+	// One reason for each action; set only if a transaction was cancelled.
+	reasons []reason
 }
 
-// reason is the result of one action of a cancelled transaction.
+// reason says why one action of a transaction cancelled it, or that the action did not.
 type reason struct {
 	code    string
 	message string
 	item    item
 }
 
-// Error returns the type and the message.
+// Error returns the type and the message of the error.
 func (e *apiError) Error() string { return e.kind + ": " + e.message }
 
 func newError(kind, message string) *apiError {
@@ -66,11 +68,11 @@ func internalError(message string) *apiError {
 
 var (
 	errTooLarge = &apiError{status: http.StatusRequestEntityTooLarge, kind: typeSerialization, message: "the request is larger than 16 MB"}
-	errNoRoom   = internalError("too many large requests are under way: try again") // every SDK retries this error
+	errNoRoom   = internalError("too many large requests are under way: try again") // SDKs retry this error, because its status is 500
 )
 
-// conditionFailed returns the error for a failed condition, with the old item if the
-// request asked for it.
+// conditionFailed returns the error for a condition that is false. The error contains the old
+// item if the request asked for it.
 func conditionFailed(old item) *apiError {
 	e := newError(typeConditionFails, "The conditional request failed")
 	e.item = old

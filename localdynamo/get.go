@@ -7,14 +7,14 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// read is a read of one item by its key, for any operation that reads items.
+// read is a read of one item by its primary key. All operations that read single items use it.
 type read struct {
 	table      string
 	key        item
 	projection []expr.Path
 }
 
-// newRead checks the members of a request and returns the read that they describe.
+// newRead checks the members of a request and returns the read that the request describes.
 func (e *Engine) newRead(req *request) (*read, error) {
 	if err := req.check(); err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func (e *Engine) newRead(req *request) (*read, error) {
 	return &read{req.table, req.key.value, projection}, s.checkUsed()
 }
 
-// find returns the item that r reads, or nil if there is none, and the item's size in
-// bytes.
+// find returns the item that r selects, and the item's size in bytes. It returns nil if the
+// item does not exist.
 func (e *Engine) find(tx Tx, r *read, now time.Time) (found item, size int, err error) {
 	t, err := e.table(tx, r.table)
 	if err != nil {

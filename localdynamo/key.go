@@ -5,18 +5,17 @@ import (
 	"hash/fnv"
 )
 
-// Keys in the Store, by their first byte:
+// The keys in a Store have these forms. The first byte of a key says which:
 //
 //	t TABLE                                  a table's description (table.go)
 //	i TABLE 0 SPREAD HASH RANGE              an item (stored.go)
 //	x TABLE 0 EXPIRY SPREAD HASH RANGE       an item that TTL may delete (ttl.go)
 //	r TOKEN                                  an idempotency token (transact.go)
-//	q EXPIRY TOKEN                           when the token may be deleted
+//	q EXPIRY TOKEN                           the token of r, in the order in which tokens may be deleted
 //
-// HASH and RANGE are the key attributes, encoded so that their bytes sort as DynamoDB sorts
-// the values. SPREAD is four bytes of a hash of HASH. Because of SPREAD, a Scan returns
-// items in an arbitrary order, as in DynamoDB, and a segment of a parallel Scan is a range
-// of keys.
+// HASH and RANGE are the key attributes, encoded so that their bytes sort as DynamoDB sorts the
+// values. SPREAD is four bytes of a hash of HASH. Because of SPREAD, a Scan returns items in an
+// arbitrary order, as DynamoDB does, and each segment of a parallel Scan is a range of keys.
 const (
 	prefixTable  = 't'
 	prefixItem   = 'i'
@@ -27,15 +26,16 @@ const (
 
 const spreadSize = 4
 
-// appendTablePrefix appends the beginning of a key that belongs to a table: the prefix and
-// TABLE.
+// appendTablePrefix appends the beginning of a Store key that belongs to a table: the prefix
+// byte and the table's name (TABLE in the list above).
 func appendTablePrefix(b []byte, prefix byte, table string) []byte {
 	b = append(b, prefix)
 	b = append(b, table...)
 	return append(b, 0)
 }
 
-// appendPartition appends SPREAD and HASH.
+// appendPartition appends the parts SPREAD and HASH of a Store key, which the hash key
+// determines.
 func appendPartition(b []byte, hash value) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0)
@@ -46,8 +46,8 @@ func appendPartition(b []byte, hash value) []byte {
 	return b
 }
 
-// appendSortable appends the value of a key attribute so that encodings sort like values.
-// No encoding is a prefix of another.
+// appendSortable appends an encoding of a key attribute's value. Encodings sort as DynamoDB
+// sorts the values. No encoding is a prefix of another encoding.
 func appendSortable(b []byte, v value) []byte {
 	if v.kind == kindN {
 		return appendSortableNumber(b, v.text)
@@ -61,13 +61,13 @@ func appendSortable(b []byte, v value) []byte {
 	return append(b, endOfText...)
 }
 
-// endOfText ends the encoding of a text. A text sorts before every longer text that begins
-// with it, because a zero byte within a text is followed by 0xff.
+// endOfText ends the encoding of a text. A zero byte within a text is followed by 0xff, so it
+// differs from endOfText. So a text sorts before every longer text that begins with it.
 const endOfText = "\x00\x00"
 
-// appendSortableNumber appends one byte for the sign, then the exponent, then the digits.
-// The exponent and the digits of a negative number are inverted, because a greater
-// magnitude sorts first.
+// appendSortableNumber appends one byte for the sign, then the exponent, then the digits. It
+// inverts the exponent and the digits of a negative number, because of two negative numbers the
+// one with the greater magnitude sorts first.
 func appendSortableNumber(b []byte, number string) []byte {
 	negative, digits, exponent := numberParts(number)
 	if digits == "" {
@@ -84,8 +84,8 @@ func appendSortableNumber(b []byte, number string) []byte {
 	return append(b, flip)
 }
 
-// after returns the smallest key that is greater than every key with the prefix b, or nil
-// if there is no such key.
+// after returns the smallest key that is greater than every key with the prefix b. It returns
+// nil if no key is greater.
 func after(b []byte) []byte {
 	end := append([]byte(nil), b...)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -6,15 +6,18 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// keyCondition selects the items of one partition for a Query.
+// keyCondition selects items of one partition for a Query.
 type keyCondition struct {
 	hash value
-	op   string // operator on the sort key: a comparator, BETWEEN or begins_with; empty for all items
+	// Operator on the sort key: a comparator, BETWEEN or begins_with. Empty if the whole
+	// partition is selected.
+	op   string
 	low  value
 	high value // upper bound of BETWEEN
 }
 
-// keyTerm is one part of a key condition: an attribute, an operator and values.
+// keyTerm is one comparison in a key condition: an attribute, an operator, and one or two
+// values.
 type keyTerm struct {
 	name string
 	op   string
@@ -24,7 +27,7 @@ type keyTerm struct {
 
 const keyConditionExpression = "KeyConditionExpression"
 
-// keyTerms parses a key condition expression and splits it at AND into terms.
+// keyTerms parses a key condition expression and splits it into the terms that AND joins.
 func (e *Engine) keyTerms(source string, s *scope) ([]keyTerm, error) {
 	tree, err := e.conditions.get(source)
 	if err == nil {
@@ -77,14 +80,14 @@ func newKeyTerm(part expr.Condition, s *scope) (keyTerm, error) {
 	}
 }
 
-// mirrored maps each comparator to the one for swapped operands: a < b is b > a.
+// mirrored maps each comparator to the comparator for swapped operands: a < b is b > a.
 var mirrored = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 func wrongKeyOperator(operator string) error {
 	return invalidf("Invalid operator used in KeyConditionExpression: %s", operator)
 }
 
-// keyTermOf returns the term that compares an attribute with one or two values by op.
+// keyTermOf returns the term in which op compares an attribute with one or two values.
 func keyTermOf(op string, s *scope, attribute expr.Operand, values ...expr.Operand) (keyTerm, error) {
 	path, ok := attribute.(expr.Path)
 	if !ok {
@@ -114,7 +117,7 @@ func keyTermOf(op string, s *scope, attribute expr.Operand, values ...expr.Opera
 	return term, nil
 }
 
-// keyCondition combines the terms into one condition on the table's key.
+// keyCondition combines terms into a condition on the table's primary key.
 func (t *table) keyCondition(terms []keyTerm) (keyCondition, error) {
 	var c keyCondition
 	for i, term := range terms {
@@ -173,7 +176,7 @@ func checkKeyTerm(attribute keyAttribute, values ...value) error {
 	return nil
 }
 
-// span returns the range of Store keys the condition selects.
+// span returns the range of Store keys that the condition selects.
 func (t *table) span(c keyCondition) (from, to []byte) {
 	partition := appendPartition(appendTablePrefix(nil, prefixItem, t.Name), c.hash)
 	at := func(v value) []byte { return appendSortable(append([]byte(nil), partition...), v) }

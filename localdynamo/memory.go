@@ -10,13 +10,13 @@ import (
 
 var errReadOnly = errors.New("localdynamo: a change in a View")
 
-// memory is a Store in this process's memory.
+// memory is a Store that keeps its pairs in this process's memory.
 type memory struct {
-	mu    sync.RWMutex // guards pairs; never held during I/O
+	mu    sync.RWMutex // guards pairs; not held during I/O
 	pairs *btree.BTreeG[pair]
 }
 
-// pair is one key and its value. Values are replaced, never changed.
+// pair is a key and its value in a memory. A value is replaced, but never changed.
 type pair struct {
 	key   string
 	value []byte
@@ -26,14 +26,15 @@ func newMemory() *memory {
 	return &memory{pairs: btree.NewG(32, func(a, b pair) bool { return a.key < b.key })}
 }
 
-// View calls fn, concurrently with other Views.
+// View calls fn. Calls of View may run at the same time.
 func (m *memory) View(fn func(Tx) error) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return fn(&memoryTx{pairs: m.pairs, readOnly: true})
 }
 
-// Update calls fn exclusively, and undoes fn's changes if fn fails or panics.
+// Update calls fn while no other View or Update runs. It undoes fn's changes if fn returns an
+// error or panics.
 func (m *memory) Update(fn func(Tx) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -54,12 +55,14 @@ func (m *memory) Update(fn func(Tx) error) error {
 // Close does nothing: the garbage collector frees the memory.
 func (m *memory) Close() error { return nil }
 
-// memoryTx is a transaction on memory. It changes the pairs in place, and records the old
+// memoryTx is a transaction on a memory. It changes the pairs in place. It records the replaced
 // pairs in before, so that the changes can be undone.
 type memoryTx struct {
 	pairs    *btree.BTreeG[pair]
 	readOnly bool
-	before   []pair // old pairs, in the order of the changes; a nil value means that the key did not exist
+	// Replaced pairs, in the order of the changes. A nil value means that the key did not
+	// exist.
+	before []pair
 }
 
 func (tx *memoryTx) undo() {
@@ -72,13 +75,13 @@ func (tx *memoryTx) undo() {
 	}
 }
 
-// Get returns the key's value, or nil.
+// Get returns the value of key, or nil if the key does not exist.
 func (tx *memoryTx) Get(key []byte) []byte {
 	found, _ := tx.pairs.Get(pair{key: string(key)})
 	return found.value
 }
 
-// Put sets the key's value.
+// Put sets the value of key.
 func (tx *memoryTx) Put(key, value []byte) error {
 	if tx.readOnly {
 		return errReadOnly
@@ -100,7 +103,7 @@ func (tx *memoryTx) Delete(key []byte) error {
 	return nil
 }
 
-// Range yields the pairs with from <= key < to.
+// Range yields the pairs whose key is at least from and less than to.
 func (tx *memoryTx) Range(from, to []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		end := string(to)

@@ -6,18 +6,18 @@ import (
 	"github.com/cockroachdb/apd/v3"
 )
 
-// Numbers are stored as text in a canonical form: plain digits, without an exponent,
-// superfluous zeros, or a minus before zero. Two numbers are equal if and only if their
-// texts are equal. DynamoDB also returns numbers in this form.
+// Numbers are stored as text in a canonical form. It consists of plain digits, without an
+// exponent, without superfluous zeros, and without a minus sign before zero. Two numbers are
+// equal if and only if their texts are equal. DynamoDB also returns numbers in this form.
 
 const (
-	maxDigits   = 38   // significant digits of a number
-	maxExponent = 125  // largest e of a number written as d.ddd x 10^e
-	minExponent = -130 // smallest e of a number written as d.ddd x 10^e
+	maxDigits   = 38   // maximum number of significant digits in a number
+	maxExponent = 125  // maximum exponent e of a number that is written as d.ddd x 10^e
+	minExponent = -130 // minimum exponent e of a number that is written as d.ddd x 10^e
 )
 
-// arithmetic has enough precision for every sum of two DynamoDB numbers. A result
-// with too many digits for DynamoDB is refused afterwards, not rounded.
+// arithmetic has enough precision for the sum of any two DynamoDB numbers. If a result has too
+// many digits for DynamoDB, it is refused later, and not rounded.
 var arithmetic = apd.BaseContext.WithPrecision(maxExponent - minExponent + 2)
 
 const (
@@ -27,7 +27,7 @@ const (
 	textNoNumber  = "The parameter cannot be converted to a numeric value"
 )
 
-// parseNumber returns the canonical form of a number in a request.
+// parseNumber returns the canonical form of a number that a request contains.
 func parseNumber(s string) (string, error) {
 	if isCanonicalInteger(s) {
 		return s, nil
@@ -35,7 +35,7 @@ func parseNumber(s string) (string, error) {
 	if s == "" {
 		return "", invalid(textNoNumber)
 	}
-	// apd also accepts NaN and Infinity, which are not numbers in DynamoDB.
+	// apd also accepts NaN and Infinity, which DynamoDB refuses as numbers.
 	if strings.Trim(s, "0123456789+-.eE") != "" || len(s) > 1000 {
 		return "", invalid(textNoNumber + ": " + s)
 	}
@@ -46,8 +46,8 @@ func parseNumber(s string) (string, error) {
 	return canonical(&d)
 }
 
-// isCanonicalInteger reports whether s is an integer in canonical form. Most numbers are,
-// and then need no arithmetic.
+// isCanonicalInteger reports whether s is an integer in canonical form. Most numbers are, and
+// need no further parsing.
 func isCanonicalInteger(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	if len(digits) == 0 || len(digits) > maxDigits || digits[0] == '0' && s != "0" {
@@ -61,8 +61,8 @@ func isCanonicalInteger(s string) bool {
 	return true
 }
 
-// canonical returns d in canonical form. It returns an error if d is outside DynamoDB's
-// range.
+// canonical returns the canonical form of d. It returns an error if d is outside DynamoDB's
+// range of numbers.
 func canonical(d *apd.Decimal) (string, error) {
 	d.Reduce(d)
 	if d.IsZero() {
@@ -81,7 +81,7 @@ func canonical(d *apd.Decimal) (string, error) {
 	return d.Text('f'), nil
 }
 
-// decimal reads a canonical number.
+// decimal parses a number in canonical form.
 func decimal(canonical string) *apd.Decimal {
 	d, _, err := apd.NewFromString(canonical)
 	if err != nil {
@@ -103,7 +103,8 @@ func addNumbers(a, b string, minus bool) (string, error) {
 	return canonical(&sum)
 }
 
-// compareNumbers orders canonical numbers by value.
+// compareNumbers compares two canonical numbers by value. It returns a negative number if a <
+// b, zero if a == b, and a positive number if a > b.
 func compareNumbers(a, b string) int {
 	if a == b {
 		return 0
@@ -115,8 +116,8 @@ func compareNumbers(a, b string) int {
 		}
 		return 1
 	}
-	// Two positive integers with the same number of digits compare like their texts, and
-	// two negative ones in reverse.
+	// Positive integers with the same number of digits are in the order of their texts.
+	// Negative integers are in the reverse order.
 	if len(a) == len(b) && !strings.Contains(a, ".") && !strings.Contains(b, ".") {
 		if (a < b) != negative {
 			return -1
@@ -126,8 +127,8 @@ func compareNumbers(a, b string) int {
 	return decimal(a).Cmp(decimal(b))
 }
 
-// numberParts splits a canonical number into its sign, its significant digits
-// and the exponent e of 0.digits x 10^e. Zero has no digits.
+// numberParts splits a canonical number into its sign, its significant digits, and the exponent
+// e of the form 0.digits x 10^e. Zero has no digits.
 func numberParts(canonical string) (negative bool, digits string, exponent int) {
 	rest, negative := strings.CutPrefix(canonical, "-")
 	whole, fraction, _ := strings.Cut(rest, ".")
@@ -141,8 +142,8 @@ func numberParts(canonical string) (negative bool, digits string, exponent int) 
 	return negative, strings.TrimRight(significant, "0"), exponent
 }
 
-// numberSize returns the size of a number in bytes: half the number of significant digits,
-// rounded up, plus one. A minus sign adds one more byte.
+// numberSize returns the size of a number in bytes, as DynamoDB counts it. The size is half the
+// number of significant digits, rounded up, plus one. A minus sign adds one more byte.
 func numberSize(canonical string) int {
 	negative, digits, _ := numberParts(canonical)
 	size := 1 + (len(digits)+1)/2

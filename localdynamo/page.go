@@ -8,15 +8,14 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// maxPage is the number of bytes of items after which a page of a Query or Scan ends (1
-// MB).
+// maxPage is the size at which a page of a Query or Scan ends: 1 MB of items.
 const maxPage = 1 << 20
 
-// page is one page of a Query or Scan: the request, and its result.
+// page is one page of a Query or Scan. It contains the request and the result.
 type page struct {
 	filter     *condition
 	projection []expr.Path
-	limit      int // largest number of items to read; zero means as many as fit
+	limit      int // maximum number of items to read; zero means as many as fit on a page
 	count      bool
 	backward   bool
 
@@ -24,11 +23,12 @@ type page struct {
 	matched int
 	scanned int
 	size    int
-	last    item // the key after which the next page starts; nil if the page reached the end
+	// Key after which the next page starts; nil if the page has reached the end.
+	last item
 }
 
-// newPage checks the members that Query and Scan have in common, and returns the empty
-// page.
+// newPage checks the members that Query and Scan have in common, and returns a page without
+// items.
 func (e *Engine) newPage(req *request, s *scope) (*page, error) {
 	if req.index != "" {
 		return nil, invalidf("The table does not have the specified index: %s", req.index)
@@ -71,7 +71,8 @@ func checkSelect(selects string, projection bool) error {
 	return nil
 }
 
-// read fills the page with the items of table t in the range from <= key < to.
+// read adds to the page the items of table t whose Store key is at least from and less than to.
+// It stops when the page is full.
 func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 	pairs := tx.Range(from, to)
 	if p.backward {
@@ -94,8 +95,8 @@ func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 	return nil
 }
 
-// reversed yields the pairs from last to first. It loads all pairs into memory, because a
-// Store can only iterate forward. A partition in a test is small enough for that.
+// reversed yields pairs in reverse order. It loads all pairs into memory, because a Store can
+// only iterate forward. In a test, a partition is small enough for that.
 func reversed(pairs iter.Seq2[[]byte, []byte]) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		var all [][2][]byte

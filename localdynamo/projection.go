@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// projection parses and checks a projection expression and resolves its names. Without an
-// expression it returns nil.
+// projection parses and checks a projection expression, and replaces the placeholders in it by
+// names. It returns nil if the request has no such expression.
 func (e *Engine) projection(source option[string], s *scope) ([]expr.Path, error) {
 	if !source.given {
 		return nil, nil
@@ -26,14 +26,14 @@ func (e *Engine) projection(source option[string], s *scope) ([]expr.Path, error
 	return paths, refusal("ProjectionExpression", expr.CheckOverlap(paths))
 }
 
-// project returns the parts of the item at the paths. The selected elements of a
-// list stay in order, without gaps.
+// project returns those parts of the item that the paths select. The selected elements of a
+// list keep their order, and no gaps are left between them.
 func project(it item, paths []expr.Path) item {
 	return part(value{kind: kindM, item: it}, paths).item
 }
 
-// part returns the parts of v that the paths select, or a value of kindNone if there are
-// none.
+// part returns those parts of v that the paths select. It returns a value of kindNone if they
+// select nothing.
 func part(v value, paths []expr.Path) value {
 	result := value{kind: v.kind}
 	switch v.kind {
@@ -66,8 +66,8 @@ func part(v value, paths []expr.Path) value {
 	return value{}
 }
 
-// whole returns all of v if one of the paths ends there. Otherwise it returns the parts
-// that the paths select.
+// whole returns all of v if one of the paths has no more steps. Otherwise it returns the parts
+// of v that the paths select.
 func whole(v value, paths []expr.Path) value {
 	if slices.ContainsFunc(paths, func(p expr.Path) bool { return len(p) == 0 }) {
 		return v
@@ -75,7 +75,7 @@ func whole(v value, paths []expr.Path) value {
 	return part(v, paths)
 }
 
-// rest returns the remaining steps of each path that begins with step.
+// rest returns, for each path that begins with step, the steps after that.
 func rest(paths []expr.Path, step expr.Step) []expr.Path {
 	var following []expr.Path
 	for _, path := range paths {
@@ -86,7 +86,7 @@ func rest(paths []expr.Path, step expr.Step) []expr.Path {
 	return following
 }
 
-// indexes returns the list indexes that are the first steps of paths, in ascending order.
+// indexes returns the list indexes with which the paths begin, in ascending order.
 func indexes(paths []expr.Path) []int {
 	var all []int
 	for _, path := range paths {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// startAfter returns the Store key of an ExclusiveStartKey, after which the page begins.
+// startAfter returns the Store key of a request's ExclusiveStartKey. The page begins after that
+// key.
 func (t *table) startAfter(key item) ([]byte, error) {
 	place, err := t.key(key)
 	if err != nil {
@@ -55,7 +56,7 @@ func (e *Engine) query(ctx context.Context, req *request) ([]byte, error) {
 	return p.reply(req), nil
 }
 
-// querySpan returns the range of Store keys that a page of a Query reads.
+// querySpan returns the range of Store keys that one page of a Query reads.
 func (t *table) querySpan(req *request, terms []keyTerm, p *page) (from, to []byte, err error) {
 	condition, err := t.keyCondition(terms)
 	if err != nil {

@@ -8,27 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// maxSkipped bounds the nesting of JSON values that the engine ignores.
+// maxSkipped is the maximum nesting depth of JSON values that the engine ignores.
 const maxSkipped = 512
 
-// maxValues is the largest number of members and elements in a request. The number is
-// limited, because each may take ten times as many bytes in memory as in the request. A
-// single item always stays below the limit. An item may have 400 KB, and its smallest
-// value, a NULL in a list, takes 2 bytes of them. Such a NULL counts twice, as an element
-// and as a member.
+// maxValues is the maximum number of JSON members and elements in a request. The number is
+// limited, because each may take ten times as many bytes in memory as in the request. A single
+// item always stays below the limit: an item may have 400 KB, and its smallest value, a NULL in
+// a list, takes 2 bytes. Such a NULL counts twice, as an element and as a member.
 const maxValues = 500_000
 
 // reader decodes the JSON of a request directly into the engine's own values. Strings are
-// substrings of the body. A syntax error makes it panic with an *apiError, which readJSON
+// substrings of the body. After a syntax error, reader panics with an *apiError, which readJSON
 // recovers.
 //
-// A value may be well-formed but not allowed, such as a number with 39 digits or an empty
-// set. The reader then stores the error in refused and continues, so that the caller can
-// add where the value was.
+// A value may be well-formed but not allowed, such as a number with 39 digits or an empty set.
+// The reader then stores the error in refused and continues, so that the caller can add to the
+// error where in the request the value was.
 type reader struct {
 	source  string
 	at      int
-	values  int       // number of members and elements read so far
+	values  int       // number of JSON members and elements read so far
 	refused *apiError // error of the first value that is not allowed
 }
 
@@ -63,7 +62,8 @@ func (r *reader) fail(format string, args ...any) {
 	panic(malformed(fmt.Sprintf(format, args...)))
 }
 
-// count counts one more member or element. It fails if there are more than maxValues.
+// count counts one more member or element. It panics with an error if there are more than
+// maxValues.
 func (r *reader) count() {
 	if r.values++; r.values > maxValues {
 		panic(invalidf("The request has more than %d values, which is more than this engine reads: split it", maxValues))
@@ -87,7 +87,7 @@ func (r *reader) space() {
 	}
 }
 
-// peek returns the next byte, or 0 at the end of the source.
+// peek returns the next byte of the source, or 0 at the end of the source.
 func (r *reader) peek() byte {
 	if r.at == len(r.source) {
 		return 0
@@ -113,11 +113,11 @@ func (r *reader) literal(word string) bool {
 	return true
 }
 
-// null consumes the literal null if it is next, and reports whether it was. DynamoDB treats
-// null like a missing member.
+// null reports whether the next value is the literal null, and consumes it if so. DynamoDB
+// treats a member whose value is null like a missing member.
 func (r *reader) null() bool { return r.literal("null") }
 
-// unexpected refuses a value of the wrong JSON type.
+// unexpected refuses a value that has the wrong JSON type. want names the right type.
 func (r *reader) unexpected(want string) {
 	switch c := r.peek(); {
 	case c == '"':
@@ -137,7 +137,7 @@ func (r *reader) unexpected(want string) {
 	}
 }
 
-// object reads an object and calls fn for each member. fn must consume the member's value.
+// object reads a JSON object and calls fn for each member. fn must consume the member's value.
 // Members whose value is null are skipped.
 func (r *reader) object(fn func(name string)) {
 	if r.null() {
@@ -161,7 +161,7 @@ func (r *reader) object(fn func(name string)) {
 	r.token('}')
 }
 
-// array reads an array and calls fn for each element. fn must consume the element.
+// array reads a JSON array and calls fn for each element. fn must consume the element.
 func (r *reader) array(fn func()) {
 	if r.null() {
 		return
@@ -201,7 +201,8 @@ func (r *reader) string() string {
 	return ""
 }
 
-// escaped reads a string that starts at from and has its first escape at i.
+// escaped reads the rest of a string that starts at position from. Its first escape sequence is
+// at position i.
 func (r *reader) escaped(from, i int) string {
 	out := append(make([]byte, 0, i-from+32), r.source[from:i]...)
 	for i < len(r.source) {
@@ -226,9 +227,9 @@ func (r *reader) escaped(from, i int) string {
 	return ""
 }
 
-// escape reads the escape sequence whose backslash is just before position i. It returns
-// the character, and the position after the sequence. Half of a surrogate pair becomes
-// U+FFFD.
+// escape reads the escape sequence whose backslash is just before position i. It returns the
+// character, and the position after the sequence. For an unpaired half of a surrogate pair, it
+// returns U+FFFD.
 func (r *reader) escape(i int) (rune, int) {
 	if i < len(r.source) {
 		switch c := r.source[i]; c {

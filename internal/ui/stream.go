@@ -49,7 +49,8 @@ func message(event string, v any) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, b)
 }
 
-// flush sends the changes since the last flush to all pages. The caller must hold s.mu.
+// flush sends the changes of keys since the last flush to all web pages. The caller must hold
+// s.mu.
 func (s *scanner) flush() {
 	touched := map[protocol.Key]bool{}
 	for e := range s.board.changed {
@@ -78,7 +79,7 @@ func (s *scanner) flush() {
 	}
 }
 
-// sendStatus sends the scanner's status to all pages. The caller must hold s.mu.
+// sendStatus sends the scanner's status to all web pages. The caller must hold s.mu.
 func (s *scanner) sendStatus(now time.Time) {
 	if len(s.pages) == 0 {
 		return
@@ -89,7 +90,7 @@ func (s *scanner) sendStatus(now time.Time) {
 	}
 }
 
-// join registers a new page, and sends it the list of all keys and the status.
+// join registers a new web page, and sends it the list of all keys and the scanner's status.
 func (s *scanner) join(about hello) *listener {
 	l := &listener{id: rand.Text(), out: make(chan []byte, backlog), done: make(chan struct{})}
 	s.mu.Lock()
@@ -113,8 +114,9 @@ func (s *scanner) leave(l *listener) {
 	delete(s.pages, l)
 }
 
-// show makes key the lock whose details a page shows. It sends these details now, and flush
-// sends their changes. The zero key ends that. show returns false if the page is unknown.
+// show makes key the lock whose details a web page shows. It sends these details now, and flush
+// sends later changes of the details. If key is the zero Key, the page shows no details. show
+// returns false if no such page is connected.
 func (s *scanner) show(page string, key protocol.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +135,7 @@ func (s *scanner) show(page string, key protocol.Key) bool {
 	return false
 }
 
-// events serves the stream of messages to one page, until the page or the server closes the
+// events serves the stream of messages to one web page, until the page or the server closes the
 // connection.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)

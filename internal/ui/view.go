@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// rowView is a row of the list of keys. Times are in milliseconds since 1970 by this
-// server's monotonic clock, except Granted, which is by the holder's clock.
+// rowView is a row in a web page's list of keys. Times are in milliseconds since 1970. They are
+// by this server's monotonic clock, except Granted, which is by the holder's clock.
 type rowView struct {
 	ID      int          `json:"i"`
 	Key     string       `json:"key"`
@@ -23,14 +23,14 @@ type rowView struct {
 	Token   int64        `json:"token,omitempty"`
 	Granted int64        `json:"granted,omitempty"`
 	Seen    int64        `json:"seen,omitempty"` // time of the first read that showed the grant
-	Held    int64        `json:"held,omitempty"` // milliseconds from the grant to the end of a dead holder's lease
+	Held    int64        `json:"held,omitempty"` // milliseconds from the grant to the end of the lease, if the holder is dead
 	Session string       `json:"session,omitempty"`
-	Other   bool         `json:"other,omitempty"` // granted by another library
+	Other   bool         `json:"other,omitempty"` // whether a client of another lock library made the grant
 	Problem string       `json:"problem,omitempty"`
 	beatView
 }
 
-// beatView contains the fields of a holder that change with each renewal.
+// beatView contains those fields of a rowView that change with each renewal.
 type beatView struct {
 	Since    int64 `json:"since,omitempty"`
 	Until    int64 `json:"until,omitempty"`
@@ -38,8 +38,8 @@ type beatView struct {
 	Renewals int   `json:"n,omitempty"`
 }
 
-// clock converts times to the pages' format. It is not affected by changes of the wall
-// clock.
+// clock converts times to milliseconds since 1970. A change of the wall clock after the start
+// of the server does not affect the results.
 type clock struct{ base time.Time }
 
 func (c clock) ms(t time.Time) int64 {
@@ -49,7 +49,8 @@ func (c clock) ms(t time.Time) int64 {
 	return c.base.Round(0).Add(t.Sub(c.base)).UnixMilli()
 }
 
-// row returns the row of e in the list of keys. It has the state at the last read.
+// row returns the row of e for the web pages. It contains the state of the key at the last
+// read.
 func (b *board) row(e *entry, c clock) rowView {
 	l := e.lock
 	v := rowView{
@@ -68,16 +69,16 @@ func (b *board) row(e *entry, c clock) rowView {
 	if l.Kind == holders.KindSession {
 		v.Session, v.Owner = sessionOf(l.Key), r.Owner
 	} else if _, missing := b.missing[r.Session]; r.Session != "" && !missing {
-		return v // the session's own row shows the renewals
+		return v // only the row of the session shows the renewals
 	}
 	v.beatView = beatOf(h.Beat, c)
 	return v
 }
 
-// heldFor returns how long a dead holder held its lock, from the grant to the end of its
-// lease. If the holder's last version contains the time of its write, both ends are by the
-// holder's clock. Otherwise the lease ends when this server saw it expire. That is too late
-// if the server started after the expiry.
+// heldFor returns how long a dead holder held its lock, from the grant to the end of its lease.
+// If the holder's last version contains the time of its write, grant and end are both by the
+// holder's clock. Otherwise the end is the time when this server saw the lease expire. That
+// time is too late if the server started after the lease expired.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {
@@ -106,17 +107,16 @@ func wallMS(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// changes contains what has changed in the list of keys since the last message to the
-// pages.
+// changes contains the changes in the list of keys since the last message to the web pages.
 type changes struct {
 	Rows  []rowView  `json:"rows,omitempty"`
-	Beats [][5]int64 `json:"beats,omitempty"` // id, since, until, lease, renewals
+	Beats [][5]int64 `json:"beats,omitempty"` // elements: id, since, until, lease, number of renewals
 	Gone  []int      `json:"gone,omitempty"`
 }
 
 func (c changes) empty() bool { return len(c.Rows)+len(c.Beats)+len(c.Gone) == 0 }
 
-// take returns the changes and clears them.
+// take returns the changes that were not sent yet, and marks them as sent.
 func (b *board) take(c clock) changes {
 	var out changes
 	for e := range b.changed {
@@ -146,7 +146,7 @@ func sameButBeat(a, b rowView) bool {
 	return a == b
 }
 
-// all returns the rows that have been sent to the pages.
+// all returns the rows that have been sent to the web pages.
 func (b *board) all() []rowView {
 	var rows []rowView
 	for _, e := range b.entries {
@@ -157,16 +157,16 @@ func (b *board) all() []rowView {
 	return rows
 }
 
-// lockView contains the details of one key, with its history.
+// lockView contains the details and the history of one key.
 type lockView struct {
-	Row    *rowView        `json:"row,omitempty"` // nil if there is no record
+	Row    *rowView        `json:"row,omitempty"` // nil if the key has no record
 	Key    string          `json:"key"`
 	Sort   string          `json:"sort,omitempty"`
 	Holder *holderView     `json:"holder,omitempty"`
-	Free   json.RawMessage `json:"free,omitempty"` // record of a free key, if the layout keeps it
+	Free   json.RawMessage `json:"free,omitempty"` // record of the key if the key is free and the layout keeps the record
 	Spans  []spanView      `json:"spans"`
 	Events []eventView     `json:"events"`
-	Known  int64           `json:"known"` // time since which the history is complete
+	Known  int64           `json:"known"` // earliest time for which the history is complete
 }
 
 type holderView struct {
@@ -204,8 +204,8 @@ type eventView struct {
 	Reason    string    `json:"reason,omitempty"`
 }
 
-// lock returns the details of a key, with its history. Both are empty for a key that no
-// read has shown.
+// lock returns the details and the history of a key. Both are empty if no read has shown the
+// key.
 func (b *board) lock(key protocol.Key, c clock) lockView {
 	v := lockView{Key: key.Partition, Sort: key.Sort, Spans: []spanView{}, Events: []eventView{}, Known: c.ms(c.base)}
 	e := b.entries[key]
@@ -248,7 +248,7 @@ func (b *board) lock(key protocol.Key, c clock) lockView {
 	return v
 }
 
-// recordJSON returns a record as "leasehold get" prints it.
+// recordJSON returns a record in the format that "leasehold get" prints.
 func recordJSON(r protocol.Record) json.RawMessage {
 	b, err := json.Marshal(holders.RecordOf(r))
 	if err != nil {
@@ -257,7 +257,7 @@ func recordJSON(r protocol.Record) json.RawMessage {
 	return b
 }
 
-// textOf returns data as a string, or "" if data is long or not text.
+// textOf returns data as a string, or "" if data is too long or is not text.
 func textOf(data []byte) string {
 	const longest = 200
 	if len(data) > longest || !utf8.Valid(data) {

@@ -1,5 +1,5 @@
-// Package visible prepares text from others, such as an owner's name or a server's message,
-// for display. It escapes characters that would act on a terminal or be invisible.
+// Package visible prepares text from other parties, such as an owner's name or a server's
+// message, for display. It escapes characters that would control a terminal or be invisible.
 package visible
 
 import (
@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// isShown reports whether r can be shown as it is: the letters, marks, digits, signs and
-// symbols of every script, and the space. Other characters act on a terminal (control
-// characters, also C1), reverse the direction of text, end a line, or are invisible.
-// Invisible are characters without width, tags, variation selectors, other spaces, and
-// characters that Unicode has not assigned.
+// isShown reports whether r may be shown unescaped. It may if it is a letter, mark, digit, sign
+// or symbol of any script, or the space. Other characters control a terminal (control
+// characters, including C1), reverse the direction of text, end a line, or are invisible.
+// Invisible characters are those without width, tags, variation selectors, spaces other than
+// the space, and characters that Unicode has not assigned.
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
@@ -24,8 +24,8 @@ func isShown(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Name returns s for use in a sentence or a table. It puts s in quotes if s is empty or has
-// invisible characters.
+// Name returns s for use in a sentence or a table. It quotes s if s is empty or has invisible
+// characters.
 func Name(s string) string {
 	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isShown(r) }) {
 		return quoted(s)
@@ -33,8 +33,8 @@ func Name(s string) string {
 	return s
 }
 
-// Period names the period that begins at start, in UTC: by its date or, if it does not
-// begin at midnight, by date and time.
+// Period names the period that begins at start, in UTC. The name is the date of start or, if
+// start is not midnight, its date and time.
 func Period(start time.Time) string {
 	start = start.UTC()
 	if start.Equal(start.Truncate(24 * time.Hour)) {
@@ -43,11 +43,12 @@ func Period(start time.Time) string {
 	return start.Format("2006-01-02 15:04:05 UTC")
 }
 
-// longestRemark is the maximum length in bytes of data that is shown as a holder's remark.
+// longestRemark is the maximum number of bytes in a record's data that is shown as the remark
+// of its holder.
 const longestRemark = 80
 
-// Remark returns the data of a record as a holder's note on its work. It returns "" if data
-// is long, is not text, or has invisible characters.
+// Remark returns the data of a record as a remark of the holder on its work. It returns "" if
+// data is too long, is not text, or has invisible characters.
 func Remark(data []byte) string {
 	s := string(data)
 	if len(s) > longestRemark || strings.TrimSpace(s) == "" || Name(s) != s {
@@ -56,11 +57,11 @@ func Remark(data []byte) string {
 	return s
 }
 
-// Longest is the maximum number of characters shown of a text that others wrote.
+// Longest is the maximum number of characters that are shown of a text from another party.
 const Longest = 200
 
-// Word returns s for use in a sentence. It quotes s unless s is a plain word, so that no
-// name is read as part of the sentence. It omits the middle of a long s.
+// Word returns s for use in a sentence. It quotes s unless s is a plain word. So a reader never
+// takes a name for a part of the sentence. Word omits the middle of a long s.
 func Word(s string) string {
 	short := Middle(s, Longest)
 	if short == "" || short != s || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isPlain(r) }) {
@@ -69,8 +70,8 @@ func Word(s string) string {
 	return s
 }
 
-// isPlain reports whether r may be part of a plain word: a character of the names of hosts,
-// users, files and keys. Spaces and signs that end a sentence or a clause are excluded.
+// isPlain reports whether r may be part of a plain word. It may if names of hosts, users, files
+// and keys contain it. Spaces, and signs that end a sentence or a clause, may not.
 func isPlain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-_./@:#+=%~", r)
@@ -78,7 +79,7 @@ func isPlain(r rune) bool {
 	return isShown(r) && unicode.In(r, unicode.L, unicode.M, unicode.N)
 }
 
-// Middle shortens text to n characters. It replaces the middle by "…".
+// Middle shortens text to n characters. It replaces the middle of the text by "…".
 func Middle(text string, n int) string {
 	if len(text) <= n || utf8.RuneCountInString(text) <= n {
 		return text
@@ -96,17 +97,16 @@ func Middle(text string, n int) string {
 	return text[:begin] + "…" + text[end:]
 }
 
-// quoted returns s in quotes, as a Go string.
+// quoted returns s as a quoted Go string.
 func quoted(s string) string { return Text(strconv.Quote(s)) }
 
 // Text returns s with invisible characters escaped as in JSON (\u001b). A byte that is not
-// UTF-8 becomes \xff. Line ends and tabs stay. The result for a JSON document is an equal
-// document, because JSON contains such characters only in its strings, and all its bytes
-// are UTF-8.
+// UTF-8 becomes \xff. Line ends and tabs stay. If s is a JSON document, the result is an equal
+// document: JSON contains such characters only in its strings, and all its bytes are UTF-8.
 func Text(s string) string { return escaped(s, "\n\t") }
 
-// Line does what Text does, and also escapes line ends and tabs. Its result fits in one
-// line or column.
+// Line is like Text, but also escapes line ends and tabs. Its result fits in one line or
+// column.
 func Line(s string) string { return escaped(s, "") }
 
 func escaped(s, but string) string {
@@ -143,22 +143,21 @@ func escaped(s, but string) string {
 }
 
 // longestMessage is the maximum number of characters that are shown of a server's error
-// message. An AccessDeniedException names the caller, the action and the table in about 300
-// characters.
+// message. As a comparison: an AccessDeniedException takes about 300 characters to name the
+// caller, the action and the table.
 const longestMessage = 1000
 
-// Message returns a server's error message in one line. It omits the middle of a long
-// message.
+// Message returns a server's error message in one line. If the message is long, Message omits
+// its middle.
 func Message(text string) string { return OneLine(Middle(text, longestMessage)) }
 
-// OneLine joins the lines of text, for example from errors.Join, into one line without
-// invisible characters.
+// OneLine joins the lines of text into one line without invisible characters. Such text comes,
+// for example, from errors.Join.
 func OneLine(text string) string {
 	return Line(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
-// Error returns an error with the text of err as Message returns it. It returns nil if err
-// is nil.
+// Error returns an error whose text is that of err after Message. It returns nil if err is nil.
 func Error(err error) error {
 	if err == nil {
 		return nil

@@ -1,11 +1,10 @@
 // Package boltstore keeps the tables of a localdynamo.Engine in one file, which
 // all processes of a machine can share. It uses bbolt.
 //
-// Each transaction opens and locks the file, and closes it again, since bbolt
-// keeps the file locked as long as it is open. That costs about a millisecond, and
-// lets any number of processes take turns. A commit is on disk before it is
-// acknowledged: if a process is killed at any moment, the file can be opened
-// again, and has every acknowledged write.
+// Each transaction opens and locks the file, and closes it again, because bbolt keeps the file
+// locked as long as it is open. That costs about a millisecond, and lets any number of
+// processes use the file in turn. A commit is on disk before it is acknowledged. If a process
+// is killed at any moment, the file can be opened again, and has every acknowledged write.
 //
 // The lock is an advisory lock of the operating system (flock on Unix, where the kernel
 // queues the processes that wait). Keep the file on a local disk, because network file
@@ -33,31 +32,32 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// patience is how long a transaction waits for the file if its context has no deadline.
-// Each process needs the file for a few milliseconds, and the kernel serves them in order.
-// So after a longer wait, some process keeps the file locked.
+// patience is how long a transaction waits for the file if its context has no deadline. Each
+// process needs the file for a few milliseconds, and the kernel grants the file in order. So if
+// the wait takes longer, some process is keeping the file locked.
 const patience = 10 * time.Second
 
-// bucket is the only bucket of the file. Its name is the version of the format.
+// bucket is the only bucket in a store's file. Its name is the version of the file format.
 var bucket = []byte("localdynamo1")
 
 var errClosed = errors.New("boltstore: the store is closed")
 
-// ErrBusy is matched by the error of Open, OpenContext or a transaction that has waited too
-// long because another process keeps the file locked. Nothing was changed. If the context
-// has ended, the error also matches the context's error.
+// ErrBusy matches the error of Open, OpenContext or a transaction that gave up waiting for the
+// file, because another process kept the file locked. Nothing was changed. If the context has
+// ended, the error also matches the context's error.
 var ErrBusy = errors.New("another process keeps it locked: end that process, or continue it if it was stopped")
 
 // Open opens or creates the file. The file is locked only during each request, so that
-// processes take turns.
+// processes can use it in turn.
 //
-// A new file gets mode 0600, and a directory created for it 0700. A transaction that finds
-// the file locked waits until the context of its request ends. Without a deadline, and in
-// Open, it waits for at most 10 seconds. Errors name the path. Open refuses a file that is
-// not a store, even an empty file (ErrEmpty). It also refuses a file that another user may
-// have planted: a symbolic link, or a file with two names. In a directory that others may
-// write to, it refuses a file unless its owner is the caller, root, the directory's owner
-// or a group that alone may write there.
+// A new file gets mode 0600. If Open creates the file's directory, the directory gets mode
+// 0700. A transaction that finds the file locked waits until the context of its request ends.
+// If the context has no deadline, and in Open itself, it waits for at most 10 seconds. Errors
+// name the path. Open refuses a file that is not a store, even an empty file (ErrEmpty). It
+// also refuses a file that another user may have planted: a symbolic link, or a file with two
+// names. In a directory to which other users may write, the file's owner must be the caller,
+// root or the directory's owner. If only the directory's group may write there, any owner is
+// allowed.
 func Open(path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := s.first(); err != nil {
@@ -66,8 +66,8 @@ func Open(path string, options ...Option) (localdynamo.Store, error) {
 	return s, nil
 }
 
-// OpenContext does what Open does, but waits for a locked file as long as ctx lasts. The
-// store outlives ctx.
+// OpenContext is like Open, but waits for a locked file until ctx ends. The end of ctx does not
+// close the store.
 func OpenContext(ctx context.Context, path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := (&store{file: s.file, ctx: ctx, patient: true}).first(); err != nil {
@@ -84,8 +84,8 @@ func newStore(path string, options []Option) *store {
 	return s
 }
 
-// first runs a transaction that reads nothing. It creates the file if necessary, and
-// returns an error if the file cannot be used.
+// first runs a transaction that reads nothing. It creates the file if the file does not exist,
+// and returns an error if the file cannot be used.
 func (s *store) first() error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("boltstore: make the directory of %s: %w", s.path, err)
@@ -100,53 +100,55 @@ type Option func(*file)
 // trust each other with every lock in the file.
 func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
-// file is the state shared by a store and all stores that its WithContext returns.
+// file is the state that a store shares with all stores that its WithContext returns.
 type file struct {
-	path     string
-	turn     chan struct{} // semaphore: full while a goroutine of this process uses the file
-	place    *place        // position in the kernel's queue left by a request that has ended, or nil; guarded by turn
+	path string
+	turn chan struct{} // semaphore that is full while a goroutine of this process uses the file
+	// Position in the kernel's queue that an ended request has left, or nil if there is none.
+	// Guarded by turn.
+	place    *place
 	closed   atomic.Bool
 	owner    plainfile.Owner
 	patience time.Duration // the longest wait of a transaction whose context has no deadline
-	looked   atomic.Bool   // true once the structure of the file has been checked
+	looked   atomic.Bool   // whether the structure of the file has been checked
 }
 
-// store is a localdynamo.Store. Its transactions stop waiting when ctx ends.
+// store is a localdynamo.Store. Its transactions stop waiting for the file when ctx ends.
 type store struct {
 	*file
 	ctx     context.Context
 	patient bool // transactions wait until ctx ends, even if ctx has no deadline
 }
 
-// WithContext returns the store for one request. Its transactions stop waiting for the file
-// when ctx ends.
+// WithContext returns a store for one request. Transactions of that store stop waiting for the
+// file when ctx ends.
 func (s *store) WithContext(ctx context.Context) localdynamo.Store {
 	return &store{file: s.file, ctx: ctx}
 }
 
-// Close makes later transactions fail. It closes no file, because the file is open only
+// Close makes later transactions fail. It has no file to close, because the file is open only
 // during transactions.
 func (s *store) Close() error {
 	s.closed.Store(true)
 	return nil
 }
 
-// View calls fn with the state after the last Update.
+// View calls fn with the state that the last Update has committed.
 func (s *store) View(fn func(localdynamo.Tx) error) error {
 	return s.use(fn, func(db *bbolt.DB, calling func(*bbolt.Bucket) error) error {
 		return db.View(func(tx *bbolt.Tx) error { return s.in(tx, calling) })
 	})
 }
 
-// Update calls fn, and commits its changes unless it fails.
+// Update calls fn, and commits the changes of fn unless fn returns an error.
 func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	return s.use(fn, func(db *bbolt.DB, calling func(*bbolt.Bucket) error) error {
 		return db.Update(func(tx *bbolt.Tx) error { return s.in(tx, calling) })
 	})
 }
 
-// in calls fn with the bucket that contains the tables. It returns an error if the bucket is
-// missing: otherwise the store would look as if no lock were held. Make creates every file
+// in calls fn with the bucket that contains the tables. It returns an error if the bucket does
+// not exist, because an empty store would look as if no lock were held. Make creates every file
 // with the bucket.
 func (s *store) in(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
 	if b := tx.Bucket(bucket); b != nil {
@@ -162,9 +164,9 @@ func (s *store) damaged(why any) error {
 	return filefault.Lasting(fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why))
 }
 
-// marked wraps an error of the file as a lasting one (package filefault) if no request can
-// succeed until an operator has repaired the file, its directory or the limits of the
-// process. It returns other errors unchanged, including those of the caller's own function.
+// marked wraps an error of the file by package filefault if no request can succeed until an
+// operator has repaired the file, its directory or the limits of the process. It returns other
+// errors unchanged, including errors of the function that the caller has passed.
 func marked(err error) error {
 	fault, known := filefault.Of(err)
 	switch {
@@ -176,12 +178,12 @@ func marked(err error) error {
 	return err
 }
 
-// use waits until this goroutine may use the file, and opens the file. Then it calls in,
+// use waits until this goroutine may use the file, and then opens the file. Then it calls in,
 // which begins a transaction and calls fn.
 //
-// checkStructure may miss damage, or damage may happen after the check. Then bbolt panics
-// or reads beyond the end of its mapping. use returns either as an error. A panic of fn
-// itself is passed on to the caller.
+// checkStructure may miss damage of the file, or the file may be damaged after the check. Then
+// bbolt panics, or faults because it reads beyond the end of its memory mapping. use returns an
+// error in both cases. A panic of fn itself is passed on to the caller.
 func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, began := s.ctx, time.Now()
 	if _, ends := ctx.Deadline(); !ends && !s.patient {
@@ -200,7 +202,8 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var open *os.File
-	inStore := true // false while fn runs, except for its calls into bbolt
+	// False while code of fn runs, true while code of bbolt runs.
+	inStore := true
 	var db *bbolt.DB
 	defer func() {
 		p := recover()
@@ -211,9 +214,9 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 			_ = db.Close() // bbolt has already rolled the transaction back
 			panic(p)
 		}
-		// bbolt's own Close is not called, because it may wait for the locks of the
-		// transaction that has panicked. So the mapping of the file stays, and would keep
-		// the file locked without this unlock.
+		// bbolt's own Close is not called, because it may wait for the locks of the transaction
+		// that has panicked. So the memory mapping of the file stays. Without this unlock, the
+		// mapping would keep the file locked.
 		unlock(open)
 		_ = open.Close()
 		err = s.damaged(p)
@@ -237,7 +240,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 	return marked(err)
 }
 
-// busyError is the error of a transaction that has waited for the file too long.
+// busyError is the error of a transaction that gave up waiting for the file.
 type busyError struct {
 	path  string
 	waits time.Duration
@@ -259,11 +262,11 @@ func (s *store) busy(began time.Time) error {
 	return &busyError{path: s.path, waits: time.Since(began), ended: s.ctx.Err()}
 }
 
-// open waits for the file and opens it with bbolt. It stores the file, which is then
+// open waits for the file and opens it with bbolt. It stores the opened file, which is now
 // locked, in *locked.
 func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err error) {
 	options := *bbolt.DefaultOptions
-	options.Timeout = time.Nanosecond // bbolt must not wait for the lock, because inTurn waits instead
+	options.Timeout = time.Nanosecond // bbolt must not wait for the lock, because inTurn waits for it
 	err = s.inTurn(ctx, func(f *os.File) (err error) {
 		*locked = f
 		options.OpenFile = func(string, int, fs.FileMode) (*os.File, error) { return f, nil }
@@ -278,26 +281,26 @@ func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err e
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("boltstore: %w: it belongs to another user, or its directory does", err)
 	}
-	if errors.As(err, new(*fs.PathError)) { // a PathError already contains the path
+	if errors.As(err, new(*fs.PathError)) { // the path is not added, because a PathError already contains it
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
 	return nil, fmt.Errorf("boltstore: open %s: %w", s.path, err)
 }
 
-// transaction implements localdynamo.Tx on the store's bucket. inStore is true while bbolt
-// code runs, so that use knows whether a panic comes from bbolt.
+// transaction implements localdynamo.Tx on the store's bucket. inStore is true while code of
+// bbolt runs. So use can distinguish a panic of bbolt from a panic of the caller's code.
 type transaction struct {
 	bucket  *bbolt.Bucket
 	inStore *bool
 }
 
-// enter records that a call into bbolt begins.
+// enter records that a call to bbolt begins.
 func (tx transaction) enter() { *tx.inStore = true }
 
-// leave records that the call into bbolt has ended.
+// leave records that a call to bbolt has ended.
 func (tx transaction) leave() { *tx.inStore = false }
 
-// Get returns the key's value, or nil if there is none.
+// Get returns the value of key, or nil if the key does not exist.
 func (tx transaction) Get(key []byte) []byte {
 	tx.enter()
 	value := tx.bucket.Get(key)
@@ -305,7 +308,7 @@ func (tx transaction) Get(key []byte) []byte {
 	return value
 }
 
-// Put sets the key's value. It gives bbolt a copy, because bbolt uses the slice until the
+// Put sets the value of key. It gives bbolt copies, because bbolt uses the slices until the
 // commit.
 func (tx transaction) Put(key, value []byte) error {
 	tx.enter()
@@ -322,7 +325,8 @@ func (tx transaction) Delete(key []byte) error {
 	return err
 }
 
-// Range yields the pairs with from <= key < to. If to is nil, there is no upper bound.
+// Range yields the pairs whose key is at least from and less than to. If to is nil, there is no
+// upper bound.
 func (tx transaction) Range(from, to []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		tx.enter()

@@ -10,14 +10,15 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// ErrEmpty is returned for a file of zero bytes. Make never leaves such a file, so it has been
-// truncated. No new store replaces it, because no lock would then seem to be held.
+// ErrEmpty is returned if the file has zero bytes. Make never leaves such a file, so the file
+// was truncated. Make does not replace it with a new store, because then no lock would seem to
+// be held.
 var ErrEmpty = errors.New("the file is empty, and a store never is: it was truncated, by a full disk or a redirection (>): " +
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 
-// Make creates a new store, unless the file exists. The file appears under its name only
-// when it is complete, so no process ever opens an unfinished store. Before that, prepare
-// may give the file a mode other than 0600. prepare may be nil.
+// Make creates a new store, unless the file exists. The file gets its name only when its
+// content is complete, so no process ever opens an unfinished store. Before that, prepare may
+// change the file's mode, which is 0600. prepare may be nil.
 func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	dir, err := plainfile.Dir(path)
 	if err != nil {
@@ -27,15 +28,16 @@ func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer os.Remove(f.Name()) // fails after the rename, because the temporary file is then gone
+	// This fails after a successful rename, because the temporary file no longer exists.
+	defer os.Remove(f.Name())
 	if prepare != nil {
 		err = prepare(f)
 	}
 	if err != nil {
 		return false, errors.Join(err, f.Close())
 	}
-	// bbolt receives the open file. If bbolt opened the file by its name, another user
-	// could have replaced the file.
+	// bbolt receives the open file. If bbolt opened a file by its name, another user could have
+	// replaced that file.
 	options := *bbolt.DefaultOptions
 	options.OpenFile = func(string, int, fs.FileMode) (*os.File, error) { return f, nil }
 	db, err := bbolt.Open(f.Name(), 0o600, &options)
@@ -57,8 +59,8 @@ func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 }
 
 // openOrMake opens the file of a store, or makes a new store if the file does not exist. It
-// does not use O_CREAT: in a directory that everybody may write to, Linux refuses O_CREAT
-// for an existing file of another user (protected_regular in proc_sys_fs(5)).
+// does not use O_CREAT: in a directory that all users may write to, Linux refuses O_CREAT for
+// an existing file of another user (protected_regular in proc_sys_fs(5)).
 func openOrMake(path string, flag int, owner plainfile.Owner) (*os.File, error) {
 	f, err := plainfile.Open(path, flag, owner)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -7,18 +7,19 @@ import (
 	"hash/fnv"
 )
 
-// bbolt does not check the pages of a file. A page that points at itself overflows the
-// stack, which ends the process even with recover. A wrong count may request more memory
-// than there is. An item out of order is not found, so its key looks free. bbolt's own
-// check (Tx.Check) trusts the pages as well. So this file checks all pages before bbolt reads
-// them.
+// bbolt does not check the pages of a file. If a page points at itself, bbolt overflows the
+// stack, which ends the process even with recover. A wrong count may make bbolt request more
+// memory than the machine has. bbolt does not find an item that is out of order, so the item's
+// key looks free. bbolt's own check (Tx.Check) trusts the pages as well. So structure.go checks
+// all pages before bbolt reads them.
 //
-// The checks do not protect from a user who may write to the file. Such a user can also
-// change the file while it is read, or delete every lock. The checks keep a damaged file
-// from harming the processes that open it.
+// The checks do not protect against a user who may write to the file. Such a user can also
+// change the file while it is read, or delete every lock. The checks keep a damaged file from
+// harming the processes that open it.
 
-// Layout of a file, as declared by bbolt's package internal/common. Numbers are in the byte
-// order of the machine. A position is relative to the element that contains it.
+// These constants describe the layout of a bbolt file, as bbolt's package internal/common
+// declares it. Numbers are in the byte order of the machine. A position is relative to the
+// element that contains it.
 const (
 	metaMagic, metaVersion     = 0xED0CDAED, 2
 	noFreelist                 = 1<<64 - 1
@@ -26,25 +27,28 @@ const (
 	freelistPage               = 0x10
 	headerSize, elementSize    = 16, 16
 	metaSize, bucketHeaderSize = 64, 16
-	manyFree                   = 0xffff // count of a free list that has more pages than fit in the count; the list then begins with its length
+	// Value of a free list's count if the list has more pages than the count can hold. Then the
+	// list's first element is its length.
+	manyFree = 0xffff
 )
 
-// Limits far above those of any store of locks.
+// These limits are far above those of any store of locks.
 const (
-	maxFile  = 1 << 40 // maximum bytes in the file
+	maxFile  = 1 << 40 // maximum number of bytes in the file
 	maxDepth = 32      // maximum number of pages from the root to an item
 	maxValue = 16 << 20
-	maxTx    = 1 << 62 // greatest transaction number: the next one must not overflow
+	// Largest transaction number that is accepted. The next number must not overflow.
+	maxTx = 1 << 62
 )
 
-// damageError describes damage to the structure of a file.
+// damageError says how the structure of a file is damaged.
 type damageError string
 
 func (e damageError) Error() string { return string(e) }
 
 func damagef(format string, args ...any) error { return damageError(fmt.Sprintf(format, args...)) }
 
-// meta is a valid meta page. A file has two of them, and commits write to them alternately.
+// meta is a valid meta page. A file has two meta pages, and commits write to them alternately.
 type meta struct {
 	pageSize, root, freelist, pages, tx uint64
 }
@@ -67,11 +71,11 @@ func metaAt(b []byte, at uint64) (meta, bool) {
 	}, true
 }
 
-// newestMeta returns the meta page that bbolt uses, the valid one with the greatest
-// transaction number. It returns false if neither is valid: bbolt itself reports that.
+// newestMeta returns the meta page that bbolt uses: the valid one with the greatest transaction
+// number. It returns false if neither page is valid. Then bbolt itself reports the damage.
 func newestMeta(b []byte) (meta, bool) {
 	first, ok := metaAt(b, 0)
-	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // a kill may have left the first meta page half written
+	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // if the process was killed, the first meta page may be half written
 		first, ok = metaAt(b, size)
 	}
 	if !ok {
@@ -87,8 +91,8 @@ func newestMeta(b []byte) (meta, bool) {
 	return newest, true
 }
 
-// checkStructure returns an error if bbolt could fail to read the file or to find an item
-// in it.
+// checkStructure returns an error if bbolt could fail to read the file, or to find an item in
+// the file.
 func checkStructure(b []byte) error {
 	m, ok := newestMeta(b)
 	if !ok {
@@ -110,16 +114,16 @@ func checkStructure(b []byte) error {
 	return s.freelist(m.freelist)
 }
 
-// structure is a file during its check. It records which pages are in use, because each
-// page may be used only once.
+// structure is the state of a check of a file. It records which pages are in use, because only
+// one other page may refer to each page.
 type structure struct {
 	b               []byte
 	pageSize, pages uint64
-	used            []uint64 // bit set of the pages in use
+	used            []uint64 // bit set of the pages that are in use
 }
 
-// use marks a page as used. It returns an error if the page was already used, or is not a
-// data page.
+// use records that a page is in use. It returns an error if the page was already in use, or is
+// not a data page.
 func (s *structure) use(id uint64) error {
 	if id < 2 || id >= s.pages {
 		return damagef("page %d is not a data page of its %d", id, s.pages)
@@ -131,8 +135,8 @@ func (s *structure) use(id uint64) error {
 	return nil
 }
 
-// page returns the bytes of a page, together with the overflow pages that follow it, and
-// marks them as used.
+// page returns the bytes of a page, including the overflow pages that follow it. It records
+// that these pages are in use.
 func (s *structure) page(id uint64) ([]byte, error) {
 	if err := s.use(id); err != nil {
 		return nil, err
@@ -150,14 +154,15 @@ func (s *structure) page(id uint64) ([]byte, error) {
 	return p[:(more+1)*s.pageSize], nil
 }
 
-// interval is the range of a page's keys: from <= key < to. A nil bound means no bound.
+// interval is the range that a page's keys must be in: from <= key < to. If from or to is nil,
+// the range has no such bound.
 type interval struct{ from, to []byte }
 
-// item is a function that checks one item of a leaf page.
+// item is a function that checks one item on a leaf page.
 type item func(flags uint32, key, value []byte) error
 
-// tree checks a page and all pages below it, and calls each for every item. The keys must
-// be within the interval in.
+// tree checks a page and all pages below it, and calls each for every item. It returns an error
+// if a key is not in the interval in.
 func (s *structure) tree(id uint64, depth int, in interval, each item) error {
 	if depth > maxDepth {
 		return damagef("page %d is too deep in its tree", id)
@@ -234,7 +239,7 @@ func leaves(p []byte, count int, in interval, each item) error {
 	return nil
 }
 
-// part returns the size bytes at the distance at from the beginning of an element.
+// part returns size bytes of an element, which begin at the offset at.
 func part(element []byte, at, size uint64) ([]byte, error) {
 	if at+size > uint64(len(element)) || size > maxValue {
 		return nil, damagef("an item is not where it should be")
@@ -251,8 +256,8 @@ func (in interval) has(key []byte) error {
 	return nil
 }
 
-// rootItem checks an item of the root page. The store's own item is a bucket. Items under
-// other names are ignored, because they belong to other formats.
+// rootItem checks an item of the root page. The item named bucket contains the store. Items
+// with other names are ignored, because they belong to other formats.
 func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	if !bytes.Equal(key, bucket) {
 		return nil
@@ -263,7 +268,7 @@ func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
 		return s.tree(root, 0, interval{}, storeItem)
 	}
-	inline := value[bucketHeaderSize:] // a small bucket is stored as a leaf page inside its item
+	inline := value[bucketHeaderSize:] // bbolt stores a small bucket as a leaf page inside the bucket's item
 	if len(inline) < headerSize || binary.NativeEndian.Uint16(inline[8:]) != leafPage {
 		return damagef("its bucket is malformed")
 	}
@@ -274,7 +279,8 @@ func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	return leaves(inline, count, interval{}, storeItem)
 }
 
-// storeItem refuses a bucket inside the store's bucket: its key would look free.
+// storeItem refuses a bucket inside the store's bucket, because the key of such a bucket would
+// look free.
 func storeItem(flags uint32, _, _ []byte) error {
 	if flags != 0 {
 		return damagef("an item is not one of a store")
@@ -282,8 +288,8 @@ func storeItem(flags uint32, _, _ []byte) error {
 	return nil
 }
 
-// freelist checks the list of free pages. It refuses a file without that list, because
-// bbolt would then search for free pages itself without checking what it reads.
+// freelist checks the list of free pages. It refuses a file without that list. bbolt would
+// search such a file for free pages, without checking what it reads.
 func (s *structure) freelist(id uint64) error {
 	if id == noFreelist {
 		return damagef("it has no list of free pages")

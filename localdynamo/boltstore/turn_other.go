@@ -12,20 +12,20 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// Pauses between attempts to lock the file. They are short, so that a free file is
-// used at once, and have jitter, so that waiting processes do not run in step.
+// Pauses between attempts to lock the file. They are short, so that the file is used soon after
+// it becomes free. They have jitter, so that waiting processes do not try at the same times.
 const (
 	minPause = 500 * time.Microsecond
 	maxPause = 8 * time.Millisecond
 )
 
-// place is unused on this system: bbolt locks the file itself, so this package cannot wait
-// in the kernel's queue for that lock.
+// place is unused on this system. bbolt locks the file itself here, so this package cannot wait
+// for that lock in the kernel's queue.
 type place struct{}
 
-// inTurn calls open with the file, which bbolt locks. If the file is locked by another
-// process, it repeats the call until the file is free or ctx ends. bbolt's own wait is not
-// used, because it polls only every 50 ms and has no context.
+// inTurn calls open, in which bbolt locks the file. If another process keeps the file locked,
+// inTurn repeats the call until open succeeds or ctx ends. bbolt's own wait is not used,
+// because it polls only every 50 ms and has no context.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		f, err := openOrMake(s.path, os.O_RDWR, s.owner)
@@ -43,5 +43,5 @@ func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	}
 }
 
-// unlock does nothing: on this system the lock ends when the file is closed.
+// unlock does nothing on this system: closing the file ends the lock.
 func unlock(*os.File) {}

@@ -65,8 +65,8 @@ func (s *store) lock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// isCurrent reports whether the locked file is still the store's file: it is at the store's
-// path and is not empty.
+// isCurrent reports whether the locked file is still the store's file. It is if it is at the
+// store's path and is not empty.
 func (s *store) isCurrent(f *os.File) (bool, error) {
 	locked, err := f.Stat()
 	if err != nil {
@@ -79,20 +79,21 @@ func (s *store) isCurrent(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(locked, named) && named.Size() > 0, err
 }
 
-// place is a position in the kernel's queue for the lock of the file. Nothing can end a
-// wait in flock(2). So a request that ends while it waits leaves its position to the next
-// request, which then need not start at the end of the queue.
+// place is a position in the kernel's queue for the lock of the file. A process cannot end a
+// wait in flock(2). So a request that gives up waiting leaves its position to the next request,
+// which then need not start at the end of the queue.
 type place struct {
 	file    *os.File
-	granted chan struct{} // closed once the kernel has granted the lock or flock has failed
-	err     error         // set before granted is closed
+	granted chan struct{} // closed when flock returns: the kernel has granted the lock, or flock has failed
+	err     error         // error of flock; set before granted is closed
 
 	mu     sync.Mutex // guards the fields below; not held while the kernel waits
-	wanted bool       // a transaction waits for the lock or has it
+	wanted bool       // a transaction is waiting for the lock or has it
 	over   bool       // flock has returned
 }
 
-// wait calls flock. If no transaction wants the lock by then, it releases the lock at once.
+// wait calls flock. When flock returns and no transaction wants the lock, wait releases the
+// lock at once.
 func (p *place) wait() {
 	err := flock(p.file, syscall.LOCK_EX)
 	p.mu.Lock()
@@ -104,8 +105,8 @@ func (p *place) wait() {
 	close(p.granted)
 }
 
-// join makes a new transaction wait at this position. It returns false if flock has
-// returned, so that the lock has already been released.
+// join makes a new transaction wait at this position. It returns false if flock has returned.
+// Then the lock has already been released.
 func (p *place) join() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +114,8 @@ func (p *place) join() bool {
 	return p.wanted
 }
 
-// leave ends a transaction's wait, and keeps the position if flock still waits. Otherwise
-// it releases the lock, if flock has just acquired it, and returns false.
+// leave ends a transaction's wait. If flock has not returned, leave keeps the position and
+// returns true. Otherwise it releases the lock if flock has acquired it, and returns false.
 func (p *place) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,12 +135,12 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// unlock ends the lock on the file.
+// unlock releases the lock on the file.
 func unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) }
 
-// look checks the structure of the locked file. It skips a file that was checked before, if
-// only root and the caller may write to it. The caller must hold the lock, because an
-// unlocked file may change.
+// look checks the structure of the locked file. It skips the check if the file was checked
+// before and only root and the caller may write to it. The caller must hold the lock, because
+// an unlocked file may change.
 func (s *file) look(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -163,7 +164,7 @@ func (s *file) look(f *os.File) error {
 	return nil
 }
 
-// ours reports whether only root and the caller may write to a file.
+// ours reports whether only root and the user of this process may write to a file.
 func ours(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && info.Mode().Perm()&0o022 == 0

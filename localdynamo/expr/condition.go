@@ -4,16 +4,16 @@ package expr
 // And, Or, Not, Comparison, Between, In or Call.
 type Condition interface{ condition() }
 
-// And holds if both of its parts do.
+// And holds if both Left and Right hold.
 type And struct{ Left, Right Condition }
 
-// Or holds if one of its parts does.
+// Or holds if Left or Right holds, or both.
 type Or struct{ Left, Right Condition }
 
-// Not holds if its part does not.
+// Not holds if Part does not hold.
 type Not struct{ Part Condition }
 
-// Comparison compares two operands by Op: one of = <> < <= > >=.
+// Comparison compares two operands. Op is one of = <> < <= > >=.
 type Comparison struct {
 	Op          string
 	Left, Right Operand
@@ -22,7 +22,7 @@ type Comparison struct {
 // Between holds if Low <= Operand <= High.
 type Between struct{ Operand, Low, High Operand }
 
-// In holds if Operand equals one of List.
+// In holds if Operand equals an element of List.
 type In struct {
 	Operand Operand
 	List    []Operand
@@ -46,7 +46,7 @@ func (Call) condition()       {}
 // Operand is an operand of a condition: a Path, a Placeholder or a Size.
 type Operand interface{ operand() }
 
-// Size is the size of its operand's value.
+// Size is the function size: the size of the value of the operand Of.
 type Size struct{ Of Operand }
 
 func (Path) operand()        {}
@@ -61,15 +61,15 @@ func ParseCondition(source string) (Condition, error) {
 	return run(source, func(p *parser) Condition { return p.condition(p.or()) })
 }
 
-// node is a parsed part of a condition that may be in parentheses: a Condition or an
-// Operand.
+// node is a part of a condition after parsing: a Condition or an Operand. It may be in
+// parentheses.
 type node struct {
 	condition Condition
 	operand   Operand
 	enclosed  bool // whether the part is in parentheses
 }
 
-// condition returns the Condition in n. It fails if n contains an Operand.
+// condition returns the Condition in n. It reports a syntax error if n contains an Operand.
 func (p *parser) condition(n node) Condition {
 	if n.condition == nil {
 		if _, ok := n.operand.(Size); ok {
@@ -80,7 +80,7 @@ func (p *parser) condition(n node) Condition {
 	return n.condition
 }
 
-// operand returns the Operand in n. It fails if n contains a Condition.
+// operand returns the Operand in n. It reports a syntax error if n contains a Condition.
 func (p *parser) operand(n node) Operand {
 	if n.operand == nil {
 		if call, ok := n.condition.(Call); ok && !n.enclosed {
@@ -183,7 +183,7 @@ func (p *parser) primary() node {
 	}
 }
 
-// operands reads operands up to and including the closing parenthesis.
+// operands parses a list of operands, and the closing parenthesis after it.
 func (p *parser) operands() []Operand {
 	var list []Operand
 	for {
@@ -195,8 +195,8 @@ func (p *parser) operands() []Operand {
 	}
 }
 
-// conditionFunctions maps the name of each function of a condition expression, in lower
-// case, to its number of operands.
+// conditionFunctions maps the name of each function of condition expressions, in lower case, to
+// the function's number of operands.
 var conditionFunctions = map[string]int{
 	"attribute_exists":     1,
 	"attribute_not_exists": 1,
@@ -206,7 +206,8 @@ var conditionFunctions = map[string]int{
 	"size":                 1,
 }
 
-// updateFunctions maps each function of update expressions to its number of operands.
+// updateFunctions maps the name of each function of update expressions to the function's number
+// of operands.
 var updateFunctions = map[string]int{
 	"if_not_exists": 2,
 	"list_append":   2,
@@ -246,7 +247,7 @@ func needsPath(function string) *Error {
 	return refuse("Operator or function requires a document path; operator or function: %s", function)
 }
 
-// Walk calls fn for each path of the condition, from left to right.
+// Walk calls fn for each path in the condition, from left to right.
 func Walk(condition Condition, fn func(Path)) {
 	switch c := condition.(type) {
 	case And:

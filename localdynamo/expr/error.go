@@ -2,8 +2,8 @@ package expr
 
 import "fmt"
 
-// Error is the reason why an expression is refused, in DynamoDB's words. The engine adds
-// the name of the request's parameter in front.
+// Error is the reason why an expression is refused, in DynamoDB's words. The engine puts the
+// name of the request's parameter before the reason.
 type Error struct {
 	Reason string
 }
@@ -15,7 +15,7 @@ func refuse(format string, args ...any) *Error {
 	return &Error{Reason: fmt.Sprintf(format, args...)}
 }
 
-// MaxSize is the largest size of an expression, in bytes.
+// MaxSize is the maximum size of an expression, in bytes.
 const MaxSize = 4096
 
 // checkSize refuses an expression that is empty or too long, before it is parsed.

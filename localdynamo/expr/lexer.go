@@ -6,15 +6,15 @@ type tokenKind byte
 
 const (
 	tokenEOF    tokenKind = iota
-	tokenName             // an attribute's name, a keyword or a function's name
-	tokenAlias            // #name
-	tokenValue            // :value
-	tokenNumber           // digits, the index of a list's element
+	tokenName             // name of an attribute, a keyword or a function
+	tokenAlias            // placeholder for a name: #name
+	tokenValue            // placeholder for a value: :value
+	tokenNumber           // digits: the index of an element in a list
 	tokenSymbol           // one of ( ) [ ] . , + - = <> < <= > >=
 	tokenBad              // a character that cannot start a token
 )
 
-// token is one word of an expression, with its position in the source.
+// token is one token of an expression, with its position in the source.
 type token struct {
 	kind     tokenKind
 	from, to int
@@ -26,7 +26,7 @@ func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
 func isWord(c byte) bool   { return isLetter(c) || isDigit(c) || c == '_' }
 func isSpace(c byte) bool  { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
 
-// lex returns the token that starts at or after offset at.
+// lex returns the first token of source that starts at or after the offset at.
 func lex(source string, at int) token {
 	for at < len(source) && isSpace(source[at]) {
 		at++
@@ -68,8 +68,8 @@ func skip(source string, at int, in func(byte) bool) int {
 	return at
 }
 
-// IsPlaceholder reports whether s is a placeholder: sigil ('#' for a name, ':' for
-// a value) followed by letters, digits and underscores.
+// IsPlaceholder reports whether s is a placeholder: the character sigil ('#' for a name, ':'
+// for a value) followed by letters, digits and underscores.
 func IsPlaceholder(s string, sigil byte) bool {
 	return len(s) > 1 && s[0] == sigil && skip(s, 1, isWord) == len(s)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// parser parses one expression. Its methods panic with an *Error, which run recovers. So
-// the grammar needs no error check after every token. MaxSize bounds the depth of
+// parser parses one expression. Its methods panic with an *Error, which run recovers. So the
+// methods need no error check after every token. MaxSize limits the depth of the methods'
 // recursion.
 type parser struct {
 	source      string
@@ -14,17 +14,18 @@ type parser struct {
 	operators   int
 }
 
-// maxOperators is the largest number of operators and functions in an expression.
+// maxOperators is the maximum number of operators and functions in an expression.
 const maxOperators = 300
 
-// operator counts one operator or function. It fails if there are more than maxOperators.
+// operator counts one operator or function. It reports an error if the expression has more than
+// maxOperators.
 func (p *parser) operator() {
 	if p.operators++; p.operators > maxOperators {
 		panic(refuse("The expression contains too many operators; operator count: %d", p.operators))
 	}
 }
 
-// run parses source with fn, which must consume the whole source.
+// run parses source with fn. It returns an error if fn does not consume the whole source.
 func run[T any](source string, fn func(*parser) T) (result T, err error) {
 	if err := checkSize(source); err != nil {
 		return result, err
@@ -52,7 +53,7 @@ func (p *parser) next() token {
 	return p.prev
 }
 
-// unexpected fails with a syntax error that names the current token and its neighbours.
+// unexpected reports a syntax error that contains the current token and its neighbours.
 func (p *parser) unexpected() {
 	from, to := p.token.from, p.token.to
 	if p.prev.to > 0 {
@@ -82,7 +83,7 @@ func (p *parser) expect(symbol string) {
 	}
 }
 
-// atWord reports whether the current token is the keyword, in upper or lower case.
+// atWord reports whether the current token is the given keyword, in upper or lower case.
 func (p *parser) atWord(keyword string) bool {
 	return p.token.kind == tokenName && strings.EqualFold(p.token.text, keyword)
 }
@@ -95,7 +96,7 @@ func (p *parser) acceptWord(keyword string) bool {
 	return true
 }
 
-// path reads a document path.
+// path parses a document path.
 func (p *parser) path() Path {
 	path := Path{p.attribute()}
 	for {

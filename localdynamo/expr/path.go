@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Step is one step of a document path: the attribute Name of a map or, if Name is empty,
-// the element Index of a list. A Name that starts with '#' is a placeholder.
+// Step is one step of a document path. It selects the attribute Name of a map or, if Name is
+// empty, the element Index of a list. A Name that starts with '#' is a placeholder.
 type Step struct {
 	Name  string
 	Index int
@@ -15,13 +15,13 @@ type Step struct {
 // IsPlaceholder reports whether the step's name is a placeholder.
 func (s Step) IsPlaceholder() bool { return s.Name != "" && s.Name[0] == '#' }
 
-// Path is a document path, such as m.list[2].#name. Its first step has a name.
+// Path is a document path, such as m.list[2].#name. Its first step always has a Name.
 type Path []Step
 
-// Placeholder is the name of a value in ExpressionAttributeValues, including its ':'.
+// Placeholder is the name of a value in ExpressionAttributeValues, including the ':'.
 type Placeholder string
 
-// String returns the path as it is written in an expression.
+// String returns the path in the form that expressions use.
 func (p Path) String() string {
 	var b strings.Builder
 	for i, step := range p {
@@ -40,7 +40,7 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Steps returns the path as DynamoDB shows it in errors: [m, list, [2], name].
+// Steps returns the path in the form that DynamoDB uses in errors: [m, list, [2], name].
 func (p Path) Steps() string {
 	steps := make([]string, len(p))
 	for i, step := range p {

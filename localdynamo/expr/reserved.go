@@ -2,8 +2,9 @@ package expr
 
 import "strings"
 
-// Reserved reports whether word is a reserved word, which can be used as an
-// attribute name only through ExpressionAttributeNames. Case does not matter.
+// Reserved reports whether word is a reserved word of DynamoDB, in upper or lower case. An
+// expression can use a reserved word as an attribute name only through
+// ExpressionAttributeNames.
 func Reserved(word string) bool {
 	var upper [maxReserved]byte
 	if len(word) > maxReserved {
@@ -23,7 +24,7 @@ func Reserved(word string) bool {
 // maxReserved is the length of the longest reserved word.
 const maxReserved = len("LOCALTIMESTAMP")
 
-// reserved contains the words that are listed at
+// reserved contains the reserved words that AWS lists at
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 var reserved = func() map[string]struct{} {
 	words := map[string]struct{}{}

@@ -2,8 +2,7 @@ package expr
 
 import "strings"
 
-// Update is an update expression. All its parts read the item as it was before the
-// update.
+// Update is an update expression. All its actions read the item as it was before the update.
 type Update struct {
 	Set    []Assignment
 	Remove []Path
@@ -23,17 +22,17 @@ type Operation struct {
 	Value Placeholder
 }
 
-// Term is a value that SET can assign: a Path, a Placeholder, a Sum, IfNotExists
-// or ListAppend.
+// Term is a value that a SET action can assign: a Path, a Placeholder, a Sum, an IfNotExists or
+// a ListAppend.
 type Term interface{ term() }
 
-// Sum is Left + Right, or Left - Right; Op is "+" or "-".
+// Sum is Left + Right or Left - Right, depending on Op, which is "+" or "-".
 type Sum struct {
 	Op          string
 	Left, Right Term
 }
 
-// IfNotExists is the value at Path, or Default if the item has no value there.
+// IfNotExists is the value at Path, or Default if the item has no value at Path.
 type IfNotExists struct {
 	Path    Path
 	Default Term
@@ -53,7 +52,7 @@ func ParseUpdate(source string) (*Update, error) {
 	return run(source, (*parser).update)
 }
 
-// Targets returns the paths that the update writes, in the order of SET, REMOVE, ADD and
+// Targets returns the paths that the update writes. They are in the order SET, REMOVE, ADD,
 // DELETE.
 func (u *Update) Targets() []Path {
 	paths := make([]Path, 0, len(u.Set)+len(u.Remove)+len(u.Add)+len(u.Delete))
@@ -98,7 +97,7 @@ func (p *parser) update() *Update {
 	return update
 }
 
-// list reads the keyword of a section, such as SET, and the actions after it.
+// list parses the keyword of a section, such as SET, and the section's actions.
 func list[T any](p *parser, action func() T) []T {
 	p.next()
 	actions := []T{action()}
@@ -122,8 +121,8 @@ func (p *parser) operation() Operation {
 	return Operation{path, Placeholder(p.next().text)}
 }
 
-// sum reads a term, or two terms with an operator between them. DynamoDB allows
-// only one operator.
+// sum parses a term, or two terms with an operator between them. DynamoDB allows only one
+// operator.
 func (p *parser) sum() Term {
 	left := p.term()
 	if _, ok := left.(Sum); ok || !p.at("+") && !p.at("-") {

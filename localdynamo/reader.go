@@ -331,7 +331,7 @@ func (r *reader) int() int {
 	return int(n)
 }
 
-// skip consumes a value of any type. depth is its nesting.
+// skip consumes a JSON value of any type. depth is the nesting depth of the value.
 func (r *reader) skip(depth int) {
 	if depth > maxSkipped {
 		r.fail("the body is nested too deeply")

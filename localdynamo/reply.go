@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// The appendJSON functions append JSON to a reply. All texts in a reply are UTF-8, because
-// the engine refuses requests that are not.
+// The appendJSON functions append JSON to a reply. All texts in a reply are UTF-8, because the
+// engine refuses requests that are not UTF-8.
 
 const hexDigits = "0123456789abcdef"
 
@@ -90,14 +90,14 @@ func appendJSONList[T any](b []byte, list []T, one func([]byte, T) []byte) []byt
 	return append(b, ']')
 }
 
-// reply is a JSON object that is written member by member.
+// reply is the JSON object of a reply. It is written member by member.
 type reply struct {
 	body []byte
 }
 
 func newReply() *reply { return &reply{body: append(make([]byte, 0, 512), '{')} }
 
-// member begins a member with the given name. The caller must append the member's value to
+// member begins a member with the given name. The caller must then append the member's value to
 // body.
 func (r *reply) member(name string) *reply {
 	if len(r.body) > 1 {
@@ -115,7 +115,8 @@ func (r *reply) int(name string, n int) {
 
 func (r *reply) item(name string, it item) { r.body = appendJSONItem(r.member(name).body, it) }
 
-// attributes writes the item as the member with the given name, unless the item is empty.
+// attributes writes the item as a member with the given name. It writes nothing if the item is
+// empty.
 func (r *reply) attributes(name string, it item) {
 	if len(it) > 0 {
 		r.item(name, it)
@@ -128,8 +129,8 @@ func (r *reply) items(name string, items []item) {
 
 func (r *reply) end() []byte { return append(r.body, '}') }
 
-// errorReply returns the body of an error reply. In two error types of the API, the member
-// Message begins with a capital letter.
+// errorReply returns the body of an error reply. The API has two error types in which the name
+// of the member Message begins with a capital letter.
 func errorReply(e *apiError) []byte {
 	r := newReply()
 	r.text("__type", e.kind)
@@ -159,11 +160,11 @@ func appendJSONReason(b []byte, why reason) []byte {
 	return append(b, r.end()...)
 }
 
-// encode returns a reply made of maps, slices and plain values as JSON.
+// encode returns the JSON of a reply that consists of maps, slices and plain values.
 func encode(v any) []byte {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // such values can always be encoded
+		panic(err) // this cannot happen, because json can encode all such values
 	}
 	return body
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// option is a member of a request that may be missing.
+// option is an optional member of a request.
 type option[T any] struct {
 	value T
 	given bool
@@ -15,16 +15,16 @@ type option[T any] struct {
 func some[T any](v T) option[T] { return option[T]{v, true} }
 
 // request contains the members of a request for any operation on items. Each operation uses
-// only its own members. Unknown members are ignored, as in the service.
+// only its own members. The engine ignores unknown members, as DynamoDB does.
 type request struct {
 	table        string
 	key          option[item]
 	item         option[item]
 	start        option[item]
-	keys         []item // keys of BatchGetItem
+	keys         []item // member Keys of a BatchGetItem
 	tables       []tableRequest
-	actions      []action       // TransactItems of a transaction, or the writes of a batch to one table
-	token        option[string] // ClientRequestToken
+	actions      []action       // member TransactItems of a transaction, or the writes of a batch to one table
+	token        option[string] // member ClientRequestToken
 	condition    option[string]
 	update       option[string]
 	keyCondition option[string]
@@ -39,21 +39,22 @@ type request struct {
 	segments     option[int]
 	index        string
 	selects      string
-	returns      string // ReturnValues
-	returnsOld   string // ReturnValuesOnConditionCheckFailure
-	capacity     string // ReturnConsumedCapacity
+	returns      string // member ReturnValues
+	returnsOld   string // member ReturnValuesOnConditionCheckFailure
+	capacity     string // member ReturnConsumedCapacity
 	legacy       []string
 }
 
-// tableRequest is the part of a batch for one table.
+// tableRequest is the part of a batch that concerns one table.
 type tableRequest struct {
 	table   string
 	request request
 }
 
-// action is one element of TransactItems, or one write of a batch.
+// action is one element of TransactItems, or one write in a batch.
 type action struct {
-	kinds   []string // names of the given members, such as Put; exactly one must be given
+	// Names of the members that the element has, such as Put. A valid element has exactly one.
+	kinds   []string
 	request request
 }
 
@@ -66,13 +67,13 @@ func readRequest(body string) (*request, error) {
 	return req, nil
 }
 
-// maxParts is the largest number of actions, and of tables, that the reader keeps of one
-// request: one more than DynamoDB allows. The reader drops further ones, because each takes
-// hundreds of bytes.
+// maxParts is the maximum number of actions, and of tables, that the reader keeps of one
+// request: one more than DynamoDB allows. The reader drops the rest, because each takes
+// hundreds of bytes of memory.
 const maxParts = 101
 
-// part reads a member of the outermost request. Only the outermost request may contain
-// other requests, so the recursion is bounded.
+// part decodes a member of the outermost request. Only the outermost request may contain other
+// requests, so the recursion is bounded.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":
@@ -146,7 +147,7 @@ func (req *request) member(r *reader, name string) {
 	}
 }
 
-// tableName returns the table's name in s, which is an ARN or the name itself.
+// tableName returns the name of a table. s is the name itself or the table's ARN.
 func tableName(s string) string {
 	if arn, name, ok := strings.Cut(s, ":table/"); ok && strings.HasPrefix(arn, "arn:") {
 		return name
@@ -184,14 +185,14 @@ func (r *reader) bindings() []valueBinding {
 		if !expr.IsPlaceholder(placeholder, ':') {
 			r.refuse(invalidf("ExpressionAttributeValues contains invalid key: Syntax error; key: \"%s\"", placeholder))
 		}
-		if v.kind != kindNone { // a value of kindNone was refused
+		if v.kind != kindNone { // a value of kindNone has been refused
 			values = append(values, valueBinding{placeholder: placeholder, value: v})
 		}
 	})
 	return values
 }
 
-// actions reads TransactItems, or the list of writes of a batch to one table.
+// actions decodes TransactItems, or the list of writes of a batch to one table.
 func (r *reader) actions() []action {
 	var all []action
 	r.array(func() {
@@ -213,8 +214,8 @@ func (r *reader) action() action {
 	return a
 }
 
-// tableRequest reads the part of RequestItems for one table: an object in
-// BatchGetItem, a list of writes in BatchWriteItem.
+// tableRequest decodes the part of RequestItems for one table. In a BatchGetItem the part is an
+// object, and in a BatchWriteItem it is a list of writes.
 func (r *reader) tableRequest(table string) tableRequest {
 	t := tableRequest{table: tableName(table)}
 	if r.peek() == '[' {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// maxSegments is the most segments that a parallel Scan may have.
+// maxSegments is the maximum number of segments of a parallel Scan.
 const maxSegments = 1000000
 
 // scan implements Scan.
@@ -66,8 +66,8 @@ func checkSegments(segment, segments option[int]) error {
 	return nil
 }
 
-// scanSpan returns the range of Store keys for a page of a Scan: the whole table, or
-// one segment.
+// scanSpan returns the range of Store keys that one page of a Scan may read. The range is
+// within the table or, for a parallel Scan, within one segment of it.
 func (t *table) scanSpan(req *request) (from, to []byte, err error) {
 	whole := appendTablePrefix(nil, prefixItem, t.Name)
 	from, to = whole, after(whole)
@@ -93,7 +93,7 @@ func (t *table) scanSpan(req *request) (from, to []byte, err error) {
 	return append(start, 0), to, nil
 }
 
-// within reports whether from <= key < to.
+// within reports whether key is at least from and less than to.
 func within(key, from, to []byte) bool {
 	return bytes.Compare(key, from) >= 0 && bytes.Compare(key, to) < 0
 }

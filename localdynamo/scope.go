@@ -6,8 +6,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// scope contains the names and values of a request's placeholders. It records which of them
-// the request's expressions use.
+// scope contains the names and values that a request defines for placeholders. It also records
+// which of the placeholders the request's expressions use.
 type scope struct {
 	names       []nameBinding
 	values      []valueBinding
@@ -31,7 +31,8 @@ func newScope(req *request) *scope {
 	return &scope{req.names.value, req.values.value, req.names.given, req.values.given}
 }
 
-// name returns the attribute name of a step, with a placeholder resolved.
+// name returns the attribute name in a step. If the step is a placeholder, it returns the name
+// that the request defines for the placeholder.
 func (s *scope) name(step expr.Step) string {
 	if step.IsPlaceholder() {
 		for i := range s.names {
@@ -43,7 +44,7 @@ func (s *scope) name(step expr.Step) string {
 	return step.Name
 }
 
-// value returns the value of a placeholder.
+// value returns the value that the request defines for a placeholder.
 func (s *scope) value(p expr.Placeholder) value {
 	for i := range s.values {
 		if s.values[i].placeholder == string(p) {
@@ -53,8 +54,8 @@ func (s *scope) value(p expr.Placeholder) value {
 	return value{}
 }
 
-// useValue returns the value of a placeholder, and marks it as used. It fails if the
-// request does not define the placeholder.
+// useValue returns the value of a placeholder, and marks the placeholder as used. It returns an
+// error if the request does not define the placeholder.
 func (s *scope) useValue(p expr.Placeholder) (value, error) {
 	for i := range s.values {
 		if s.values[i].placeholder == string(p) {
@@ -65,8 +66,8 @@ func (s *scope) useValue(p expr.Placeholder) (value, error) {
 	return value{}, &expr.Error{Reason: "An expression attribute value used in expression is not defined; attribute value: " + string(p)}
 }
 
-// usePath replaces the placeholders in a path by names, and marks them as used. It fails if
-// the request does not define one of them.
+// usePath replaces the placeholders in a path by names, and marks the placeholders as used. It
+// returns an error if the request does not define one of the placeholders.
 func (s *scope) usePath(path expr.Path) (expr.Path, error) {
 	resolved := path
 	for i, step := range path {
@@ -90,7 +91,7 @@ func (s *scope) usePath(path expr.Path) (expr.Path, error) {
 	return resolved, nil
 }
 
-// checkUsed returns an error if some placeholder is used in no expression.
+// checkUsed returns an error if the request defines a placeholder that no expression uses.
 func (s *scope) checkUsed() error {
 	var unused []string
 	for _, b := range s.names {
@@ -112,9 +113,9 @@ func (s *scope) checkUsed() error {
 	return nil
 }
 
-// checkGiven returns an error if a request without any expression defines placeholders. any
-// reports whether the request has an expression. expressions lists the members that can
-// contain one, for the error message.
+// checkGiven returns an error if the request defines placeholders but has no expression, or if
+// it has an empty map of placeholders. any reports whether the request has an expression.
+// expressions lists the members that can contain an expression, for the error message.
 func (s *scope) checkGiven(any bool, expressions string) error {
 	switch {
 	case s.namesGiven && !any:
@@ -129,7 +130,7 @@ func (s *scope) checkGiven(any bool, expressions string) error {
 	return nil
 }
 
-// lookup returns the value at the path, or a value of kindNone.
+// lookup returns the value at the path, or a value of kindNone if the item has no value there.
 func (s *scope) lookup(it item, path expr.Path) value {
 	v := it.get(s.name(path[0]))
 	for _, step := range path[1:] {
@@ -148,8 +149,8 @@ func (s *scope) child(v value, step expr.Step) value {
 	return value{}
 }
 
-// refusal returns an error of package expr as an error of the API. parameter is the
-// request's member that contains the expression.
+// refusal converts an error of package expr to an error of the API. The parameter named
+// parameter is the request's member that contains the expression.
 func refusal(parameter string, err error) error {
 	if refused, ok := err.(*expr.Error); ok {
 		return invalidf("Invalid %s: %s", parameter, refused.Reason)

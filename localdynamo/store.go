@@ -2,24 +2,25 @@ package localdynamo
 
 import "iter"
 
-// Store stores the tables: it is an ordered map from bytes to bytes, with transactions. By
-// default an Engine keeps it in memory. Package boltstore has a Store in a file.
+// Store is an ordered map from bytes to bytes, with transactions. An Engine keeps its tables in
+// a Store. The default Store is in memory. Package boltstore has a Store in a file.
 //
-// A Store must be safe for concurrent use. Updates are serialised. A View sees all changes
-// of an Update or none. If fn returns an error, its changes are undone, and the error is
-// returned unchanged. If Update returns nil, its changes are as durable as the Store is.
+// A Store must be safe for concurrent use. Updates are serialised. A View sees all changes of
+// an Update or none. If fn returns an error, View or Update returns that error unchanged, and
+// Update undoes the changes of fn. If Update returns nil, the changes of fn are as durable as
+// the Store is.
 type Store interface {
 	View(fn func(Tx) error) error
-	Update(fn func(Tx) error) error // stores all changes of fn, or none
+	Update(fn func(Tx) error) error // stores all changes of fn or none of them
 	Close() error
 }
 
 // Tx is a transaction on a Store. It is not safe for concurrent use. The slices that it
 // returns are valid until the transaction ends.
 //
-// Get returns nil for a missing key. Range yields the pairs with from <= key < to in the
-// order of keys; a nil to means no upper bound. The caller must not change anything during
-// a Range. In a View, Put and Delete fail.
+// Get returns nil for a missing key. Range yields the pairs with from <= key < to in the order
+// of keys; if to is nil, there is no upper bound. The caller must not call Put or Delete during
+// a Range. In a View, Put and Delete return an error.
 type Tx interface {
 	Get(key []byte) []byte
 	Put(key, value []byte) error

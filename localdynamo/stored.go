@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
-// The stored form of an item is the number of attributes, then the name and the
-// value of each. A value is its kind and its content. A text is preceded by its
-// length, a list or map by its number of elements. All numbers are uvarints.
+// An item is stored as the number of its attributes, then the name and the value of each
+// attribute. A value is stored as its kind and its content. A text follows its length, and the
+// elements of a list or map follow their number. All numbers are uvarints.
 
 func appendItem(b []byte, it item) []byte {
 	b = binary.AppendUvarint(b, uint64(len(it)))
@@ -51,15 +51,16 @@ func appendValue(b []byte, v value) []byte {
 
 var errDamaged = filefault.Lasting(errors.New("a stored item cannot be read: the file is damaged or was written by a newer version"))
 
-// stored is a decoder of an item's stored form. All texts of the item are substrings of one
+// stored decodes an item from its stored form. All texts of the item are substrings of one
 // string.
 type stored struct {
 	rest  string
-	depth int // nesting of lists and maps
+	depth int // current nesting depth of lists and maps
 	bad   bool
 }
 
-// readItem decodes the stored form of an item. It copies b, so the item stays valid.
+// readItem decodes the stored form of an item. It copies b, so the item stays valid when b
+// changes.
 func readItem(b []byte) (item, error) {
 	s := stored{rest: string(b)}
 	it := s.item()
@@ -117,7 +118,7 @@ func (s *stored) item() item {
 
 func (s *stored) value() value {
 	v := value{kind: kind(s.byte())}
-	if s.depth++; s.depth > maxNesting+1 { // no stored item is nested deeper
+	if s.depth++; s.depth > maxNesting+1 { // no stored item is nested more deeply
 		s.bad, s.rest = true, ""
 	}
 	switch v.kind {

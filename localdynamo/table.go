@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// table is the description of a table. The Store contains it as JSON.
+// table is the description of a table. The Store contains the description as JSON.
 type table struct {
 	Name       string
 	ID         string
@@ -16,12 +16,12 @@ type table struct {
 	ReadUnits  int64             `json:",omitempty"`
 	WriteUnits int64             `json:",omitempty"`
 	Class      string            `json:",omitempty"`
-	Protected  bool              `json:",omitempty"` // DeletionProtectionEnabled
+	Protected  bool              `json:",omitempty"` // value of DeletionProtectionEnabled
 	Tags       map[string]string `json:",omitempty"`
 	TTL        string            `json:",omitempty"` // name of the TTL attribute; empty if TTL is off
 }
 
-// keyAttribute is one attribute of a table's key.
+// keyAttribute is an attribute of a table's primary key.
 type keyAttribute struct {
 	Name string
 	Type string // S, N or B
@@ -40,7 +40,8 @@ func (t *table) save(tx Tx) error {
 	return tx.Put(tableKey(t.Name), stored)
 }
 
-// table returns the description of the table with the given name.
+// table returns the description of the table with the given name, or an error if the table does
+// not exist.
 func (e *Engine) table(tx Tx, name string) (*table, error) {
 	stored := tx.Get(tableKey(name))
 	if stored == nil {
@@ -57,8 +58,8 @@ func (t *table) isKey(name string) bool {
 	return name == t.Hash.Name || t.Range != nil && name == t.Range.Name
 }
 
-// key returns the Store key of the item with the given primary key. It fails unless key has
-// exactly the table's key attributes.
+// key returns the Store key of the item with the given primary key. It returns an error unless
+// key has exactly the table's key attributes.
 func (t *table) key(key item) ([]byte, error) {
 	attributes := 1
 	if t.Range != nil {
@@ -72,7 +73,7 @@ func (t *table) key(key item) ([]byte, error) {
 	return t.place(key)
 }
 
-// keyIn returns the Store key of a whole item, as in PutItem.
+// keyIn returns the Store key of a whole item, such as the item of a PutItem.
 func (t *table) keyIn(it item) ([]byte, error) {
 	for _, attribute := range t.keyAttributes() {
 		v := it.get(attribute.Name)
@@ -98,15 +99,15 @@ const (
 	maxRangeSize = 1024
 )
 
-// place returns the Store key of an item whose key attributes have the right types. It
-// fails if the value of one is empty or too long.
+// place returns the Store key of an item whose key attributes have the right types. It returns
+// an error if the value of a key attribute is empty or too long.
 func (t *table) place(it item) ([]byte, error) {
 	hash := it.get(t.Hash.Name)
 	if err := checkKeyValue(t.Hash, hash); err != nil {
 		return nil, err
 	}
 	if hash.size() > maxHashSize {
-		// DynamoDB's own message has no space after "of" either.
+		// DynamoDB's own message also lacks the space after "of".
 		return nil, invalidf("One or more parameter values were invalid: Size of hashkey has exceeded the maximum size limit of%d bytes", maxHashSize)
 	}
 	key := make([]byte, 0, len(t.Name)+len(hash.text)+64)

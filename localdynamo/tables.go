@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Operations on tables use encoding/json, because they are rare and need no speed.
+// The operations on tables use encoding/json, because they are rare and need no speed.
 
 // readInput decodes the body of a request with encoding/json.
 func readInput(body string, input any) error {
@@ -32,7 +32,8 @@ func (t *table) setTag(tag tag) {
 
 const arnPrefix = "arn:aws:dynamodb:local:000000000000:table/"
 
-// describe returns the TableDescription of the table, with the given item count and size.
+// describe returns the TableDescription of the table. It contains the given numbers of items
+// and of bytes.
 func (t *table) describe(items, size int) map[string]any {
 	definitions := []attributeDefinition{}
 	for _, key := range t.keyAttributes() {
@@ -70,8 +71,9 @@ func (t *table) describe(items, size int) map[string]any {
 
 type tableInput struct{ TableName string }
 
-// namedTable returns the table with the given name. Unlike table, it returns an error that
-// contains the name if the table does not exist.
+// namedTable returns the description of the table with the given name. If the table does not
+// exist, namedTable returns an error that contains the name. The method table returns an error
+// without the name.
 func (e *Engine) namedTable(tx Tx, name string) (*table, error) {
 	t, err := e.table(tx, name)
 	var refused *apiError
@@ -81,7 +83,8 @@ func (e *Engine) namedTable(tx Tx, name string) (*table, error) {
 	return t, err
 }
 
-// readTable decodes a body that contains the name of a table, and returns the table.
+// readTable decodes a body that contains the name of a table, and returns the description of
+// that table.
 func (e *Engine) readTable(ctx context.Context, body string) (*table, error) {
 	var in tableInput
 	if err := readInput(body, &in); err != nil {
@@ -98,7 +101,7 @@ func (e *Engine) readTable(ctx context.Context, body string) (*table, error) {
 	})
 }
 
-// describeTable implements DescribeTable. Item count and size are exact.
+// describeTable implements DescribeTable. The item count and the size in its reply are exact.
 func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error) {
 	t, err := e.readTable(ctx, body)
 	if err != nil {
@@ -115,7 +118,7 @@ func (e *Engine) describeTable(ctx context.Context, body string) ([]byte, error)
 	return encode(map[string]any{"Table": t.describe(items, size)}), nil
 }
 
-// count returns the number of items in the table and their total size in bytes.
+// count returns the number of items in the table, and the total size of the items in bytes.
 func (t *table) count(tx Tx) (items, size int, err error) {
 	whole := appendTablePrefix(nil, prefixItem, t.Name)
 	for _, stored := range tx.Range(whole, after(whole)) {
@@ -129,8 +132,8 @@ func (t *table) count(tx Tx) (items, size int, err error) {
 	return items, size, nil
 }
 
-// changeTable calls fn with the description of a table, to change. fn must save the changed
-// description.
+// changeTable calls fn with a copy of a table's description. fn changes the copy, and must save
+// it in the Store.
 func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *table) error) (*table, error) {
 	name = tableName(name)
 	if err := checkTableName(name); err != nil {
@@ -173,8 +176,8 @@ func (e *Engine) deleteTable(ctx context.Context, body string) ([]byte, error) {
 	return encode(map[string]any{"TableDescription": description}), nil
 }
 
-// updateTable implements UpdateTable for billing, class and deletion protection.
-// It takes effect at once.
+// updateTable implements UpdateTable for the billing mode, the table class and deletion
+// protection. The change takes effect at once.
 func (e *Engine) updateTable(ctx context.Context, body string) ([]byte, error) {
 	var in struct {
 		TableName                   string
@@ -219,7 +222,7 @@ func (e *Engine) updateTable(ctx context.Context, body string) ([]byte, error) {
 	return encode(map[string]any{"TableDescription": t.describe(0, 0)}), nil
 }
 
-// deleteAll deletes every key that begins with prefix.
+// deleteAll deletes every Store key that begins with prefix.
 func deleteAll(tx Tx, prefix []byte) error {
 	var keys [][]byte
 	for key := range tx.Range(prefix, after(prefix)) {

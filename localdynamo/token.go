@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	maxToken  = 36               // largest length of a ClientRequestToken, in bytes
-	tokenLife = 10 * time.Minute // how long a token is remembered
+	maxToken  = 36               // maximum length of a ClientRequestToken, in bytes
+	tokenLife = 10 * time.Minute // how long the engine remembers a token
 )
 
-// checkToken returns an error if a token is empty or too long. An empty token must not
-// count as no token: a retry of the request would then be executed again.
+// checkToken returns an error if a token is empty or too long. If an empty token counted as no
+// token, a retry of the request would be executed again.
 func checkToken(token option[string]) error {
 	switch {
 	case token.given && token.value == "":
@@ -24,9 +24,9 @@ func checkToken(token option[string]) error {
 	return nil
 }
 
-// fingerprint returns the same bytes for requests with the same writes. Attributes are
-// sorted, so their order in the body does not matter. The order of placeholders matters, as
-// in the service.
+// fingerprint returns the same bytes for two requests with the same writes. Attributes are
+// sorted, so their order in the body does not matter. The order of placeholders matters, as in
+// DynamoDB.
 func fingerprint(req *request) []byte {
 	sum := sha256.New()
 	for i := range req.actions {
@@ -48,9 +48,10 @@ func fingerprint(req *request) []byte {
 	return sum.Sum(nil)
 }
 
-// remember records that a request with this token is executed now. It returns true if the
-// same request was executed within the last ten minutes, and an error if another request
-// with this token was. print is the request's fingerprint. An empty token is ignored.
+// remember records that a request with this token is executed now. It returns true if the same
+// request with this token was executed within the last ten minutes. It returns an error if a
+// different request with this token was. print is the request's fingerprint. If the token is
+// empty, remember does nothing.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil
@@ -72,7 +73,7 @@ func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, 
 	return false, tx.Put(append(due, token...), []byte{1})
 }
 
-// forget deletes the expired tokens.
+// forget deletes the tokens that are older than tokenLife.
 func forget(tx Tx, now time.Time) error {
 	var due [][]byte
 	end := binary.BigEndian.AppendUint64([]byte{prefixForget}, uint64(now.UnixNano())+1)

@@ -13,7 +13,8 @@ const (
 	maxTransactSize = 4 << 20
 )
 
-// kind returns the name of the only member of an action, such as Put.
+// kind returns the name of an action's only member, such as Put. It returns an error unless the
+// action has exactly one member.
 func (a *action) kind() (string, error) {
 	switch len(a.kinds) {
 	case 0:
@@ -67,7 +68,7 @@ func (e *Engine) transactWriteItems(ctx context.Context, req *request) ([]byte, 
 	return r.end(), nil
 }
 
-// newTransactWrite returns the write of the nth action of a transaction.
+// newTransactWrite returns the write that the nth action of a transaction describes.
 func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 	kind, err := a.kind()
 	if err != nil {
@@ -97,8 +98,9 @@ func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 	return nil, malformed("an action of a transaction is a Put, an Update, a Delete or a ConditionCheck, not a " + kind)
 }
 
-// transact executes all writes, or returns the cancellation reason of each. If repeated is
-// true, the writes have already been executed, and it only reads.
+// transact executes all writes. If one of them fails, it returns an error that contains a
+// cancellation reason for each write. If repeated is true, the writes were executed by an
+// earlier request, and transact only reads their items.
 func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) (used tally, err error) {
 	if err := e.checkDistinct(tx, writes); err != nil {
 		return nil, err
@@ -131,7 +133,7 @@ func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) 
 	return used, nil
 }
 
-// peek returns the item that w would change, without changing it.
+// peek returns the item that w would change, but does not change the item.
 func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
 	t, err := e.table(tx, w.table)
 	if err != nil {
@@ -144,9 +146,9 @@ func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
 	return t.load(tx, place, now)
 }
 
-// checkDistinct returns an error if a transaction uses a missing table, or the same item
-// twice. It is called before any write is executed. It ignores invalid keys, because apply
-// reports them as cancellation reasons.
+// checkDistinct returns an error if a transaction uses a table that does not exist, or uses the
+// same item twice. It is called before any write is executed. It ignores invalid keys, because
+// apply reports them as cancellation reasons.
 func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 	var places [][]byte
 	for _, w := range writes {
@@ -166,8 +168,8 @@ func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 
 var errSameItem = invalid("Transaction request cannot include multiple operations on one item")
 
-// reasonOf returns the cancellation reason for the error of one action. If the error cannot
-// be a cancellation reason, it returns the error, and the whole request fails.
+// reasonOf converts the error of one action to a cancellation reason. It returns the error if
+// the error cannot be a cancellation reason. Then the whole request fails with that error.
 func reasonOf(err error) (reason, error) {
 	if err == nil {
 		return reason{code: "None"}, nil

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// sweepAfter is the time between an item's expiry and its deletion by TTL. DynamoDB takes
-// up to a few days, and returns the item until it is deleted. An hour is long enough to
+// sweepAfter is the time between an item's expiry and the item's deletion by TTL. DynamoDB
+// takes up to a few days, and returns the item until it is deleted. An hour is long enough to
 // expose code that relies on prompt deletion.
 const sweepAfter = time.Hour
 
-// staleAfter is the age from which TTL ignores an expiry time. DynamoDB also ignores an
-// expiry time that is more than five years old, as a probable mistake.
+// staleAfter is the age from which TTL ignores an expiry time. DynamoDB also ignores expiry
+// times that are more than five years old, because they are probably mistakes.
 const staleAfter = 5 * 365 * 24 * time.Hour
 
-// maxSwept is the largest number of expired items that one write deletes.
+// maxSwept is the maximum number of expired items that one write deletes from the Store.
 const maxSwept = 25
 
-// expiry returns the expiry time of the item in Unix seconds. ok is false if the item does
-// not expire.
+// expiry returns the expiry time of the item in Unix seconds. ok is false if the item has no
+// expiry time.
 func (t *table) expiry(it item) (second int64, ok bool) {
 	if t.TTL == "" {
 		return 0, false
@@ -34,8 +34,8 @@ func (t *table) expiry(it item) (second int64, ok bool) {
 	return int64(seconds), err == nil && seconds >= 0 && seconds < 1<<62
 }
 
-// swept reports whether TTL has deleted the item by the time now. The Store may still
-// contain the item, but the engine no longer returns it.
+// swept reports whether TTL has deleted the item by the time now. The Store may still contain
+// such an item, but the engine treats it as deleted.
 func (t *table) swept(it item, now time.Time) bool {
 	second, ok := t.expiry(it)
 	if !ok {
@@ -45,14 +45,15 @@ func (t *table) swept(it item, now time.Time) bool {
 	return age >= int64(sweepAfter.Seconds()) && age < int64(staleAfter.Seconds())
 }
 
-// expiryKey returns the Store key of the expiry entry (prefix x) for the item at key.
+// expiryKey returns the Store key of the expiry entry (prefix x) for the item with the given
+// Store key.
 func (t *table) expiryKey(key []byte, second int64) []byte {
 	b := appendTablePrefix(nil, prefixExpiry, t.Name)
 	b = binary.BigEndian.AppendUint64(b, uint64(second))
 	return append(b, key...)
 }
 
-// moveExpiry replaces the expiry entry of an item that changes from before to after.
+// moveExpiry updates the expiry entry of an item that a write changes from before to after.
 func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	was, had := t.expiry(before)
 	is, has := t.expiry(after)
@@ -70,9 +71,9 @@ func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	return tx.Put(t.expiryKey(key, is), []byte{1})
 }
 
-// sweep removes from the Store items that TTL has deleted by the time now, at most
-// maxSwept. Every write calls sweep, so that the file does not grow forever. The engine has
-// no background goroutine that could do it.
+// sweep removes from the Store items that TTL has deleted by the time now, but at most maxSwept
+// items. Every write calls sweep, so that the Store does not grow forever. The engine has no
+// background goroutine that could call sweep.
 func (t *table) sweep(tx Tx, now time.Time) error {
 	if t.TTL == "" {
 		return nil
@@ -98,9 +99,10 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem removes the item at key if TTL has deleted it by the time now. The item may
-// have been replaced since its expiry entry was written. moveExpiry does not remove the
-// entry of an expired item, because load returns nil for that item.
+// sweepItem removes an item from the Store if TTL has deleted the item by the time now. It
+// checks that, because a newer item may have the same key. The expiry entry of the older item
+// then still exists: moveExpiry does not remove it, because load returns nil for an item that
+// TTL has deleted.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {
@@ -113,7 +115,8 @@ func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	return tx.Delete(key)
 }
 
-// setTTL turns TTL on, or off if attribute is "", and rebuilds the expiry entries.
+// setTTL turns TTL on, or turns it off if attribute is "". Then it rebuilds the expiry entries
+// of the table.
 func (t *table) setTTL(tx Tx, attribute string) error {
 	if err := deleteAll(tx, appendTablePrefix(nil, prefixExpiry, t.Name)); err != nil {
 		return err
@@ -138,7 +141,7 @@ func (t *table) setTTL(tx Tx, attribute string) error {
 	return t.save(tx)
 }
 
-// updateTimeToLive implements UpdateTimeToLive. It takes effect at once.
+// updateTimeToLive implements UpdateTimeToLive. The change takes effect at once.
 func (e *Engine) updateTimeToLive(ctx context.Context, body string) ([]byte, error) {
 	var in struct {
 		TableName               string

@@ -6,11 +6,12 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// update is a parsed update expression, with the values of its placeholders.
+// update is a parsed update expression, with the values of the placeholders in it.
 type update struct {
-	tree    *expr.Update
-	scope   *scope
-	targets []expr.Path // paths that the update writes, with resolved names
+	tree  *expr.Update
+	scope *scope
+	// Paths that the update writes. Placeholders in them have been replaced by names.
+	targets []expr.Path
 }
 
 var (
@@ -19,7 +20,7 @@ var (
 	errUpdateOperand = invalid("An operand in the update expression has an incorrect data type")
 )
 
-// update parses and checks an update expression. If the request has no expression, it
+// update parses and checks an update expression. If the request has no such expression, update
 // returns an update that changes nothing.
 func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	if !source.given {
@@ -36,7 +37,7 @@ func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	return u, nil
 }
 
-// check returns the first error that any item would cause.
+// check returns the first error in the update that does not depend on the item.
 func (u *update) check() error {
 	for _, assignment := range u.tree.Set {
 		if _, err := u.checkTerm(assignment.Value); err != nil {
@@ -79,8 +80,8 @@ func wrongSection(section string, k kind) error {
 		", operand type: " + longNames[k] + ", typeSet: ALLOWED_FOR_" + section + "_OPERAND"}
 }
 
-// checkTerm checks a term. It returns the term's kind, or kindNone if the kind depends on
-// the item.
+// checkTerm checks a term, and returns the kind of the term's value. It returns kindNone if the
+// kind depends on the item.
 func (u *update) checkTerm(term expr.Term) (kind, error) {
 	switch t := term.(type) {
 	case expr.Path:
@@ -116,7 +117,7 @@ func (u *update) checkOperands(operator string, want kind, operands ...expr.Term
 	return nil
 }
 
-// checkKey refuses an update of the table's key attributes.
+// checkKey returns an error if the update writes a key attribute of the table.
 func (u *update) checkKey(t *table) error {
 	for _, target := range u.targets {
 		if t.isKey(target[0].Name) {
@@ -126,15 +127,16 @@ func (u *update) checkKey(t *table) error {
 	return nil
 }
 
-// apply returns the item after the update. All operands are read from the item
-// before the update.
+// apply returns the item after the update. It reads all operands from the item as it was before
+// the update.
 func (u *update) apply(before item) (item, error) {
 	changes, err := u.changes(before)
 	if err != nil {
 		return nil, err
 	}
-	// List elements that are set beyond the end of a list are appended in the order of
-	// their indexes, whatever the order of the actions.
+	// If an action sets a list element beyond the end of the list, the element is appended.
+	// Such elements are appended in the order of their indexes, whatever the order of the
+	// actions.
 	slices.SortStableFunc(changes, func(a, b assignment) int {
 		return a.path[len(a.path)-1].Index - b.path[len(b.path)-1].Index
 	})
@@ -144,10 +146,10 @@ func (u *update) apply(before item) (item, error) {
 			return nil, err
 		}
 	}
-	// The indexes in paths are those before the update. So a removed element first leaves a
-	// hole in its list. The holes are closed after all other changes. Closing a hole moves
-	// the elements after it, so the deepest holes are closed first, while the paths to them
-	// are still correct.
+	// The indexes in paths are those before the update. So removing an element first leaves a
+	// hole in the list. The holes are closed after all other changes. Closing a hole moves the
+	// elements after it, so the deepest holes are closed first, while the paths to them are
+	// still correct.
 	removed := slices.DeleteFunc(changes, func(c assignment) bool { return c.value.kind != kindNone })
 	slices.SortStableFunc(removed, func(a, b assignment) int { return len(b.path) - len(a.path) })
 	for _, change := range removed {
@@ -156,13 +158,14 @@ func (u *update) apply(before item) (item, error) {
 	return after.item, nil
 }
 
-// assignment sets the attribute at path to a value. A value of kindNone removes it.
+// assignment sets the attribute at path to a value. If the value is of kindNone, assignment
+// removes the attribute.
 type assignment struct {
 	path  expr.Path
 	value value
 }
 
-// changes evaluates every action, in the order of Targets.
+// changes evaluates every action of the update, in the order of Targets.
 func (u *update) changes(before item) ([]assignment, error) {
 	changes := make([]assignment, 0, len(u.targets))
 	next := func(v value) { changes = append(changes, assignment{u.targets[len(changes)], v}) }
@@ -225,7 +228,7 @@ func (u *update) evaluate(term expr.Term, it item) (value, error) {
 	panic("localdynamo: an unknown term")
 }
 
-// operands evaluates two terms. It fails unless both values are of the kind want.
+// operands evaluates two terms. It returns an error unless both values are of the kind want.
 func (u *update) operands(want kind, one, two expr.Term, it item) (a, b value, err error) {
 	if a, err = u.evaluate(one, it); err != nil {
 		return a, b, err
@@ -239,7 +242,7 @@ func (u *update) operands(want kind, one, two expr.Term, it item) (a, b value, e
 	return a, b, nil
 }
 
-// added returns the result of ADD: the sum of numbers or the union of sets.
+// added returns the result of an ADD action: the sum of two numbers, or the union of two sets.
 func added(old, operand value) (value, error) {
 	switch {
 	case old.kind == kindNone:
@@ -254,8 +257,8 @@ func added(old, operand value) (value, error) {
 	return union, nil
 }
 
-// deleted returns the result of DELETE: the difference of two sets, or a value of kindNone
-// if the difference is empty.
+// deleted returns the result of a DELETE action: the difference of two sets, or a value of
+// kindNone if the difference is empty.
 func deleted(old, operand value) (value, error) {
 	switch old.kind {
 	case kindNone:
@@ -271,8 +274,8 @@ func deleted(old, operand value) (value, error) {
 	return value{kind: old.kind, list: left}, nil
 }
 
-// assign returns v with the value at path replaced by to. It fails unless all steps of path
-// but the last exist.
+// assign returns v with the value at path replaced by to. It returns an error unless every step
+// of path except the last exists in v.
 func assign(v value, path expr.Path, to value) (value, error) {
 	step := path[0]
 	switch {
@@ -308,7 +311,7 @@ func assign(v value, path expr.Path, to value) (value, error) {
 	return v, errUpdatePath
 }
 
-// closeHoles removes the holes from the list that contains the element at path.
+// closeHoles removes all holes from the list that contains the element at path.
 func closeHoles(v value, path expr.Path) value {
 	step := path[0]
 	switch {

@@ -4,17 +4,17 @@ import (
 	"strings"
 )
 
-// missing returns the error for a request without a required member.
+// missing returns the error for a request that lacks a required member.
 func missing(member string) error {
 	return invalidf("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
 }
 
-// notOneOf returns the error for a member whose value is not in its enumeration.
+// notOneOf returns the error for a member whose value is not in the member's enumeration.
 func notOneOf(member, given, all string) error {
 	return invalidf("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum value set: %s", given, member, all)
 }
 
-// check returns an error for a request that is invalid for every operation on items.
+// check returns an error if the request would be invalid for every operation on items.
 func (req *request) check() error {
 	if len(req.legacy) > 0 {
 		return invalidf("localdynamo does not support the legacy parameters {%s}: use expressions", strings.Join(req.legacy, ", "))
@@ -31,7 +31,7 @@ func (req *request) check() error {
 	return nil
 }
 
-// checkTableName returns an error for an invalid table name.
+// checkTableName returns an error if a table's name is invalid.
 func checkTableName(name string) error {
 	switch {
 	case name == "":

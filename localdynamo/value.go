@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// kind is the type of an attribute value. Stored items contain the number of a kind
-// (stored.go), so the order of the kinds must not change.
+// kind is the type of an attribute value. The stored form of an item contains the numbers of
+// kinds (stored.go), so the order of the kinds must not change.
 type kind byte
 
 const (
-	kindNone kind = iota // no value at all
+	kindNone kind = iota // no value
 	kindS
 	kindN
 	kindB
@@ -25,10 +25,10 @@ const (
 	kindM
 )
 
-// kindNames are the names of the kinds in requests and replies.
+// kindNames contains the names of the kinds in requests and replies.
 var kindNames = [...]string{"", "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"}
 
-// longNames are the names of the kinds in some error texts.
+// longNames contains the names of the kinds in some error texts.
 var longNames = [...]string{
 	"", "STRING", "NUMBER", "BINARY", "BOOLEAN", "NULL",
 	"STRING_SET", "NUMBER_SET", "BINARY_SET", "LIST", "MAP",
@@ -38,17 +38,19 @@ func (k kind) String() string { return kindNames[k] }
 
 func (k kind) isSet() bool { return k == kindSS || k == kindNS || k == kindBS }
 
-// element returns the kind of a set's elements.
+// element returns the kind of the elements in a set of kind k.
 func (k kind) element() kind { return k - kindSS + kindS }
 
-// value is an attribute value. It is never changed, because the item before a write and the
-// item after it share values.
+// value is an attribute value. A value never changes, because the item before a write and the
+// item after it share their values.
 type value struct {
 	kind kind
-	yes  bool    // value of a BOOL
-	text string  // text of an S, canonical form of an N, or bytes of a B
-	list []value // elements of an L in their order, or elements of a set, sorted and without duplicates
-	item item    // content of an M
+	yes  bool   // value of a BOOL
+	text string // text of an S, canonical form of an N, or bytes of a B
+	// Elements of an L, in the order of the list. Or elements of a set, sorted and without
+	// duplicates.
+	list []value
+	item item // content of an M
 }
 
 // attribute is an attribute's name and value.
@@ -57,7 +59,8 @@ type attribute struct {
 	value value
 }
 
-// item is an item of a table, or a value of type M. Its attributes are sorted by name.
+// item is an item of a table, or the content of a value of type M. Its attributes are sorted by
+// name.
 type item []attribute
 
 func (it item) find(name string) (int, bool) {
@@ -66,7 +69,8 @@ func (it item) find(name string) (int, bool) {
 	})
 }
 
-// get returns the value of the named attribute, or a value of kindNone if there is none.
+// get returns the value of the named attribute, or a value of kindNone if the item lacks the
+// attribute.
 func (it item) get(name string) value {
 	if i, ok := it.find(name); ok {
 		return it[i].value
@@ -74,8 +78,8 @@ func (it item) get(name string) value {
 	return value{}
 }
 
-// with returns a copy of the item in which the attribute has the value v. A v of kindNone
-// removes the attribute.
+// with returns a copy of the item in which the named attribute has the value v. If v is of
+// kindNone, the copy lacks the attribute.
 func (it item) with(name string, v value) item {
 	i, found := it.find(name)
 	switch {
@@ -94,8 +98,8 @@ func (it item) with(name string, v value) item {
 
 func integer(n int) value { return value{kind: kindN, text: strconv.Itoa(n)} }
 
-// equal reports whether two values are equal for DynamoDB's operators: same kind
-// and same content. Numbers are equal by value, sets in any order.
+// equal reports whether DynamoDB's operators treat two values as equal: the values have the
+// same kind and the same content. Numbers are compared by value, and sets in any order.
 func (v value) equal(other value) bool {
 	return v.kind == other.kind && v.yes == other.yes && v.text == other.text &&
 		slices.EqualFunc(v.list, other.list, value.equal) &&
@@ -104,7 +108,7 @@ func (v value) equal(other value) bool {
 		})
 }
 
-// compare orders two values of the same scalar kind: S and B by bytes, N by value.
+// compare compares two values of the same scalar kind: S and B by their bytes, N by number.
 func (v value) compare(other value) int {
 	if v.kind == kindN {
 		return compareNumbers(v.text, other.text)
@@ -112,7 +116,7 @@ func (v value) compare(other value) int {
 	return cmp.Compare(v.text, other.text)
 }
 
-// contains reports whether the list or set has the element.
+// contains reports whether the list or set v contains the element.
 func (v value) contains(element value) bool { return slices.ContainsFunc(v.list, element.equal) }
 
 // newSet returns a set with the given elements, and reports whether two of them were equal.
@@ -122,7 +126,7 @@ func newSet(set kind, elements []value) (v value, duplicates bool) {
 	return value{kind: set, list: unique}, len(unique) < len(elements)
 }
 
-// size returns the size of the value in bytes; see
+// size returns the size of the value in bytes, as DynamoDB counts it. See
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 func (v value) size() int {
 	switch v.kind {
@@ -149,7 +153,8 @@ func (v value) size() int {
 	}
 }
 
-// size returns the size of the item in bytes: its names and values.
+// size returns the size of the item in bytes, as DynamoDB counts it: the sizes of all names and
+// values.
 func (it item) size() int {
 	size := 0
 	for _, a := range it {

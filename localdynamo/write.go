@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// maxItemSize is the largest size of an item, in bytes.
+// maxItemSize is the maximum size of an item, in bytes.
 const maxItemSize = 400 << 10
 
-// write is a write of one item: a request of its own, or part of a batch or transaction.
+// write is a write of one item. It is a request of its own, or a part of a batch or
+// transaction.
 type write struct {
 	table      string
 	key        option[item]
-	put        option[item] // the new item of a put
+	put        option[item] // new item if the write is a put
 	update     *update      // nil unless the write is an update
 	delete     bool
 	check      bool // whether the write is a condition check
@@ -24,12 +25,12 @@ type write struct {
 // item does not exist.
 type change struct {
 	table  *table
-	key    []byte // key of the item in the Store
+	key    []byte // Store key of the item
 	before item
 	after  item
 }
 
-// apply executes the write in tx. If it returns an error, nothing has changed.
+// apply executes the write in tx. If it returns an error, it has changed nothing.
 func (e *Engine) apply(tx Tx, w *write, now time.Time) (change, error) {
 	t, err := e.table(tx, w.table)
 	if err != nil {
@@ -62,8 +63,8 @@ func (e *Engine) apply(tx Tx, w *write, now time.Time) (change, error) {
 	return change{t, key, before, after}, t.store(tx, key, before, after)
 }
 
-// place returns the Store key of the item to write. It fails if the item or key does not
-// fit the table's key schema.
+// place returns the Store key of the item to write. It returns an error if the item or the key
+// does not fit the table's key schema.
 func (w *write) place(t *table) ([]byte, error) {
 	if w.put.given {
 		return t.keyIn(w.put.value)
@@ -76,7 +77,7 @@ func (w *write) place(t *table) ([]byte, error) {
 	return t.key(w.key.value)
 }
 
-// result returns the item after the write, given the item before it.
+// result returns the item after the write. The parameter before is the item before the write.
 func (w *write) result(before item) (item, error) {
 	switch {
 	case w.delete:
@@ -107,7 +108,8 @@ func checkItemSize(it item, message string) error {
 	return nil
 }
 
-// load returns the item at key, or nil if there is none or TTL has deleted it.
+// load returns the item with the given Store key. It returns nil if the item does not exist, or
+// if TTL has deleted it.
 func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
 	stored := tx.Get(key)
 	if stored == nil {
@@ -120,7 +122,8 @@ func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
 	return it, nil
 }
 
-// store replaces the item before by the item after. A nil item means that there is none.
+// store replaces the item before by the item after in the Store. A nil item means that the item
+// does not exist.
 func (t *table) store(tx Tx, key []byte, before, after item) error {
 	if err := t.moveExpiry(tx, key, before, after); err != nil {
 		return err
@@ -131,8 +134,8 @@ func (t *table) store(tx Tx, key []byte, before, after item) error {
 	return tx.Put(key, appendItem(make([]byte, 0, 256), after))
 }
 
-// writeOne executes an operation that consists of one write. attributes returns the
-// attributes for the reply.
+// writeOne executes an operation that consists of one write. The function attributes returns
+// the attributes that the reply contains.
 func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attributes func(change) item) ([]byte, error) {
 	var done change
 	err := e.change(ctx, func(tx Tx) error {
@@ -149,8 +152,8 @@ func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attribute
 	return r.end(), nil
 }
 
-// newWrite checks the members that all writes have in common. expressions lists the members
-// that can contain placeholders, for an error message.
+// newWrite checks the members that requests for all kinds of writes have in common. expressions
+// lists the members that can contain placeholders, for an error message.
 func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, error) {
 	if err := req.check(); err != nil {
 		return nil, nil, err
@@ -165,7 +168,7 @@ func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, err
 	return w, s, err
 }
 
-// newPut returns the write of a put request.
+// newPut returns the write that a put request describes.
 func (e *Engine) newPut(req *request) (*write, error) {
 	if !req.item.given {
 		return nil, missing("item")
@@ -181,7 +184,7 @@ func (e *Engine) newPut(req *request) (*write, error) {
 	return w, s.checkUsed()
 }
 
-// newDelete returns the write of a delete request.
+// newDelete returns the write that a delete request describes.
 func (e *Engine) newDelete(req *request) (*write, error) {
 	if !req.key.given {
 		return nil, missing("key")
@@ -194,7 +197,7 @@ func (e *Engine) newDelete(req *request) (*write, error) {
 	return w, s.checkUsed()
 }
 
-// newUpdate returns the write of an update request.
+// newUpdate returns the write that an update request describes.
 func (e *Engine) newUpdate(req *request) (*write, error) {
 	if !req.key.given {
 		return nil, missing("key")
@@ -235,8 +238,9 @@ func (e *Engine) deleteItem(ctx context.Context, req *request) ([]byte, error) {
 	return e.writeOne(ctx, req, w, old)
 }
 
-// returnsAllOld checks the ReturnValues of PutItem and DeleteItem, which can return only
-// the old item. It returns a function that selects the attributes to return.
+// returnsAllOld checks the ReturnValues of PutItem and DeleteItem, which can return only the
+// old item. It returns a function that selects the attributes to return from the effect of the
+// write.
 func (req *request) returnsAllOld() (func(change) item, error) {
 	switch req.returns {
 	case "", "NONE":

@@ -1,9 +1,8 @@
-// Package locktest helps to test code that uses leasehold. It needs no AWS and, with
-// testing/synctest, takes no time.
+// Package locktest helps to test code that uses leasehold. Such tests need no AWS account and,
+// with testing/synctest, take almost no time.
 //
-// An Env is a DynamoDB in this process, with clients that behave like separate
-// processes. The clients, the SDK and the requests are real; only the network and
-// DynamoDB are not:
+// An Env is a DynamoDB in this process, with clients that behave like separate processes. The
+// clients, the SDK and the requests are real. Only the network and DynamoDB are simulated:
 //
 //	func TestNobodyClosesAMonthThatIsBeingClosed(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
@@ -14,9 +13,9 @@
 //		})
 //	}
 //
-// Call New inside a bubble of testing/synctest. Time is then virtual: leases expire
-// without a real wait. Outside a bubble everything works the same, but takes real
-// time: a dead holder blocks its key for one lease.
+// Call New inside a bubble of testing/synctest. Time is then virtual: leases expire without a
+// real wait. Outside a bubble, everything works in the same way, but takes real time. For
+// example, a dead holder blocks its key for one lease.
 //
 // All methods are safe for concurrent use. A method that fails calls
 // testing.TB.Fatalf, so call such methods on the test's goroutine.
@@ -43,10 +42,10 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// tableName is the lock table's name.
+// tableName is the name of the lock table.
 const tableName = "locks"
 
-// Env is a DynamoDB with a lock table, for one test.
+// Env is an in-memory DynamoDB with a lock table, for one test.
 type Env struct {
 	t      testing.TB
 	engine *localdynamo.Engine
@@ -54,16 +53,18 @@ type Env struct {
 	began  time.Time
 	log    *output
 
-	mu        sync.Mutex    // guards the following fields; never held across I/O
+	mu        sync.Mutex    // guards the fields below; not held during requests
 	layout    layout.Layout // layout of the lock table; nil until the first client
 	processes []*process
-	cut       bool // whether all processes are disconnected, including clients created later
-	ended     bool
+	// Whether all processes are disconnected. Clients that are created later are then
+	// disconnected, too.
+	cut   bool
+	ended bool
 }
 
-// New returns a new Env with a table "locks". When the test ends, a clean-up closes all
-// clients. The test fails if a lock is still held then, unless the lock is from Hold or
-// Steal, or its client is disconnected.
+// New returns a new Env with a lock table named "locks". When the test ends, the Env closes all
+// clients. The test fails if a client still holds a lock then. Locks of Hold and Steal, and
+// locks of disconnected clients, are exceptions.
 func New(t testing.TB) *Env {
 	t.Helper()
 	e := &Env{t: t, engine: localdynamo.New(), began: time.Now(), log: &output{w: t.Output()}}
@@ -73,19 +74,19 @@ func New(t testing.TB) *Env {
 	return e
 }
 
-// DB returns an SDK client for the tables of the code under test. It is never disconnected,
-// so that a test can always read the tables. The Env does not check or close lock clients
-// that leasehold.New makes with it.
+// DB returns an SDK client for the tables of the code under test. Disconnect does not affect
+// it, so a test can always read the tables. If the test passes it to leasehold.New, the Env
+// does not check or close the resulting lock client.
 func (e *Env) DB() *dynamodb.Client { return e.db }
 
-// Client returns a client that behaves like a process of its own. Table is always
-// set to the Env's table. Defaults: Owner is process-1, process-2 and so on; Logger
-// is the test's log.
+// Client returns a lock client that behaves like a separate process. It sets cfg.Table to the
+// Env's table. By default, Owner is process-1, process-2 and so on, and Logger writes to the
+// test's log.
 //
-// The Layout of the first client becomes the layout of the table, of Hold and Steal, and of
-// later clients without one. A different layout fails the test. Both clocks of the client
-// follow package time, so that in a bubble the real duration of the test does not make a
-// lease expire.
+// The Layout of the first client becomes the layout of the table. Hold, Steal, and later
+// clients without a Layout use it. If a later client has a different Layout, the test fails.
+// The client's monotonic clock and boot clock follow time.Now, which is virtual in a bubble. So
+// the real duration of the test does not make a lease expire.
 func (e *Env) Client(cfg leasehold.Config) *leasehold.Client {
 	e.t.Helper()
 	cfg.Layout = e.useLayout(cfg.Layout)
@@ -97,7 +98,8 @@ func (e *Env) Client(cfg leasehold.Config) *leasehold.Client {
 	return p.client
 }
 
-// useLayout sets the layout of the table. If l is nil, it keeps the current layout.
+// useLayout sets the layout of the lock table, and returns it. If l is nil, useLayout keeps the
+// current layout.
 func (e *Env) useLayout(l layout.Layout) layout.Layout {
 	e.t.Helper()
 	e.mu.Lock()
@@ -125,8 +127,8 @@ func (e *Env) createTable(l layout.Layout) {
 	}
 }
 
-// newProcess returns a client with its own network. If others is true, the process is not
-// part of the code under test. kind is the first part of its default owner.
+// newProcess returns a client with its own network. If others is true, the client is not part
+// of the code under test. kind is the first part of the client's default owner.
 func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *process {
 	e.t.Helper()
 	p := &process{env: e, others: others}
@@ -149,7 +151,7 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 	return p
 }
 
-// setClock makes the clocks of m follow package time, plus the nanoseconds in p.ahead.
+// setClock makes the clocks of m follow time.Now, plus the nanoseconds in p.ahead.
 func (p *process) setClock(m *machine.Machine) {
 	now := machine.BootedAt(p.env.began)
 	m.Now = func() decide.Instant {
@@ -158,16 +160,17 @@ func (p *process) setClock(m *machine.Machine) {
 	}
 }
 
-// end closes all clients, and reports locks that the code under test still holds.
+// end closes all clients, and reports the locks that clients of the code under test still hold.
 func (e *Env) end() {
 	e.t.Helper()
-	e.log.stop() // report reports all problems, so the log messages of closing clients are not needed
+	// The log messages of closing clients are not needed, because report reports all problems.
+	e.log.stop()
 	e.mu.Lock()
 	e.ended = true
 	var tested, others []*process
 	for _, p := range e.processes {
 		switch {
-		case p.client == nil: // skipped, as leasehold.New failed for this process
+		case p.client == nil: // skipped, because leasehold.New failed for this process
 		case p.others:
 			others = append(others, p)
 		default:
@@ -185,19 +188,19 @@ func (e *Env) end() {
 			e.report(p.client)
 		}
 	}
-	// The processes of Hold and Steal are closed last. Otherwise waiters of the code under
-	// test could acquire their locks.
+	// The clients of Hold and Steal are closed last. If they were closed first, waiters of the
+	// code under test could acquire their locks.
 	closeAll(e.t.Context(), tested)
 	closeAll(e.t.Context(), others)
-	_ = e.engine.Close() // the error is ignored, as closing an engine in memory cannot fail
+	_ = e.engine.Close() // the error is ignored, because closing an in-memory engine cannot fail
 }
 
-// report reports, as a test error, each key that the client still holds.
+// report reports each key that the client still holds as a test error.
 func (e *Env) report(c *leasehold.Client) {
 	e.t.Helper()
 	seen := map[leasehold.Key]bool{}
 	for _, lock := range c.Held() {
-		// A lock that has just been lost stays in the list for a moment.
+		// A lock that has just been lost stays in the client's list for a moment.
 		if !seen[lock.Key()] && lock.Err() == nil {
 			seen[lock.Key()] = true
 			e.t.Errorf("locktest: %v is still held by %s at the end of the test: release it (Client.Do does so by itself), close its client, or disconnect the client if its process should have died",
@@ -206,8 +209,8 @@ func (e *Env) report(c *leasehold.Client) {
 	}
 }
 
-// closeAll closes clients. ctx is the test's context, which has already ended, so closing a
-// client takes at most its ReleaseGrace.
+// closeAll closes the clients of processes. ctx is the test's context, which has already ended.
+// So closing a client takes at most the client's ReleaseGrace.
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {

@@ -11,27 +11,29 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// process is a client with its own network and its own clock.
+// process is a client that has its own network and its own clock.
 type process struct {
 	env    *Env
 	client *leasehold.Client
-	others bool         // the process belongs to Hold or Steal, not to the code under test
-	ahead  atomic.Int64 // nanoseconds by which its clock is ahead of package time
+	// The process belongs to Hold or Steal, and is not part of the code under test.
+	others bool
+	ahead  atomic.Int64 // nanoseconds by which the clock of the process is ahead of time.Now
 
-	// env.mu guards the following fields.
-	down chan struct{} // closed by Reconnect; nil while connected
+	// env.mu guards the fields below.
+	down chan struct{} // closed by Reconnect; nil while the process is connected
 	dead bool          // whether the process was disconnected when the test ended
 }
 
-// Disconnect cuts clients off from the network. Without arguments it cuts off all
-// processes, including Hold and Steal and clients created later. A client that is never
+// Disconnect cuts clients off from the network. Without arguments it cuts off all clients,
+// including those of Hold and Steal and those that are created later. A client that is never
 // reconnected is like a process that has died.
 //
-// Every request is lost: it does not arrive and gets no reply. The client waits for a reply
-// until the request's deadline, at most three seconds, and then retries. A lock is lost
-// when its trust ends. TryAcquire and Release return errors after their own limits. In a
-// bubble these waits take no real time. Outside a bubble, use a shorter Config.Lease and
-// ReleaseGrace. DB is not disconnected.
+// While a client is cut off, every request of it is lost: the request does not reach DynamoDB
+// and gets no reply. The client waits for a reply until the request's deadline, at most three
+// seconds, and then retries. A lock is lost when the time TrustedUntil has passed. TryAcquire
+// and Release return errors after their own time limits. In a bubble these waits take no real
+// time. Outside a bubble, set a shorter Config.Lease and ReleaseGrace to shorten them. The
+// client that DB returns is not cut off.
 func (e *Env) Disconnect(clients ...*leasehold.Client) {
 	e.t.Helper()
 	for _, p := range e.processesOf("disconnect", clients, true) {
@@ -39,8 +41,8 @@ func (e *Env) Disconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// Reconnect undoes Disconnect for clients or, without arguments, for all processes.
-// Requests in flight are lost, and retried at once.
+// Reconnect ends the effect of Disconnect for the given clients. Without arguments it does so
+// for all clients. Requests in flight are lost, and the clients retry them at once.
 func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	e.t.Helper()
 	for _, p := range e.processesOf("reconnect", clients, false) {
@@ -53,9 +55,9 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// processesOf returns the processes of clients. Without clients it returns all processes,
-// and cut becomes the state of processes that are created later. what is the name of the
-// calling method, for error messages.
+// processesOf returns the processes of the given clients. Without clients it returns all
+// processes, and makes cut the state of processes that are created later. The parameter what is
+// the name of the calling method, for error messages.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()
@@ -86,7 +88,7 @@ func (e *Env) disconnect(p *process) {
 	}
 }
 
-// follow disconnects a new process if Disconnect has disconnected all processes.
+// follow disconnects a new process if a call of Disconnect has disconnected all processes.
 func (e *Env) follow(p *process) {
 	e.mu.Lock()
 	cut := e.cut
@@ -96,11 +98,11 @@ func (e *Env) follow(p *process) {
 	}
 }
 
-// errReset is the error of a request that was in flight during Reconnect.
+// errReset is the error of a request that was in flight when Reconnect was called.
 var errReset = errors.New("locktest: the connection was lost")
 
-// Do sends a request of the process, unless the process is disconnected. It implements the
-// HTTP client of the SDK.
+// Do sends a request of the process, or loses it while the process is disconnected. It
+// implements the HTTP client of the SDK.
 func (p *process) Do(r *http.Request) (*http.Response, error) {
 	p.env.mu.Lock()
 	down, dead := p.down, p.dead
@@ -119,8 +121,9 @@ func (p *process) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// refuse answers a request of a process that was disconnected when the test ended. The
-// error makes the client stop, because it must do no work while it is being closed.
+// refuse returns an error response to a request of a process that was disconnected when the
+// test ended. The error makes the client stop, because the client must not retry while it is
+// being closed.
 func (p *process) refuse(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"locktest: the test has ended"}`
 	return &http.Response{

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Hold makes another process acquire key and returns its lock. The process renews the lock
-// until it is released or the test ends. With leasehold.WithoutRenewal it behaves like a
-// process that has died: its lease expires. The test fails if key is already held; to take
+// Hold creates another process, which acquires key, and returns the lock. The process renews
+// the lock until the test releases it or ends. With leasehold.WithoutRenewal, the process
+// behaves as if it had died: the lease expires. If key is already held, the test fails. To take
 // over a held key, use Steal.
 func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	e.t.Helper()
@@ -29,14 +29,14 @@ func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock 
 	return lock
 }
 
-// Steal makes another process take over key, as if the holder's lease had expired without
-// the holder noticing. This is the worst case for the code under test. The write is an
-// ordinary takeover, and the token grows. The old holder trusts its lock until its next
-// renewal, but its writes through Commit or Guards are rejected at once.
+// Steal creates another process, which takes over key as if the holder's lease had expired
+// without the holder noticing. This is the worst case for the code under test. The takeover is
+// an ordinary write, and increases the fencing token. The old holder trusts its lock until its
+// next renewal, but writes that it sends through Commit or Guards are rejected at once.
 //
 // If the holder renews, or hands the key over, before the takeover is written, Steal tries
 // again. If the key is free, Steal acquires it as Hold does. Steal works even while all
-// processes are disconnected; its process is disconnected afterwards.
+// processes are disconnected. Its own process is then disconnected afterwards.
 func (e *Env) Steal(key string) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("thief")
@@ -55,16 +55,16 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// Steal first attempts up to maxTakeovers takeovers. A holder that renews without a pause
-// can prevent them. Then Steal breaks the grant, which no renewal can prevent, only another
-// grant. It fails after maxSteals attempts.
+// Steal attempts a takeover up to maxTakeovers times. A holder that renews without a pause can
+// prevent takeovers. After that, Steal breaks the grant instead. A renewal cannot prevent a
+// break, but another grant can. Steal fails after maxSteals attempts in all.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
 )
 
-// steal makes one attempt to take over the key. If byForce is true, it breaks the grant
-// instead. ErrHeld, ErrChanged and ErrNotFound mean that another process changed the record
+// steal makes one attempt to take over the key. If byForce is true, steal breaks the grant
+// instead. It returns ErrHeld, ErrChanged or ErrNotFound if another process changed the record
 // first.
 func (p *process) steal(ctx context.Context, key string, byForce bool) (*leasehold.Lock, error) {
 	lock, err := p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
@@ -76,28 +76,30 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	if byForce || !p.canOutwait(r) {
 		return p.seize(ctx, r)
 	}
-	// The call above has observed this version of the record. The next line sets the clock
-	// of p, the thief, forward by one lease. So for p the version has expired, and p takes
-	// over like any client.
+	// The call above has read this version of the record. The next line sets the clock of p,
+	// the thief, forward by one lease. So the lease has expired by the clock of p, and p takes
+	// over as any client would.
 	p.ahead.Add(int64(r.Lease))
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
-// canOutwait reports whether p can make the holder in r appear dead by setting its own
-// clock forward by the lease. It returns false if records contain their expiry, if other
-// locks share the lease, or if the lease is too long for the clock.
+// canOutwait reports whether p can make the holder in r appear dead by setting its own clock
+// forward by the lease. It cannot if records contain their expiry time, if other locks share
+// the lease, or if the lease is longer than longestJump.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
-// longestJump is the longest time by which steal sets a clock forward at once. maxTakeovers
-// such jumps must fit into a Duration, together with the times calculated from them.
+// longestJump is the longest time by which steal sets a clock forward at once. A Duration must
+// be able to hold the sum of maxTakeovers such jumps, and the times that are calculated from
+// the sum.
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r and acquires the key.
 func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Lock, error) {
 	if !p.env.useLayout(nil).Capabilities().FencingSurvivesRelease {
-		time.Sleep(time.Microsecond) // the next token is the current time, and must differ from the last token
+		// The next token is the current time, and must differ from the last token.
+		time.Sleep(time.Microsecond)
 	}
 	if err := p.client.Break(ctx, r, leasehold.BreakOptions{}); err != nil {
 		return nil, err
@@ -105,7 +107,7 @@ func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Loc
 	return p.client.TryAcquire(ctx, r.Key.Partition, leasehold.NoWaitEvenIfDead())
 }
 
-// newOther returns a process outside the code under test.
+// newOther returns a process that is not part of the code under test.
 func (e *Env) newOther(kind string) *process {
 	e.t.Helper()
 	return e.newProcess(leasehold.Config{Layout: e.useLayout(nil), Logger: slog.New(slog.DiscardHandler)}, kind, true)

@@ -5,11 +5,11 @@ import (
 	"sync"
 )
 
-// output writes to the test's log until the test ends. After that it discards
-// everything, because writing to the log would panic.
+// output writes to the test's log until the test ends. After that it discards all text, because
+// writing to the log would then panic.
 type output struct {
 	mu sync.Mutex
-	w  io.Writer // nil after the end of the test
+	w  io.Writer // nil after the test has ended
 }
 
 func (o *output) Write(b []byte) (int, error) {

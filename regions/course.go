@@ -10,26 +10,36 @@ import (
 )
 
 const (
-	silence      = time.Second            // how long a Region that has answered quickly may take to answer before it counts as silent
-	shortestWait = 250 * time.Millisecond // a request that got no answer for less time than this says nothing about its Region
-	noticedLate  = 200 * time.Millisecond // a timeout that is noticed later than this means that this process was paused
+	// Reply time limit for a Region that has replied quickly before. After this time the Region
+	// counts as silent.
+	silence = time.Second
+	// If a request has waited less than this and got no reply, that shows nothing about its
+	// Region.
+	shortestWait = 250 * time.Millisecond
+	// If this process notices a timeout later than this, the process was suspended.
+	noticedLate = 200 * time.Millisecond
 
-	probeEvery  = 5 * time.Second
-	homeAfter   = 30 * time.Second // how long home must answer every probe before requests return to it
-	relapse     = 2 * time.Minute  // if home fails this soon after a return, the next return takes twice as long
+	probeEvery = 5 * time.Second
+	// How long the home Region must reply to every probe before requests return to it.
+	homeAfter = 30 * time.Second
+	// If home fails within this time after requests have returned to it, the next return takes
+	// twice as long.
+	relapse     = 2 * time.Minute
 	longestHome = 8 * time.Minute
 )
 
-// exchange is a request that has ended. Its times count from the creation of the DB.
+// exchange is a request that has ended. Its times are counted from the creation of the DB.
 type exchange struct {
-	region, moves int // index of the Region that the request went to, and number of moves before the request
+	// Index of the Region to which the request was sent, and number of moves before the request
+	// was sent.
+	region, moves int
 	sent, ended   time.Duration
-	limit         time.Duration // deadline of the request's context; zero if none
+	limit         time.Duration // deadline of the request's context; zero if the context has none
 	err           error
-	brief         bool // the request is a write, or a strongly consistent read of one item
+	brief         bool // whether the request is a write, or a strongly consistent read of one item
 }
 
-// outcome is the state of a Region as shown by one exchange.
+// outcome is what one exchange shows about its Region.
 type outcome int
 
 const (
@@ -38,7 +48,7 @@ const (
 	failed
 )
 
-// outcome classifies what an exchange shows about its Region.
+// outcome returns what the exchange shows about its Region.
 func (e exchange) outcome() outcome {
 	reply := decide.Classify(e.err)
 	silent := errors.Is(e.err, context.DeadlineExceeded)
@@ -53,23 +63,30 @@ func (e exchange) outcome() outcome {
 	return failed
 }
 
-// course decides which Region requests go to. It is pure logic: it has no clock and sends
-// nothing.
+// course decides to which Region requests are sent. It reads no clock and sends no requests.
 type course struct {
-	regions int           // number of Regions; home is the first
-	at      int           // index of the Region that requests go to
-	moves   int           // number of moves so far
-	left    error         // error that made requests leave the previous Region; nil at home
-	quick   bool          // the Region has answered within the time silence: a request since the last move, or the probes before it
-	back    time.Duration // when probes last brought requests home; zero if never
+	regions int // number of Regions; the first is the home Region
+	at      int // index of the Region to which requests are sent now
+	moves   int // how often requests have moved to another Region so far
+	// Error that made requests leave the previous Region; nil while they go to the home Region.
+	left error
+	// The current Region has replied within the time silence, to a request since the last move
+	// or to the probes before it.
+	quick bool
+	// Time when replies to probes last made requests return home; zero if that never happened.
+	back time.Duration
 
-	wait   time.Duration // how long home must answer every probe before requests return to it
-	probed time.Duration // when the last probe was sent
-	since  time.Duration // when the first of the current series of answered probes was sent; zero if the last probe was not answered
+	// How long home must reply to every probe before requests return to it.
+	wait   time.Duration
+	probed time.Duration // time when the last probe was sent
+	// Time when the first of the current series of answered probes was sent; zero if the last
+	// probe got no reply.
+	since time.Duration
 }
 
-// note records an exchange, and leaves the current Region if the exchange failed and
-// mayLeave is true. It ignores requests that were sent before the last move.
+// note records an exchange. It makes requests leave the current Region if the exchange shows
+// that the Region has failed and mayLeave is true. It ignores requests that were sent before
+// the last move.
 func (c *course) note(e exchange, mayLeave bool) {
 	if e.region != c.at || e.moves != c.moves {
 		return
@@ -84,7 +101,7 @@ func (c *course) note(e exchange, mayLeave bool) {
 	}
 }
 
-// leave moves to the next Region.
+// leave makes later requests go to the next Region.
 func (c *course) leave(now time.Duration, why error) {
 	if c.at == 0 {
 		c.probed, c.since = now, 0
@@ -100,7 +117,8 @@ func (c *course) move(to int, why error) {
 	c.at, c.moves, c.left, c.quick = to, c.moves+1, why, false
 }
 
-// probes reports whether to send a probe of home now, beside a request to another Region.
+// probes reports whether the DB must send a probe to the home Region now, in addition to a
+// request to another Region.
 func (c *course) probes(now time.Duration) bool {
 	if c.at == 0 || durations.Less(now, c.probed) < probeEvery {
 		return false
@@ -109,8 +127,8 @@ func (c *course) probes(now time.Duration) bool {
 	return true
 }
 
-// noteProbe records the result of a probe of home. Requests return home once home has
-// answered every probe for the time c.wait.
+// noteProbe records the result of a probe of the home Region. Requests return home after home
+// has replied to every probe for the time c.wait.
 func (c *course) noteProbe(e exchange) {
 	if c.at == 0 {
 		return
@@ -123,6 +141,7 @@ func (c *course) noteProbe(e exchange) {
 	case durations.Less(e.ended, c.since) >= c.wait:
 		c.back = e.ended
 		c.move(0, nil)
-		c.quick = true // home has just answered probes, each within the time silence
+		// Home has just replied to probes, each time within the time silence.
+		c.quick = true
 	}
 }

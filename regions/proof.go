@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// verdict answers whether requests to a table may leave the home Region.
+// verdict says whether requests to a table may leave the home Region.
 type verdict struct {
 	known  bool
 	strong bool   // the table is strongly consistent across Regions, so it has no transactions
@@ -20,9 +20,9 @@ type verdict struct {
 
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 
-// with combines v with the verdict of one more Region. A verdict that requests may leave
-// home outweighs all others: they may be older, or come from a Region that is cut off from
-// the others.
+// with combines v with the verdict from one more Region. A verdict that requests may leave home
+// outweighs all others. The others may be older, or may come from a Region that is cut off from
+// the rest.
 func (v verdict) with(another verdict) verdict {
 	strong := v.strong || another.strong
 	if another.known && !v.mayLeave() {
@@ -32,9 +32,9 @@ func (v verdict) with(another verdict) verdict {
 	return v
 }
 
-// judge returns the verdict from one Region's answer to DescribeTable. regions are all
-// Regions that requests may go to. If that Region did not answer or has no such table, the
-// verdict is unknown.
+// judge returns the verdict that follows from one Region's reply to DescribeTable. regions
+// contains all Regions to which requests may go. If the Region did not reply, or has no such
+// table, the verdict is unknown.
 func judge(region string, answer *dynamodb.DescribeTableOutput, err error, regions []string) verdict {
 	switch {
 	case err != nil && decide.Classify(err).Cause == decide.Refused:

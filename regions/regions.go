@@ -17,10 +17,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// DB sends requests to one of several Regions. It is a leasehold.DB, and safe for concurrent
+// DB is a leasehold.DB that sends requests to one of several Regions. It is safe for concurrent
 // use.
 type DB struct {
-	clients []*dynamodb.Client // clients of the Regions, home first
+	clients []*dynamodb.Client // clients of the Regions; the first is that of the home Region
 	names   []string           // names of the clients' Regions
 	began   time.Time
 
@@ -31,22 +31,25 @@ type DB struct {
 
 var _, _ = leasehold.DB((*DB)(nil)), attempts.Regions((*DB)(nil))
 
-// askEvery is the minimum time between two DescribeTable requests about a table.
+// askEvery is the minimum time between two calls of DescribeTable for the same table.
 const askEvery = time.Second
 
-// table is the known state of a table.
+// table is what a DB knows about a table.
 type table struct {
 	verdict verdict
-	asking  chan struct{} // closed when the table has been described; nil unless DescribeTable is in flight
-	asked   time.Duration // when DescribeTable was last sent
-	last    map[string]types.AttributeValue
+	// Closed when DescribeTable has returned for all Regions or has decided the verdict; nil
+	// unless DescribeTable is in flight.
+	asking chan struct{}
+	asked  time.Duration // time when DescribeTable was last sent
+	last   map[string]types.AttributeValue
 }
 
-// New returns a DB that sends requests to the Region of home and, when home does not serve,
-// to the Regions of others. Each client must have a Region of its own: New panics if two
-// have the same, because that is a mistake in the program. New sends no request.
+// New returns a DB that sends requests to the Region of home. If that Region does not serve,
+// the DB sends requests to the Regions of others. Each client must have a different Region. New
+// panics if two clients have the same Region, because that is a mistake in the program. New
+// sends no request.
 //
-// Each client's credentials should not come from the home Region alone: the STS endpoint of
+// No client should get its credentials only from the home Region, because the STS endpoint of
 // that Region may be down, too.
 func New(home *dynamodb.Client, others ...*dynamodb.Client) *DB {
 	d := &DB{clients: slices.Concat([]*dynamodb.Client{home}, others), began: time.Now(), tables: map[string]*table{}, course: course{regions: 1 + len(others)}}
@@ -60,14 +63,15 @@ func New(home *dynamodb.Client, others ...*dynamodb.Client) *DB {
 	return d
 }
 
-// Region returns the Region that requests go to now.
+// Region returns the Region to which requests are sent now.
 func (d *DB) Region() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.names[d.course.at]
 }
 
-// State returns where requests to a table go, and why. It is for leasehold itself.
+// State returns to which Region requests to a table are sent, and why. It is for leasehold
+// itself.
 func (d *DB) State(name string) attempts.RegionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -82,8 +86,9 @@ func (d *DB) State(name string) attempts.RegionState {
 }
 
 // CheckTransactions returns a *leasehold.UnsupportedError if a table is known to be strongly
-// consistent across Regions: such a table has no transactions. If DescribeTable is in flight,
-// it first waits for the answer, at most attempts.Limit. It is for leasehold itself.
+// consistent across Regions, because such a table has no transactions. If DescribeTable is in
+// flight, CheckTransactions first waits for the reply, at most attempts.Limit. It is for
+// leasehold itself.
 func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 	d.mu.Lock()
 	t := d.table(name)
@@ -104,14 +109,14 @@ func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 		"have the target compare Lock.Token, or keep the data in the lock's record"}
 }
 
-// Options returns the options of the home Region's client. From these, leasehold.New learns
-// how many idle connections the HTTP client keeps to each host: clients that were made from
-// one aws.Config share the HTTP client. It is for leasehold itself.
+// Options returns the options of the home Region's client. They show leasehold.New how many
+// idle connections the HTTP client keeps to each host. Clients that were made from one
+// aws.Config share the HTTP client. Options is for leasehold itself.
 func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
 
-// table returns what is known about a table. The caller must hold mu.
+// table returns what the DB knows about a table. The caller must hold mu.
 func (d *DB) table(name string) *table {
 	t := d.tables[name]
 	if t == nil {
@@ -125,8 +130,8 @@ func (d *DB) table(name string) *table {
 }
 
 // ask sends DescribeTable to every Region. It does nothing if the verdict on the table is
-// known, or if ask has sent DescribeTable within the last second. The first answer that
-// allows requests to leave home is enough. The caller must hold mu.
+// known, or if ask has sent DescribeTable within the time askEvery. The first reply that allows
+// requests to leave home is enough. The caller must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
@@ -151,9 +156,9 @@ func (d *DB) ask(name string, t *table) {
 	}
 }
 
-// begin chooses the Region for a request to a table, and returns the exchange for it. quick
-// reports whether that Region counts as silent after one second. begin also calls ask and,
-// if a probe of home is due, sends one.
+// begin chooses the Region for a request to a table, and returns the exchange for the request.
+// quick reports whether the Region counts as silent after one second without a reply. begin
+// also calls ask and, if a probe of the home Region is due, sends the probe.
 func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,7 +177,7 @@ func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange
 	return e, t, quick
 }
 
-// probe sends a probe: a strongly consistent read of key in the home Region.
+// probe sends a strongly consistent read of key to the home Region.
 func (d *DB) probe(name string, key map[string]types.AttributeValue) {
 	ctx, cancel := context.WithTimeout(context.Background(), silence)
 	defer cancel()
@@ -210,8 +215,8 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 	return out, e.err
 }
 
-// stayedError is the error of a request to the home Region that would have moved requests
-// to another Region, with the reason why they must stay.
+// stayedError is the error of a request to the home Region. Because of this error, later
+// requests would have been sent to another Region, but they must stay. why is the reason.
 type stayedError struct {
 	err error
 	why string
@@ -221,6 +226,6 @@ func (e *stayedError) Error() string { return e.err.Error() + ": " + e.why }
 
 func (e *stayedError) Unwrap() error { return e.err }
 
-// NoFailover returns only the reason why requests stay at home. Callers use it to write a
-// message of their own.
+// NoFailover returns only the reason why requests stay in the home Region. Callers use the
+// reason in messages of their own.
 func (e *stayedError) NoFailover() string { return e.why }

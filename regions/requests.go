@@ -35,7 +35,7 @@ func (d *DB) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func(*d
 func (d *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
 	var table *string
 	for name := range in.RequestItems {
-		table = &name // all keys are in one table, as leasehold uses no others
+		table = &name // all keys are in one table, because leasehold uses only one
 	}
 	return send(ctx, d, table, nil, in, optFns, (*dynamodb.Client).BatchGetItem)
 }

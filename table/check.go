@@ -21,15 +21,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Check compares the table with spec: key schema, TTL and status. It also finds
-// global-table replicas with eventual consistency, and replicas and witnesses that are not
-// active. If it returns no problems, the table fits. The error matches
-// leasehold.ErrTableNotFound if the table does not exist.
+// Check compares the table with spec: key schema, TTL and status. It also finds global-table
+// replicas with eventual consistency, and replicas and witnesses that are not active. If Check
+// returns no problems, the table fits the spec. If the table does not exist, Check returns an
+// error that matches leasehold.ErrTableNotFound.
 //
-// Problems with TTL and replicas are not fatal: without TTL, released records stay in the
-// table; replicas do no harm while all clients use the same Region. A table that is
-// strongly consistent across Regions can have no TTL. Check does not report that as a
-// problem.
+// Problems with TTL and replicas are not fatal. Without TTL, released records stay in the
+// table. Replicas do no harm while all clients use the same Region. A table that is strongly
+// consistent across Regions can have no TTL. Check does not report that as a problem.
 func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	want, err := spec.complete()
 	if err != nil {
@@ -54,8 +53,8 @@ func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	return problems, nil
 }
 
-// describeLimit limits the wait for a server that never answers. The SDK itself has no such
-// limit.
+// describeLimit limits how long describe waits for a server that never replies. The SDK itself
+// has no such limit.
 const describeLimit = 10 * time.Second
 
 func describe(ctx context.Context, db DB, name string) (*types.TableDescription, error) {
@@ -115,8 +114,8 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 		if name == have.Sort {
 			wanted = sortType(want)
 		}
-		// A key attribute with the wrong name has been reported above, so its type is not
-		// checked.
+		// A key attribute with the wrong name has been reported above. The type of such an
+		// attribute is not checked.
 		isPartition := want.Partition == have.Partition && name == have.Partition
 		isSort := want.Sort == have.Sort && name == have.Sort
 		if (isPartition || isSort) && a.AttributeType != wanted {
@@ -126,9 +125,10 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 	return problems
 }
 
-// fitting returns advice for a table whose key schema, have, differs from the spec's:
-// another layout, another attribute name in the layout's field, or another table. name is
-// the table's attribute for that key, or empty if the table has no such key.
+// fitting returns advice for a table whose key schema does not fit the spec. The advice is to
+// use another layout, another attribute name in the given field of the layout, or another
+// table. have is the table's key schema. name is the table's attribute for that field, or empty
+// if the table has no such key attribute.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)
@@ -148,7 +148,8 @@ func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	return fmt.Sprintf("set %s of the layout to %q%s", field, name, orTable)
 }
 
-// layout returns the layout of the table: Spec.Layout, or layout.Native{} if that is nil.
+// layout returns the layout of the table. That is Spec.Layout, or layout.Native{} if
+// Spec.Layout is nil.
 func (s Spec) layout() layout.Layout {
 	if s.Layout == nil {
 		return layout.Native{}
@@ -156,8 +157,8 @@ func (s Spec) layout() layout.Layout {
 	return s.Layout
 }
 
-// named returns the attribute name in the given field of the layout. It returns false if
-// the layout has no such field, because the attribute's name is fixed.
+// named returns the attribute name in the given field of the layout. It returns false if the
+// layout has no such field. Then the layout has a fixed name for the attribute.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()
@@ -181,8 +182,8 @@ func keysOf(t *types.TableDescription) protocol.Schema {
 	return have
 }
 
-// layoutsOf returns the names of the layouts whose key schema, with their default
-// attribute names, equals schema.
+// layoutsOf returns the names of the layouts that have the given key schema if their attributes
+// have the default names.
 func layoutsOf(schema protocol.Schema) []string {
 	var names []string
 	for _, name := range layout.Names() {
@@ -232,9 +233,9 @@ func isStrong(t *types.TableDescription) bool {
 	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }
 
-// checkReplicas finds replicas with eventual consistency, and replicas and witnesses that
-// are not active. With eventual consistency, two Regions can grant the same key (AWS,
-// Developer Guide, "Global tables: multi-Region eventual consistency").
+// checkReplicas returns a problem for each replica with eventual consistency, and for each
+// replica or witness that is not active. With eventual consistency, two Regions can grant the
+// same key (AWS, Developer Guide, "Global tables: multi-Region eventual consistency").
 func checkReplicas(t *types.TableDescription) (problems []Problem) {
 	found := func(format string, args ...any) {
 		problems = append(problems, Problem{About: "replicas", What: fmt.Sprintf(format, args...)})

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// CloudFormation returns the table as a YAML template. Deleting the stack keeps the table,
-// because deleting the table would delete the locks and their tokens. DynamoDB also refuses
-// to delete the table, and can recover it to a point in time: see Spec.Disposable. For a
-// spec that Create refuses, CloudFormation returns the error, which is not a valid
-// template.
+// CloudFormation returns a YAML template of CloudFormation for the table. Deleting the stack
+// keeps the table, because deleting the table would delete the locks and their tokens. DynamoDB
+// also refuses to delete the table, and can recover it to a point in time. Spec.Disposable
+// changes this. If Create would refuse the spec, CloudFormation returns the text of the error,
+// which is not a valid template.
 func (s Spec) CloudFormation() string {
 	want, err := s.complete()
 	if err != nil {

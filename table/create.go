@@ -19,12 +19,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// createTimeout bounds the wait for a new table. DynamoDB usually takes seconds.
+// createTimeout is the maximum wait for a new table. DynamoDB usually takes a few seconds.
 const createTimeout = 5 * time.Minute
 
 // Create creates the table, waits until it is active and turns on TTL. If the table exists,
-// Create changes at most its TTL. If the table does not fit, Create returns an error that
-// lists the fatal problems. Two callers may create the same table at the same time.
+// Create changes only its TTL, and only if TTL is off. If the table does not fit the spec,
+// Create returns an error that lists the fatal problems (see Check). Two callers may create the
+// same table at the same time.
 func Create(ctx context.Context, db DB, spec Spec) error {
 	want, err := spec.complete()
 	if err != nil {
@@ -33,7 +34,7 @@ func Create(ctx context.Context, db DB, spec Spec) error {
 	found, err := describe(ctx, db, spec.Name)
 	if errors.Is(err, leasehold.ErrTableNotFound) {
 		_, err = db.CreateTable(ctx, spec.request(want), attempts.Bounded)
-		// Another caller may have created the table in the meantime.
+		// Another caller may have created the table after the check above.
 		if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
 			return fmt.Errorf("table: create %s: %w", spec.Name, visible.Error(err))
 		}
@@ -109,8 +110,8 @@ func wait(ctx context.Context, db DB, name string) error {
 	return nil
 }
 
-// turnTTLOn turns on TTL. It does nothing if TTL is already on, even for another attribute:
-// Check reports a wrong attribute.
+// turnTTLOn turns on TTL. It does nothing if TTL is already on, even if it is on for another
+// attribute. Check reports such an attribute.
 func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	isOn := func() (bool, error) {
 		ttl, err := describeTTL(ctx, db, name)
@@ -128,7 +129,7 @@ func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	if refused == nil {
 		return nil
 	}
-	// DynamoDB refuses to turn on TTL twice. So an error is ignored if another caller has
+	// DynamoDB refuses to turn on TTL twice. So the error is ignored if another caller has
 	// turned on TTL in the meantime.
 	if on, err := isOn(); on && err == nil {
 		return nil

@@ -10,23 +10,23 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-// Access is the access that an IAM policy allows.
+// Access is the set of operations that an IAM policy allows.
 type Access string
 
 // Values of Access.
 const (
-	Use     Access = "use"     // hold locks; for a service
-	Operate Access = "operate" // hold, list and break locks; for an operator
-	Read    Access = "read"    // list locks and get their records
+	Use     Access = "use"     // hold locks: the access that a service needs
+	Operate Access = "operate" // hold, list and break locks: the access that an operator needs
+	Read    Access = "read"    // list locks and read their records
 )
 
-// SharedLeases is the reserved prefix of the keys under which shared leases are stored. It
-// is a prefix for Policy. A client that may write these rows can end the locks of every
-// client of the table that has a shared lease, whatever the keys of the locks are. It can
-// also keep the locks of a dead client held.
+// SharedLeases is the prefix of the keys of the rows that contain shared leases. Pass it to
+// Policy to allow Config.SharedLease. A client that may write these rows can end every lock in
+// the table that belongs to a client with a shared lease, whatever the key of the lock is. It
+// can also keep the locks of a dead client held.
 const SharedLeases = records.SessionPrefix
 
-// actions are the IAM actions that the library needs. For a transaction, IAM checks the
+// actions contains the IAM actions that the library needs. For a transaction, IAM checks the
 // action of each item (AWS, Developer Guide, "Using IAM with DynamoDB transactions"). So a
 // guard needs ConditionCheckItem, and there is no action TransactWriteItems.
 var actions = map[Access][]string{
@@ -42,8 +42,8 @@ var actions = map[Access][]string{
 		"dynamodb:ConditionCheckItem",
 		"dynamodb:DeleteItem",
 		"dynamodb:GetItem",
-		"dynamodb:Query", // for List of one partition
-		"dynamodb:Scan",  // for List
+		"dynamodb:Query", // for a List of one partition
+		"dynamodb:Scan",  // for a List of the whole table
 		"dynamodb:UpdateItem",
 	},
 	Read: {
@@ -53,17 +53,18 @@ var actions = map[Access][]string{
 	},
 }
 
-// Policy returns a least-privilege IAM policy document for the table ARN: only the actions
-// that package leasehold and its recipes need. It contains neither the actions of Create
-// and Check, nor the actions of the caller's own writes in a Commit or reads in a Read.
+// Policy returns a least-privilege IAM policy document for the table with the given ARN. It
+// allows only the actions that package leasehold and its recipes need. It does not allow the
+// actions of Create and Check. It also does not allow the caller's own writes in a Commit, or
+// the caller's own reads in a Read.
 //
-// With prefixes, the policy allows only keys that begin with one of them. Prefixes are used
-// as given: end them with a separator, or "bill" allows "billing/7" as well. Such a policy
-// does not allow dynamodb:Scan, because a scan names no key. Semaphores, read/write locks
-// and elections are under their own keys. The rows of shared leases are not, so
-// Config.SharedLease is denied unless SharedLeases is one of the prefixes. Policy returns
-// an error for a shorter prefix with which SharedLeases begins, such as "lease", because it
-// would allow these rows by accident.
+// If prefixes are given, the policy allows only keys that begin with one of them. End each
+// prefix with a separator: the prefix "bill" also allows the key "billing/7". Such a policy
+// does not allow dynamodb:Scan, because a scan names no key. The records of semaphores,
+// read/write locks and elections have keys that begin with the caller's key. The rows of shared
+// leases do not. So the policy denies Config.SharedLease unless SharedLeases is one of the
+// prefixes. If SharedLeases begins with a shorter prefix, such as "lease", Policy returns an
+// error, because that prefix would allow these rows by accident.
 //
 // The ARN is used as given. IAM refuses the document if the ARN is empty, or if a is not
 // one of the constants of this package.
@@ -83,7 +84,7 @@ func (s Spec) Policy(arn string, a Access, prefixes ...string) (string, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	// Encode cannot fail, as the value contains only strings.
+	// Encode cannot fail, because the value contains only strings.
 	_ = e.Encode(struct {
 		Version   string
 		Statement []statement
@@ -98,13 +99,13 @@ type statement struct {
 	Condition map[string]map[string]any `json:",omitempty"`
 }
 
-// leadingKeys returns a condition that holds if every key of a request begins with one of
-// prefixes. ForAllValues also holds for a request without keys (AWS, IAM User Guide, "Set
-// operators for multivalued context keys"), so a second condition excludes that case.
+// leadingKeys returns a condition that is true if every key of a request begins with one of
+// prefixes. ForAllValues is also true for a request without keys (AWS, IAM User Guide, "Set
+// operators for multivalued context keys"), so a second condition excludes such requests.
 func leadingKeys(prefixes []string) map[string]map[string]any {
 	const key = "dynamodb:LeadingKeys"
-	// Special characters of IAM patterns are escaped (AWS, IAM User Guide, "IAM policy
-	// elements: Variables and tags").
+	// The characters that are special in IAM patterns are escaped (AWS, IAM User Guide, "IAM
+	// policy elements: Variables and tags").
 	literal := strings.NewReplacer("$", "${$}", "*", "${*}", "?", "${?}")
 	patterns := make([]string, len(prefixes))
 	for i, prefix := range prefixes {

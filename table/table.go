@@ -1,8 +1,8 @@
-// Package table creates and checks lock tables. It also writes Terraform,
-// CloudFormation and IAM policies for them.
+// Package table creates and checks lock tables. It also generates Terraform and CloudFormation
+// code and IAM policies for them.
 //
-// It is separate from package leasehold, so that a service can hold locks
-// without the permissions that Create and Check need.
+// Package table is separate from package leasehold, so that a service can hold locks without
+// the permissions that Create and Check need.
 package table
 
 import (
@@ -28,25 +28,28 @@ type DB interface {
 
 // Spec describes a lock table.
 type Spec struct {
-	Name               string        // required; Check also accepts an ARN
-	Layout             layout.Layout // default layout.Native{}
-	ReadUnits          int64         // provisioned capacity; 0 and 0, the default, mean on-demand capacity
-	WriteUnits         int64
-	Tags               map[string]string
-	DeletionProtection bool // for Create: whether DynamoDB refuses to delete the table
+	Name   string        // required; for Check it may also be an ARN
+	Layout layout.Layout // nil means layout.Native{}
+	// Provisioned capacity. If both are zero, the default, the table has on-demand capacity.
+	ReadUnits  int64
+	WriteUnits int64
+	Tags       map[string]string
+	// Whether DynamoDB refuses to delete the table. With Terraform and CloudFormation it does
+	// so by default: see Disposable.
+	DeletionProtection bool
 
-	// Disposable makes the table of Terraform and CloudFormation easy to delete. By
-	// default, the tool and DynamoDB refuse to delete the table, and DynamoDB can recover
-	// it to a point in time. AWS charges for point-in-time recovery by the size of the
-	// table.
+	// Disposable makes a table easy to delete if Terraform or CloudFormation creates it. If
+	// Disposable is false, Terraform or CloudFormation and DynamoDB refuse to delete the table,
+	// and DynamoDB can recover the table to a point in time. AWS charges for point-in-time
+	// recovery by the size of the table.
 	Disposable bool
 }
 
 // Problem is one way in which a table does not fit its Spec.
 type Problem struct {
-	Fatal bool   // if true, locks would fail or be unsafe
+	Fatal bool   // whether locks would fail or be unsafe because of the problem
 	About string // "status", "keys", "ttl" or "replicas"
-	What  string // the problem, the expected state, and the remedy
+	What  string // text with the problem, the expected state and the remedy
 }
 
 // complete checks the spec, and returns the key schema and the TTL attribute that its

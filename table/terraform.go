@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Terraform returns the table as an HCL resource of the AWS provider. Terraform and
-// DynamoDB refuse to delete that table, because deleting it would delete the locks and
-// their tokens. DynamoDB can also recover the table to a point in time: see
-// Spec.Disposable. For a spec that Create refuses, Terraform returns the error, which is
-// not valid HCL.
+// Terraform returns the table's definition in HCL, as a resource of the AWS provider. Terraform
+// and DynamoDB refuse to delete that table, because deleting it would delete the locks and
+// their tokens. DynamoDB can also recover the table to a point in time. Spec.Disposable changes
+// this. If Create would refuse the spec, Terraform returns the text of the error, which is not
+// valid HCL.
 func (s Spec) Terraform() string {
 	want, err := s.complete()
 	if err != nil {
@@ -71,7 +71,7 @@ func (s Spec) Terraform() string {
 	return t.String()
 }
 
-// quoteHCL is like quote, but also escapes HCL's interpolation.
+// quoteHCL is like quote, but also escapes the interpolation sequences of HCL.
 func quoteHCL(s string) string {
 	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(quote(s))
 }

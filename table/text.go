@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// keyAttribute is an attribute of the table's key.
+// keyAttribute is an attribute of the table's primary key.
 type keyAttribute struct{ name, attribute, role string }
 
 func keysOfSchema(want protocol.Schema) []keyAttribute {
@@ -20,13 +20,13 @@ func keysOfSchema(want protocol.Schema) []keyAttribute {
 	return keys
 }
 
-// refused returns an error as the text of a template that neither Terraform nor
-// CloudFormation accepts.
+// refused returns an error as a template. Neither Terraform nor CloudFormation accepts the
+// template.
 func refused(err error) string {
 	return "error: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
 }
 
-// text is built line by line. Each level indents a line by two spaces.
+// text is a template that is built line by line. Each level indents a line by two spaces.
 type text struct{ strings.Builder }
 
 func (t *text) line(level int, format string, args ...any) {
@@ -36,7 +36,7 @@ func (t *text) line(level int, format string, args ...any) {
 	fmt.Fprintf(t, format+"\n", args...)
 }
 
-// assign writes assignments, aligned as by terraform fmt.
+// assign writes assignments, and aligns them as terraform fmt does.
 func (t *text) assign(level int, pairs [][2]string) {
 	widest := 0
 	for _, p := range pairs {

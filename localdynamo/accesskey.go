@@ -21,7 +21,7 @@ func WithAccessKey(id, secret string) Option {
 	return func(e *Engine) { e.key = &accessKey{id, secret} }
 }
 
-// accessKey is the access key with which clients must sign their requests.
+// accessKey is the access key with which clients must sign requests to ServeHTTP.
 type accessKey struct{ id, secret string }
 
 const algorithm = "AWS4-HMAC-SHA256"
@@ -30,7 +30,7 @@ const algorithm = "AWS4-HMAC-SHA256"
 // client must sign with.
 const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
-// signature is the content of a request's Authorization header.
+// signature contains the parts of a request's Authorization header.
 type signature struct {
 	scope   []string // date, Region, service, "aws4_request"
 	headers []string // names of the signed headers

@@ -185,7 +185,7 @@ func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, erro
 	return r.end(), nil
 }
 
-// newWrites returns the writes of a batch, in the order of the request.
+// newWrites returns the writes that a batch contains, in the order of the request.
 func (e *Engine) newWrites(req *request) ([]*write, error) {
 	if err := checkBatchWrite(req.tables); err != nil {
 		return nil, err

@@ -128,7 +128,8 @@ func definedNames(definitions []attributeDefinition) string {
 	return names + "]"
 }
 
-// setBilling sets the billing mode and, for mode PROVISIONED, the capacity.
+// setBilling sets the table's billing mode. For mode PROVISIONED, it also sets the provisioned
+// capacity.
 func (t *table) setBilling(mode string, provisioned *throughput) error {
 	switch mode {
 	case "PAY_PER_REQUEST":

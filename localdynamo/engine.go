@@ -26,9 +26,8 @@ import (
 // maxBody is the maximum number of bytes in the body of a request. DynamoDB has the same limit.
 const maxBody = 16 << 20
 
-// Engine is a DynamoDB in this process. It is an http.RoundTripper, for clients in
-// this process, and an http.Handler, for clients that use the network. It is safe
-// for concurrent use.
+// Engine is an in-process DynamoDB. It is an http.RoundTripper for clients in the same process,
+// and an http.Handler for clients that use the network. It is safe for concurrent use.
 type Engine struct {
 	store       Store
 	key         *accessKey // nil if ServeHTTP also answers unsigned requests
@@ -44,7 +43,7 @@ type Engine struct {
 	closed atomic.Bool
 }
 
-// Option configures New.
+// Option is an option of New.
 type Option func(*Engine)
 
 // WithStore makes the engine keep its tables in s instead of memory. The engine owns s, and

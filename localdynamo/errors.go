@@ -51,14 +51,14 @@ func newError(kind, message string) *apiError {
 	return &apiError{status: http.StatusBadRequest, kind: kind, message: message}
 }
 
-// invalid returns a ValidationException with the given message.
+// invalid returns an apiError of the type ValidationException with the given message.
 func invalid(message string) *apiError { return newError(typeValidation, message) }
 
 func invalidf(format string, args ...any) *apiError {
 	return invalid(fmt.Sprintf(format, args...))
 }
 
-// malformed returns the error for a body that is JSON but has the wrong structure.
+// malformed returns the error for a request body that is JSON but has the wrong structure.
 func malformed(message string) *apiError { return newError(typeSerialization, message) }
 
 // internalError returns the error for a request that failed inside the engine.

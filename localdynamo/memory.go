@@ -52,7 +52,7 @@ func (m *memory) Update(fn func(Tx) error) error {
 	return nil
 }
 
-// Close does nothing: the garbage collector frees the memory.
+// Close does nothing, because the garbage collector frees the memory of the pairs.
 func (m *memory) Close() error { return nil }
 
 // memoryTx is a transaction on a memory. It changes the pairs in place. It records the replaced

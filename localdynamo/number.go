@@ -90,7 +90,7 @@ func decimal(canonical string) *apd.Decimal {
 	return d
 }
 
-// addNumbers returns a+b or, if minus is true, a-b.
+// addNumbers returns the sum a+b or, if minus is true, the difference a-b.
 func addNumbers(a, b string, minus bool) (string, error) {
 	operation := arithmetic.Add
 	if minus {

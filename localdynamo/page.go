@@ -127,7 +127,7 @@ func (p *page) add(it item) {
 	p.items = append(p.items, it)
 }
 
-// reply returns the page as the body of a reply.
+// reply returns the body of a reply that contains the page.
 func (p *page) reply(req *request) []byte {
 	r := newReply()
 	if !p.count {

@@ -28,10 +28,11 @@ type reader struct {
 	source  string
 	at      int
 	values  int       // number of JSON members and elements read so far
-	refused *apiError // error of the first value that is not allowed
+	refused *apiError // error of the first value that is well-formed but not allowed
 }
 
-// readJSON decodes body with fn. body must be one JSON document in UTF-8.
+// readJSON decodes body by calling fn. It returns an error unless body is one JSON document in
+// UTF-8.
 func readJSON(body string, fn func(*reader)) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -283,7 +284,7 @@ func (r *reader) bool() bool {
 	return false
 }
 
-// number consumes a JSON number and returns its text.
+// number consumes a JSON number and returns the number's text.
 func (r *reader) number() string {
 	from := r.at
 	digits := func() {

@@ -77,8 +77,8 @@ func (s *stored) uvarint() int {
 		n |= uint64(c&0x7f) << (7 * i)
 		if c < 0x80 {
 			s.rest = s.rest[i+1:]
-			// The number of elements cannot exceed the number of remaining bytes, because
-			// each element takes at least one byte.
+			// Each element takes at least one byte. So if the number of elements exceeds the
+			// number of remaining bytes, the stored form is damaged.
 			if n > uint64(len(s.rest)) {
 				s.bad = true
 				return 0

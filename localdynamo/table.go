@@ -12,7 +12,7 @@ type table struct {
 	Created    time.Time
 	Hash       keyAttribute
 	Range      *keyAttribute     `json:",omitempty"`
-	Billing    string            // PROVISIONED or PAY_PER_REQUEST
+	Billing    string            // "PROVISIONED" or "PAY_PER_REQUEST"
 	ReadUnits  int64             `json:",omitempty"`
 	WriteUnits int64             `json:",omitempty"`
 	Class      string            `json:",omitempty"`
@@ -24,7 +24,7 @@ type table struct {
 // keyAttribute is an attribute of a table's primary key.
 type keyAttribute struct {
 	Name string
-	Type string // S, N or B
+	Type string // type of the key attribute: "S", "N" or "B"
 }
 
 func parseTable(stored string) (*table, error) {

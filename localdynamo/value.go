@@ -45,12 +45,13 @@ func (k kind) element() kind { return k - kindSS + kindS }
 // item after it share their values.
 type value struct {
 	kind kind
-	yes  bool   // value of a BOOL
-	text string // text of an S, canonical form of an N, or bytes of a B
+	yes  bool // value if the kind is BOOL
+	// Text of an S, canonical form of an N, or bytes of a B.
+	text string
 	// Elements of an L, in the order of the list. Or elements of a set, sorted and without
 	// duplicates.
 	list []value
-	item item // content of an M
+	item item // content if the kind is M
 }
 
 // attribute is an attribute's name and value.
@@ -119,7 +120,8 @@ func (v value) compare(other value) int {
 // contains reports whether the list or set v contains the element.
 func (v value) contains(element value) bool { return slices.ContainsFunc(v.list, element.equal) }
 
-// newSet returns a set with the given elements, and reports whether two of them were equal.
+// newSet returns a set of the kind set that contains the given elements. It also reports
+// whether two of them were equal.
 func newSet(set kind, elements []value) (v value, duplicates bool) {
 	slices.SortFunc(elements, value.compare)
 	unique := slices.CompactFunc(elements, value.equal)

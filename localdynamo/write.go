@@ -14,11 +14,11 @@ type write struct {
 	table      string
 	key        option[item]
 	put        option[item] // new item if the write is a put
-	update     *update      // nil unless the write is an update
+	update     *update      // update expression; nil unless the write is an update
 	delete     bool
 	check      bool // whether the write is a condition check
 	condition  *condition
-	returnsOld bool // whether to return the old item if the condition fails
+	returnsOld bool // whether the error of a failed condition must contain the old item
 }
 
 // change is the effect of a write: the item before and after it. A nil item means that the

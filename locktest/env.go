@@ -54,7 +54,7 @@ type Env struct {
 	log    *output
 
 	mu        sync.Mutex    // guards the fields below; not held during requests
-	layout    layout.Layout // layout of the lock table; nil until the first client
+	layout    layout.Layout // layout of the lock table; nil until the first client is created
 	processes []*process
 	// Whether all processes are disconnected. Clients that are created later are then
 	// disconnected, too.
@@ -214,7 +214,7 @@ func (e *Env) report(c *leasehold.Client) {
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {
-		wg.Go(func() { _ = p.client.Close(ctx) }) // errors are ignored, because report has already reported problems
+		wg.Go(func() { _ = p.client.Close(ctx) }) // errors are ignored, because report has already reported the problems
 	}
 	wg.Wait()
 }

@@ -95,7 +95,7 @@ func (p *process) canOutwait(r leasehold.Record) bool {
 // the sum.
 const longestJump = 10 * 365 * 24 * time.Hour
 
-// seize breaks the grant in r and acquires the key.
+// seize breaks the grant in r, and then acquires the key.
 func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Lock, error) {
 	if !p.env.useLayout(nil).Capabilities().FencingSurvivesRelease {
 		// The next token is the current time, and must differ from the last token.

@@ -16,16 +16,17 @@
 //	   │  home has answered probes for 30 s                          │ serve: the next one
 //	   └───────────────────────────────────────────────────── away ◄─┘
 //
-// A Region does not serve if a request to it gets no reply or a server error, or if the
-// Region's endpoint has no address or accepts no connection. Requests stay in a Region that
+// A Region does not serve if a request to it gets no reply or a server error. It also does not
+// serve if its endpoint has no address or accepts no connection. Requests stay in a Region that
 // throttles or refuses them, or that replies that their condition is false. They also stay if
 // the caller cancels a request.
 //
-// Once a Region has replied to a write, or to a read of one item, within a second, later
-// requests of these kinds wait only one second for a reply. This ends when requests move to
-// another Region. The probes that make requests return home count as such requests. Any other
-// request waits for the time limit of the attempt. If this process notices a timeout late, the
-// process itself was suspended, and the timeout shows nothing about the Region.
+// Call a write, or a read of one item, a short request. After a Region has replied to a short
+// request within a second, later short requests wait only one second for a reply. This ends
+// when requests move to another Region. The probes that make requests return home count as
+// short requests. Any other request waits for the time limit of the attempt. If this process
+// notices a timeout late, the process itself was suspended, and the timeout shows nothing about
+// the Region.
 //
 // While requests go to another Region, DB also sends probes. A probe is a strongly consistent
 // read in the home Region. DB sends it together with a request, at most every five seconds.

@@ -14,7 +14,7 @@ import (
 // verdict says whether requests to a table may leave the home Region.
 type verdict struct {
 	known  bool
-	strong bool   // the table is strongly consistent across Regions, so it has no transactions
+	strong bool   // whether the table is strongly consistent across Regions, and so has no transactions
 	why    string // reason why requests may not leave home; empty if they may
 }
 

@@ -21,7 +21,7 @@ import (
 // use.
 type DB struct {
 	clients []*dynamodb.Client // clients of the Regions; the first is that of the home Region
-	names   []string           // names of the clients' Regions
+	names   []string           // names of the Regions of clients, in the same order
 	began   time.Time
 
 	mu     sync.Mutex // guards the fields below; not held during requests
@@ -190,7 +190,7 @@ func (d *DB) probe(name string, key map[string]types.AttributeValue) {
 	d.course.noteProbe(e)
 }
 
-// send sends a request to the Region that begin chooses.
+// send sends a request to the Region that begin returns.
 func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]types.AttributeValue, in In, optFns []func(*dynamodb.Options),
 	call func(*dynamodb.Client, context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (Out, error) {

@@ -227,8 +227,8 @@ func checkTTL(ttl *types.TimeToLiveDescription, spec Spec, want protocol.Schema)
 	return nil
 }
 
-// isStrong reports whether a table is strongly consistent across Regions. Such a table has
-// no TTL (AWS, Developer Guide, "Global tables: multi-Region strong consistency").
+// isStrong reports whether a table is strongly consistent across Regions (MRSC). Such a table
+// has no TTL (AWS, Developer Guide, "Global tables: multi-Region strong consistency").
 func isStrong(t *types.TableDescription) bool {
 	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }

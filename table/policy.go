@@ -13,7 +13,7 @@ import (
 // Access is the set of operations that an IAM policy allows.
 type Access string
 
-// Values of Access.
+// Kinds of access.
 const (
 	Use     Access = "use"     // hold locks: the access that a service needs
 	Operate Access = "operate" // hold, list and break locks: the access that an operator needs
@@ -21,9 +21,9 @@ const (
 )
 
 // SharedLeases is the prefix of the keys of the rows that contain shared leases. Pass it to
-// Policy to allow Config.SharedLease. A client that may write these rows can end every lock in
-// the table that belongs to a client with a shared lease, whatever the key of the lock is. It
-// can also keep the locks of a dead client held.
+// Policy to allow Config.SharedLease. A client that may write these rows can end the locks of
+// every client with a shared lease, whatever the keys of the locks are. It can also keep the
+// locks of a dead client held.
 const SharedLeases = records.SessionPrefix
 
 // actions contains the IAM actions that the library needs. For a transaction, IAM checks the

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// DB is the part of *dynamodb.Client that Create and Check need. It is separate
-// from leasehold.DB, so that a service runs without these permissions.
+// DB is the part of *dynamodb.Client that Create and Check need. It is separate from
+// leasehold.DB, so that a service can run without the permissions for these requests.
 type DB interface {
 	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
@@ -52,7 +52,7 @@ type Problem struct {
 	What  string // text with the problem, the expected state and the remedy
 }
 
-// complete checks the spec, and returns the key schema and the TTL attribute that its
+// complete checks the spec. It returns the key schema and the TTL attribute that the spec's
 // layout needs.
 func (s Spec) complete() (protocol.Schema, error) {
 	var errs []error

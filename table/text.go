@@ -47,8 +47,8 @@ func (t *text) assign(level int, pairs [][2]string) {
 	}
 }
 
-// quote returns s in double quotes. It uses only escapes that YAML and HCL share
-// (YAML 1.2, "Escaped Characters"; HCL, "Quoted Template Expression"). Neither can
+// quote returns s in double quotes. It uses only the escapes that YAML and HCL have in common
+// (YAML 1.2, "Escaped Characters"; HCL, "Quoted Template Expression"). Neither language can
 // express bytes that are not UTF-8.
 func quote(s string) string {
 	var b strings.Builder

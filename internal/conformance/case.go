@@ -26,12 +26,12 @@ type Engine struct {
 // Case is a test of one behaviour that AWS documents for DynamoDB.
 type Case struct {
 	Name   string
-	Table  []types.AttributeDefinition // key of the table, hash key before range key; nil means hashKey
-	Given  []Item                      // the table's content at the start
+	Table  []types.AttributeDefinition // key attributes of the table, hash key before range key; nil means hashKey
+	Given  []Item                      // items in the table before the requests
 	Before []Request                   // requests sent before When; each must succeed
 	When   Request
 	Want   Reply
-	Then   []Item // the table's content at the end, in any order; nil to skip the check
+	Then   []Item // expected items in the table after the requests, in any order; nil to skip the check
 }
 
 // Request is one API request, or a Call that sends several.
@@ -53,9 +53,9 @@ type Reply struct {
 	Item     Item
 	Items    []Item
 	Scanned  int32 // number of items that a Query or Scan has read; zero if the filter removed none of them
-	Count    int32 // number of items if the request asked only for a count, or the number that a Call returned
+	Count    int32 // number of items if the request asked only for a count; in a Call, the number that its function returned
 	Last     Item
-	Capacity float64 // consumed capacity; zero unless Metered asked for it
+	Capacity float64 // capacity units that the request consumed; zero unless the request is a Metered
 	Detail   string  // additional text that the function of a Call returned
 	Err      *Fault
 }
@@ -68,7 +68,8 @@ type Fault struct {
 	Reasons []Reason
 }
 
-// Reason is the cancellation reason of one item of a transaction.
+// Reason is the cancellation reason that DynamoDB returns for one item of a cancelled
+// transaction.
 type Reason struct {
 	Code string // "None" for an item that did not cancel it
 	Text string
@@ -91,7 +92,9 @@ func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
 
 // Run runs every case against an engine, as a subtest named subject/case.
 func Run(t *testing.T, e Engine) {
-	run := rand.Text()[:8] // random, so that a second run on the same server uses other tables
+	// The names of tables contain a random text, so that a second run on the same server uses
+	// other tables.
+	run := rand.Text()[:8]
 	var n int
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -118,7 +121,7 @@ func (e Engine) Send(ctx context.Context, table string, r Request) Reply {
 	return reply
 }
 
-// CreateTable creates a table with the string keys "pk" and "sk".
+// CreateTable creates a table whose primary key consists of the strings "pk" and "sk".
 func (e Engine) CreateTable(ctx context.Context, table string) error {
 	_, err := e.Client.CreateTable(ctx, creation(table, rangeKey))
 	return err
@@ -304,7 +307,7 @@ func inAnyOrder(items []Item) []Item {
 	})
 }
 
-// Replies that many cases expect.
+// Functions that return replies that many cases expect.
 
 func invalid(text string) Reply {
 	return Reply{Err: &Fault{Code: "ValidationException", Text: text}}

@@ -1,6 +1,6 @@
 package conformance
 
-// Difference is a case in which an engine does not behave as AWS does.
+// Difference describes a case in which an engine does not behave as AWS does.
 type Difference struct {
 	Why string
 
@@ -25,8 +25,8 @@ func differences(engine string) map[string]*Difference {
 	return nil
 }
 
-// of returns the reply and the table content that the tests expect of this engine for the case,
-// instead of the reply and content that AWS documents.
+// of returns the reply and the table content that the tests expect of this engine for the case.
+// They replace the reply and the content that AWS documents.
 func (d *Difference) of(c Case) (Reply, []Item) {
 	if d.words != "" {
 		fault := *c.Want.Err

@@ -10,7 +10,7 @@ import (
 // numberCases test how a number may be written, and in what order numbers are sorted.
 func numberCases() []Case {
 	var cases []Case
-	digits := strings.Repeat("123456789", 4) + "12" // 38 digits
+	digits := strings.Repeat("123456789", 4) + "12" // a number with 38 digits, which is the maximum
 	for _, c := range []struct{ put, get string }{
 		{"0", "0"},
 		{"-0", "0"},

@@ -11,7 +11,7 @@ import (
 
 // Requests for one item. If Key is nil, the key is the one that item(nil) has.
 
-// Get is a GetItem, strongly consistent unless Eventual is set.
+// Get is a GetItem request. It is strongly consistent unless Eventual is set.
 type Get struct {
 	Key      Item
 	Project  string
@@ -26,7 +26,7 @@ type Put struct {
 	Names     Names
 	Values    Item
 	Return    types.ReturnValue
-	OldIfFail bool // sets ReturnValuesOnConditionCheckFailure
+	OldIfFail bool // whether the error of a failed condition must contain the old item
 }
 
 // Update is an UpdateItem request.
@@ -133,10 +133,11 @@ func (r Call) send(ctx context.Context, to target) (Reply, error) {
 	return r(ctx, to.client, to.table)
 }
 
-// key returns a key for a table with the key schema rangeKey.
+// key returns a primary key with the given values, for a table with the key schema rangeKey.
 func key(pk, sk string) Item { return Item{"pk": str(pk), "sk": str(sk)} }
 
-// keyed returns an item for a table with the key schema rangeKey.
+// keyed returns an item with the given primary key and attributes, for a table with the key
+// schema rangeKey.
 func keyed(pk, sk string, attributes Item) Item {
 	with := key(pk, sk)
 	maps.Copy(with, attributes)

@@ -9,9 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Requests for many items.
+// Requests that concern several items.
 
-// Query is a strongly consistent Query of one page.
+// Query is a strongly consistent Query request for one page.
 type Query struct {
 	Where    string
 	Filter   string

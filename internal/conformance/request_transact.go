@@ -15,7 +15,7 @@ type TransactWrite struct {
 	Token  string // ClientRequestToken; if it is "", the SDK makes one
 }
 
-// Check is a ConditionCheck. It can be used only in a TransactWrite.
+// Check is a ConditionCheck in a TransactWrite. It cannot be sent alone.
 type Check struct {
 	Key       Item
 	If        string
@@ -24,7 +24,8 @@ type Check struct {
 	OldIfFail bool
 }
 
-// TransactGet is a TransactGetItems. Missing items are empty in the reply.
+// TransactGet is a TransactGetItems request. If an item does not exist, its element in the
+// reply is empty.
 type TransactGet []Get
 
 func (r TransactWrite) send(ctx context.Context, to target) (Reply, error) {

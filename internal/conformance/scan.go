@@ -43,7 +43,8 @@ func scanCases() []Case {
 	}
 }
 
-// paged reads the whole table in pages of limit items, one segment after another.
+// paged returns a request that reads the whole table in pages of limit items, one segment after
+// another.
 func paged(limit, segments int32) Request {
 	return Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 		var all []Item

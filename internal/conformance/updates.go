@@ -94,7 +94,7 @@ func pathCases() []Case {
 	}
 }
 
-// update returns a case in which the update expression do changes item(before) to
+// update returns a case in which the update expression in do changes item(before) to
 // item(after).
 func update(name string, before Item, do string, values Item, after Item) Case {
 	return Case{

@@ -63,7 +63,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w.Release(second)
 	life.Held = append(life.Held, time.Second, 2*time.Second)
 
-	// The client takes over a key whose holder has died.
+	// The client takes over a key whose holder, another client, has been cut off as if it had
+	// died.
 	w.Acquire(ctx, other, "dead")
 	lab.Elapse(time.Second)
 	otherWire.Cut()
@@ -73,7 +74,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	otherWire.Mend()
 	life.Held = append(life.Held, 3*time.Second)
 
-	// The client acquires a key twice for work that must be done once.
+	// The client acquires the key of a one-time job (option Once) twice. The second attempt
+	// finds that the job is done.
 	once, err := c.Acquire(ctx, "once", leasehold.Once("label"))
 	if err != nil {
 		t.Fatal(err)

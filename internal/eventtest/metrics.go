@@ -21,7 +21,7 @@ import (
 // Sample is the state of one series of a metric.
 type Sample struct {
 	Value float64 // value of the series; in a histogram, the sum of the observations
-	Count uint64  // number of observations; set only for a histogram
+	Count uint64  // number of observations in a histogram; zero for other metrics
 }
 
 // Metrics is the metrics adapter that a test exercises.

@@ -16,10 +16,10 @@ import (
 // lease is long, so that clients emit few events for renewals.
 const lease = 5 * time.Minute
 
-// World is an in-memory DynamoDB with a lock table, "locks".
+// World is an in-memory DynamoDB that contains a lock table named "locks".
 type World struct{ *lab.World }
 
-// New returns a World that ends with the test.
+// New returns a World that is closed when the test ends.
 func New(t *testing.T) *World {
 	t.Helper()
 	return &World{lab.New(t)}
@@ -34,7 +34,7 @@ func (w *World) Client(onEvent func(context.Context, leasehold.Event)) (*leaseho
 	return c, &Wire{wire}
 }
 
-// Acquire acquires a key for the test.
+// Acquire acquires a key with the client c. It ends the test if that fails.
 func (w *World) Acquire(ctx context.Context, c *leasehold.Client, key string) *leasehold.Lock {
 	w.T.Helper()
 	lock, err := c.Acquire(ctx, key)
@@ -56,7 +56,7 @@ func (w *World) Break(c *leasehold.Client, key string) {
 	}
 }
 
-// missing returns a write that fails because its own condition is false.
+// missing returns a write whose own condition is false, so that a commit with the write fails.
 func missing() types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: aws.String("locks"), Key: lab.Key("no such key"),

@@ -14,7 +14,7 @@ func GrantOf(r leasehold.Record) string {
 	return liveness.GrantOf(protocol.Record{Grant: r.Grant, Owner: r.Owner, Version: r.Version, Lease: r.Lease})
 }
 
-// Get reads the record of a key.
+// Get reads the record of a key of the lock table.
 func Get(ctx context.Context, locks *leasehold.Client, key leasehold.Key) (leasehold.Record, error) {
 	return locks.Get(ctx, key.Partition, leasehold.WithSortKey(key.Sort))
 }

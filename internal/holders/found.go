@@ -9,7 +9,7 @@ import (
 // Kind is the kind of an item in a lock table.
 type Kind string
 
-// Values of Kind.
+// Kinds of items.
 const (
 	KindLock    Kind = "lock"
 	KindSession Kind = "session" // a row that a client renews instead of the record of each of its locks
@@ -24,7 +24,7 @@ type Found struct {
 	Damage *protocol.DecodeError // why the item cannot be decoded; nil if it was decoded
 }
 
-// Held reports whether the record has a holder.
+// Held reports whether the item is a record that has a holder.
 func (f Found) Held() bool { return f.Kind != KindDamaged && !f.Record.Released }
 
 // Read decodes an item as a lock or a session, depending on its key.

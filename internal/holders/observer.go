@@ -17,22 +17,22 @@ import (
 // observed.
 type State string
 
-// Values of State.
+// States of a holder.
 const (
 	Live    State = "live"
 	Dead    State = "dead"
-	Unknown State = "unknown" // the holder was not observed for long enough
+	Unknown State = "unknown" // the observation ended before the holder was known to be live or dead
 )
 
-// Observation is the result of observing a held record for its lease. If the record is
-// no longer held, State is "" and Record is the new one.
+// Observation is the result of observing the holder of a record. If the record no longer has
+// that holder, State is "" and Record is the record as last read.
 type Observation struct {
 	Record leasehold.Record
 	State  State
 	Beat   liveness.Beat // the renewals that were observed; State follows from them
 	Shared bool          // Beat describes renewals of the session, because the record itself is not renewed
-	Gone   bool          // the record was deleted
-	Err    error         // error of this record's item, or the error that ended the whole observation
+	Gone   bool          // whether the record was deleted during the observation
+	Err    error         // error of this record's item, or error that ended the observation of all records
 
 	ended bool // the session has ended, and its client will not renew it again
 }

@@ -16,7 +16,7 @@ type Plan struct {
 	Units    float64 // least number of read units; zero if the engine does not charge for them
 }
 
-// plan returns the plan for the rest of the observation. It assumes that no holder renews.
+// plan returns the Plan for the rest of the observation. It assumes that no holder is live.
 func (w *watch) plan() Plan {
 	began := time.Since(w.began)
 	p := Plan{Holders: len(w.open)}

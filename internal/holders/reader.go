@@ -25,15 +25,16 @@ const (
 	unreadPause = 100 * time.Millisecond
 )
 
-// Reader reads items consistently. It reads them by key or by a listing, whichever uses
-// fewer read units. An item that is read by key uses at least one unit, however small it
-// is. A listing uses one unit for every 4 KB, about a dozen records. But it reads the whole
-// table, or partition, even for a few wanted items.
+// Reader reads items with strong consistency. It reads them by key or by a listing of many
+// items, whichever uses fewer read units. An item that is read by key uses at least one read
+// unit, however small it is. A listing uses one read unit for every 4 KB, which is about a
+// dozen records. But a listing reads the whole table or partition, even if only a few of its
+// items are wanted.
 type Reader struct {
 	db      leasehold.DB
 	table   string
 	proto   protocol.Protocol
-	sharing protocol.Native // protocol with sessions; nil if the layout has none
+	sharing protocol.Native // protocol of a layout with sessions; nil if the layout has none
 
 	listing Scope
 	// requests and units are the cost of one listing with consistent reads. If units is zero,
@@ -50,7 +51,7 @@ func NewReader(db leasehold.DB, table string, proto protocol.Protocol) Reader {
 	return Reader{db: db, table: table, proto: proto, sharing: sharing}
 }
 
-// Scope selects the items that a listing reads.
+// Scope selects the items that a listing contains.
 type Scope = attempts.Listing
 
 // listsAll reports whether the listing contains every item of the table.
@@ -78,7 +79,7 @@ func (r *Reader) cost(keys, sessions int) (requests int, units float64) {
 	return r.requests + r.requestsFor(sessions), r.units + float64(sessions)
 }
 
-// requestsFor returns how many requests it takes to read n items by key.
+// requestsFor returns how many requests are needed to read n items by key.
 func (r *Reader) requestsFor(n int) int {
 	if n < 3 || r.oneByOne {
 		return n
@@ -108,7 +109,7 @@ func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }
 
-// list reads the whole listing and returns the items whose keys are in keys.
+// list reads the whole listing. It returns those items in it whose keys are in keys.
 func (r *Reader) list(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
 	wanted := make(map[protocol.Key]bool, len(keys))
 	for _, k := range keys {
@@ -158,7 +159,8 @@ func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items [
 	return items, err
 }
 
-// ByKey reads items by their keys: one or two by GetItem, more by BatchGetItem.
+// ByKey reads items by their keys. It reads one or two items by GetItem, and more items by
+// BatchGetItem.
 func (r *Reader) ByKey(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
 	ask := make([]protocol.Item, len(keys))
 	for i, k := range keys {

@@ -20,7 +20,7 @@ func (r *Reader) sessionIn(items map[protocol.Key]protocol.Item, id string) (pro
 	return row, nil
 }
 
-// session reads the row of a session.
+// session reads and decodes the row of the session with the given id.
 func (r *Reader) session(ctx context.Context, id string) (protocol.Record, error) {
 	items, err := r.ByKey(ctx, []protocol.Key{r.sharing.SessionKey(id)})
 	if err != nil {

@@ -113,7 +113,8 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 		}
 		settled(s.index, found)
 	}
-	var open []*subject // a new slice, as subjects may share the memory of w.open
+	// This must be a new slice, because subjects may share the memory of w.open.
+	var open []*subject
 	for _, s := range w.open {
 		if !s.settled {
 			open = append(open, s)

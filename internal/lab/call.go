@@ -83,8 +83,8 @@ func (c Call) EndsLock() bool {
 	return false
 }
 
-// Guards reports whether the transaction contains a condition check on the record of key,
-// in table "locks".
+// Guards reports whether the transaction contains a condition check of the record of key in the
+// lock table "locks".
 func (c Call) Guards(key string) bool {
 	return slices.ContainsFunc(TransactItems(c.Body), func(i TransactItem) bool {
 		return i.ConditionCheck != nil && i.ConditionCheck.TableName == "locks" && i.ConditionCheck.Key["key"].S == key

@@ -45,7 +45,7 @@ func (w *World) Within(d time.Duration) context.Context {
 	return ctx
 }
 
-// Ended returns a context that is already cancelled.
+// Ended returns a context that has already been cancelled.
 func (w *World) Ended() context.Context {
 	ctx, cancel := context.WithCancel(w.T.Context())
 	cancel()

@@ -21,7 +21,7 @@ type Request struct {
 	send func() (*http.Response, error)
 }
 
-// Context returns the context of the client's call that sent the request.
+// Context returns the context of the request, which the client has set.
 func (r *Request) Context() context.Context { return r.ctx }
 
 // Send delivers the request to the engine and returns the response. It does so even if the
@@ -60,8 +60,8 @@ func Unheard(r *Request) (*http.Response, error) {
 // Drop is a Fault that resets the connection before the request arrives.
 func Drop(*Request) (*http.Response, error) { return nil, ErrReset }
 
-// On returns a fault that applies the given fault to every request for which fits returns
-// true. It delivers all other requests.
+// On returns a fault that applies the fault in its second parameter to every request for which
+// fits returns true. It delivers all other requests.
 func On(fits func(Call) bool, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		if fits(r.Call) {
@@ -71,8 +71,8 @@ func On(fits func(Call) bool, fault Fault) Fault {
 	}
 }
 
-// Once returns a fault that applies the given fault to the first request for which fits
-// returns true. It delivers all other requests.
+// Once returns a fault that applies the fault in its second parameter to the first request for
+// which fits returns true. It delivers all other requests.
 func Once(fits func(Call) bool, fault Fault) Fault {
 	var mu sync.Mutex
 	done := false

@@ -24,7 +24,7 @@ func (w *World) Item(key string) map[string]types.AttributeValue {
 	return out.Item
 }
 
-// Scan returns every item of the lock table, as stored.
+// Scan returns every item of the lock table, undecoded.
 func (w *World) Scan() []map[string]types.AttributeValue {
 	w.T.Helper()
 	out, err := w.DB.Scan(context.WithoutCancel(w.T.Context()), &dynamodb.ScanInput{TableName: aws.String("locks")})
@@ -111,8 +111,8 @@ func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	return held
 }
 
-// Steal overwrites the holder in the record of key with another client, even if the holder
-// still trusts its lock.
+// Steal overwrites the holder in the record of key by another client. It does so even if the
+// holder still trusts its lock.
 func (w *World) Steal(key string) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{

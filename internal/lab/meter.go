@@ -54,7 +54,8 @@ func (m *Meter) count(op string, res *http.Response) {
 	}
 }
 
-// Reset sets the count to zero, and returns the capacity used since the last Reset.
+// Reset returns the capacity that requests have consumed since the last Reset, and sets the
+// counters to zero.
 func (m *Meter) Reset() Units {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,7 +26,7 @@ func WantTook(t testing.TB, what string, began time.Time, least, most time.Durat
 	}
 }
 
-// WantReleased fails the test unless the record of the key is marked released.
+// WantReleased fails the test unless the record of key is marked as released.
 func (w *World) WantReleased(key string) {
 	w.T.Helper()
 	if !w.IsReleased(key) {

@@ -17,7 +17,7 @@ type Wire struct {
 	Meter *Meter // counts the capacity that requests consume; if nil, requests do not ask for their capacity
 
 	engine *localdynamo.Engine
-	over   context.Context // cancelled at the end of the test, which also ends requests in flight
+	over   context.Context // ends when the test ends, which also ends requests in flight
 
 	mu    sync.Mutex
 	calls []Call
@@ -28,7 +28,7 @@ type Wire struct {
 // called.
 func (w *World) Wire() *Wire { return &Wire{engine: w.Engine, over: w.over} }
 
-// Do sends one request. It implements the HTTP client of the SDK.
+// Do sends one request of the client. It implements the HTTP client of the SDK.
 func (w *Wire) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

@@ -105,7 +105,7 @@ func (w *World) WantLog(want ...string) {
 // Writes returns its arguments as a slice, for a commit.
 func Writes(w ...types.TransactWriteItem) []types.TransactWriteItem { return w }
 
-// Transact sends the items in one transaction, without a leasehold client.
+// Transact sends the given writes in one transaction, without a lock client.
 func (w *World) Transact(items ...types.TransactWriteItem) error {
 	_, err := w.DB.TransactWriteItems(w.T.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	return err

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// World is an in-memory DynamoDB with a lock table, "locks".
+// World is an in-memory DynamoDB that contains a lock table named "locks".
 type World struct {
 	T      *testing.T
 	Engine *localdynamo.Engine
@@ -30,7 +30,7 @@ type World struct {
 	end   context.CancelFunc
 }
 
-// New returns a World that ends with the test.
+// New returns a World that is closed when the test ends.
 func New(t *testing.T) *World {
 	t.Helper()
 	w := empty(t)
@@ -61,8 +61,8 @@ func (w *World) createTable(name, key string) {
 	}
 }
 
-// InBubble runs a test in a synctest bubble, where time is virtual, with a World of its
-// own. The test fails if it leaves goroutines running, except those of requests in flight.
+// InBubble runs a test with its own World in a synctest bubble, where time is virtual. The test
+// fails if it leaves goroutines running, except goroutines of requests in flight.
 func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -95,12 +95,12 @@ func Elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-// Config returns the Config that most tests use.
+// Config returns the leasehold.Config that most tests use.
 func Config() leasehold.Config {
 	return leasehold.Config{Table: "locks", Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 }
 
-// ConfigOf returns a Config with the given table and layout.
+// ConfigOf returns a leasehold.Config with the given table and layout.
 func ConfigOf(table string, l layout.Layout) leasehold.Config {
 	cfg := Config()
 	cfg.Table, cfg.Layout = table, l
@@ -129,7 +129,7 @@ func (w *World) Client(cfg leasehold.Config, on ...Edit) (*leasehold.Client, *Wi
 	return w.ClientOf(w.Connect(on, func(o *dynamodb.Options) { o.HTTPClient = wire }), cfg), wire
 }
 
-// ClientOf returns a client that sends its requests through db.
+// ClientOf returns a lock client that sends its requests through db.
 func (w *World) ClientOf(db leasehold.DB, cfg leasehold.Config) *leasehold.Client {
 	w.T.Helper()
 	c, err := leasehold.New(db, cfg)

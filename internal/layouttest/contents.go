@@ -16,7 +16,7 @@ func contentChecks() []check {
 	}
 }
 
-// carried returns the caller's data and attributes in r as an Item.
+// carried returns the data and the attributes that a caller has stored in r, as an Item.
 func (e *env) carried(r leasehold.Record) Item {
 	out := Item{}
 	for name, v := range r.Attributes {

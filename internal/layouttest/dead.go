@@ -94,7 +94,9 @@ func formerHolder(e *env) {
 // too late.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
-	dead := e.peer.until(e.item(), time.Now()) // c has not read the record before, so a lease without an expiry time begins now
+	// Client c has not read the record before. So if the lease has no expiry time, it begins
+	// now for c.
+	dead := e.peer.until(e.item(), time.Now())
 	if e.isByClock() {
 		dead = dead.Add(e.skew)
 	}
@@ -117,7 +119,7 @@ func (e *env) succeeds(c *leasehold.Client) granted {
 
 func expired(e *env) {
 	if !e.isByClock() {
-		return // skipped, as records have no expiry time
+		return // skipped, because records of this layout have no expiry time
 	}
 	c, _ := e.client()
 	for _, of := range []struct {

@@ -22,7 +22,7 @@ import (
 // Item is an item of a table, as the SDK represents it.
 type Item = map[string]types.AttributeValue
 
-// Connect returns an SDK client that is connected to an engine.
+// Connect is a function that returns an SDK client of an engine.
 type Connect func(...func(*dynamodb.Options)) *dynamodb.Client
 
 // Engine is a DynamoDB server on which this package tests layouts.
@@ -35,8 +35,8 @@ type Engine struct {
 	Virtual bool
 }
 
-// env is the environment of a check: a lock table in the layout, and a key that no other
-// check uses.
+// env is the environment of a check: a lock table with the subject's layout, and a key that no
+// other check uses.
 type env struct {
 	*testing.T
 	Subject

@@ -139,7 +139,7 @@ func lossyHandOver(e *env) {
 		c, w := e.client()
 		lock := e.acquire(c)
 		next := e.waiter(c)
-		synctest.Wait() // wait until the goroutine is in the queue
+		synctest.Wait() // wait until the goroutine is in the client's queue for the key
 		w.once(what)
 		e.release(lock)
 		got := <-next

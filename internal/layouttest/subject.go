@@ -123,8 +123,8 @@ func (s Subject) granted(key, holder string, lease time.Duration) Item {
 	return s.record(key, s.peer.grant(holder, lease, time.Now()))
 }
 
-// isByClock reports whether records contain an expiry time, so that clocks decide when a
-// holder is dead.
+// isByClock reports whether records of the layout contain an expiry time. Then clocks decide
+// when a holder is dead.
 func (s Subject) isByClock() bool { return s.caps().Expiry == layout.WallClock }
 
 // hasSlots reports whether the layout is dynamo-dlm with slots. Then the sort key is the number

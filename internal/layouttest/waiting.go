@@ -38,8 +38,8 @@ func (e *env) waiter(c *leasehold.Client) <-chan granted {
 	return out
 }
 
-// waiting returns a client, and a channel that receives a value whenever the client begins
-// to wait for a held key.
+// waiting returns a client and a channel. The channel receives a value each time the client
+// begins to wait for a held key.
 func (e *env) waiting() (*leasehold.Client, <-chan struct{}) {
 	seen := make(chan struct{}, 100)
 	c, _ := e.client(func(cfg *leasehold.Config) {

@@ -19,7 +19,7 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 	if info, found := os.Lstat(file); found == nil && info.Mode().IsRegular() && !IsStream(file) {
 		f, err = Open(file, flag, Trusted)
 	} else {
-		f, err = os.OpenFile(file, flag, 0) //nolint:gosec // the path comes from the user
+		f, err = os.OpenFile(file, flag, 0) //nolint:gosec // the user of the command has named the path
 	}
 	return f, openError(path, err)
 }

@@ -2,7 +2,7 @@ package plainfile
 
 import "os"
 
-// Place renames the file at temporary to path. It fails if path exists.
+// Place renames the file named temporary to path. It returns an error if path exists.
 func Place(temporary, path string) error {
 	if done, err := renameNew(temporary, path); done {
 		return err

@@ -41,7 +41,7 @@ import (
 type Owner int
 
 const (
-	// Trusted allows the caller, root, and the owner of the directory.
+	// Trusted allows the user of this process, root, and the owner of the directory.
 	Trusted Owner = iota
 	// Members also allows the members of the directory's group, if that group may write to it.
 	Members
@@ -49,7 +49,7 @@ const (
 	Anybody
 )
 
-// Error is returned for a file that the package refuses to open.
+// Error is returned for a file that package plainfile refuses to open.
 type Error struct {
 	Path, Why string
 	// The error may pass: another process may be replacing the file, so a second attempt may
@@ -103,7 +103,8 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	if err := kind(path, found); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec // the path comes from the user; check examines the opened file
+	// The user of the command has named the path; check examines the opened file
+	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec
 	if err != nil {
 		if _, gone := os.Lstat(at); gone != nil {
 			return nil, changed(path)

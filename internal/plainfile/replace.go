@@ -41,7 +41,7 @@ func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	// This fails after a successful rename, because the temporary file no longer exists.
 	defer os.Remove(temporary)
 	if before == nil {
-		empty, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the path comes from the user
+		empty, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the user of the command has named the path
 		if errors.Is(err, fs.ErrExist) {
 			return ErrChanged
 		}
@@ -94,14 +94,14 @@ func Alone(path string, fn func(content []byte) error) error {
 // syncDir writes the entries of a directory to disk, so that they survive a power failure. It
 // ignores errors, because some file systems do not support this.
 func syncDir(dir string) {
-	if d, err := os.Open(dir); err == nil { //nolint:gosec // the path comes from the user
+	if d, err := os.Open(dir); err == nil { //nolint:gosec // the user of the command has named the path
 		_ = d.Sync()
 		_ = d.Close()
 	}
 }
 
-// Temporary writes content to a new file beside path and returns its name. The caller
-// renames it to path.
+// Temporary writes content to a new file in the directory of path, and returns the new file's
+// name. The caller then renames the file to path.
 func Temporary(path string, content []byte, mode fs.FileMode) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -81,7 +81,7 @@ func (g *guard) knows(hostPort string) bool {
 // body. No HTML form can send a JSON body.
 func (g *guard) isFromHere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		// A link on another site may open the page, but not read anything.
+		// A link on another site may open the page, but that site cannot read the response.
 		navigates := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 		if !navigates || r.Method != http.MethodGet || r.URL.Path != "/" {
 			return false
@@ -113,7 +113,7 @@ func isOpen(r *http.Request) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isToken reports whether s is the token. It compares in constant time.
+// isToken reports whether s is the server's token. The comparison takes constant time.
 func (g *guard) isToken(s string) bool {
 	a, b := sha256.Sum256([]byte(s)), sha256.Sum256([]byte(g.token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

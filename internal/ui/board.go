@@ -36,7 +36,7 @@ type board struct {
 	order  []brokenGrant // keys of broken, oldest first
 }
 
-// brokenGrant is a grant that a page of this server has broken or is breaking.
+// brokenGrant identifies a grant that a page of this server has broken or is breaking.
 type brokenGrant struct {
 	key   protocol.Key
 	grant string
@@ -151,7 +151,7 @@ func (b *board) over(e *entry) bool {
 		(e.lock.Holder == nil || e.lock.Holder.Beat.Dead)
 }
 
-// forget removes e from the list of its session's locks.
+// forget removes e from the set of its session's locks.
 func (b *board) forget(e *entry) {
 	id := e.lock.session()
 	if b.under[id][e] {
@@ -238,7 +238,8 @@ func (b *board) willBreak(g brokenGrant, reason string) {
 	}
 }
 
-// wontBreak forgets the reason of a break that failed or that a read has shown.
+// wontBreak forgets the reason of a break. It is called if the break failed, or after a read
+// has shown the break.
 func (b *board) wontBreak(g brokenGrant) {
 	delete(b.broken, g)
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })

@@ -25,7 +25,7 @@ type shownGrant struct {
 	Dead bool `json:"dead,omitempty"`
 }
 
-// breakRequest is the request that the break dialog sends.
+// breakRequest is the body of the request that the break dialog of a page sends.
 type breakRequest struct {
 	shownGrant
 	Typed  string `json:"typed"` // the key, which the user types as a confirmation
@@ -55,13 +55,13 @@ func (b breakRequest) check() string {
 	return ""
 }
 
-// isIn reports whether r still contains the grant that the dialog showed. If the dialog
-// showed the holder as dead, isIn also requires that the grant has not been renewed.
+// isIn reports whether the record r still contains the grant that the dialog showed. If the
+// dialog showed the holder as dead, isIn also requires that the grant has not been renewed.
 func (g shownGrant) isIn(r leasehold.Record) bool {
 	return !r.Released && holders.GrantOf(r) == g.Grant && (!g.Dead || r.Version == g.Version)
 }
 
-// breakGrant serves the route that breaks a grant.
+// breakGrant serves the route on which a page breaks a grant.
 func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 	var asked breakRequest
 	if !decode(w, r, &asked) {

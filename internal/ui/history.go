@@ -8,7 +8,7 @@ import (
 const (
 	mostSpans  = 200
 	mostEvents = 500
-	mostBeats  = 120 // maximum number of renewals that are kept for one grant
+	mostBeats  = 120 // maximum number of renewal times that are kept for one grant
 )
 
 // Span is one grant of a key, from the first read that showed the grant until the grant's end.

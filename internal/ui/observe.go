@@ -25,18 +25,18 @@ type Lock struct {
 	Gone   bool // the key has no record
 }
 
-// EventKind is a kind of event of a key.
+// EventKind is the kind of an Event.
 type EventKind string
 
-// Values of EventKind.
+// Kinds of events.
 const (
 	EventSeen  EventKind = "seen"  // the first read of the key showed it held
 	EventGrant EventKind = "grant" // a grant on a free key, or on a key whose previous holder no read has shown
 	// The holder handed the key over to another goroutine or command with the same owner.
 	EventHandOver EventKind = "handover"
 	EventTakeover EventKind = "takeover" // a new holder replaced a holder whose lease had expired
-	EventDeath    EventKind = "death"    // the lease of the observed holder has expired
-	EventBack     EventKind = "back"     // the holder appeared dead but has renewed
+	EventDeath    EventKind = "death"    // the holder's lease has expired without a renewal
+	EventBack     EventKind = "back"     // the holder appeared dead, but has now renewed
 	EventRelease  EventKind = "release"
 	// The grant ended, but reads do not show how, because the two reads around its end were far
 	// apart.
@@ -140,7 +140,7 @@ func (c *change) add(kind EventKind, h Holder) *Event {
 	return e
 }
 
-// died returns when the lease of a dead holder expired, according to the reads.
+// died returns the time at which the lease of a dead holder expired, according to the reads.
 func (c *change) died(h Holder) time.Time {
 	// The lease ended early, for example because a client marked the session dead.
 	if h.Beat.Until.After(c.at) {

@@ -15,7 +15,7 @@ const nonceLength = 32
 // whoPath is the route on which a server proves to a page that it has the secret.
 const whoPath = "/who"
 
-// NewSecret returns a random secret of 52 letters and digits.
+// NewSecret returns a random secret that consists of 52 letters and digits.
 func NewSecret() string { return rand.Text() + rand.Text() }
 
 // NewName returns a random host name that ends in .localhost. Browsers resolve it to this

@@ -39,7 +39,7 @@ type scanner struct {
 	began   time.Time // time when the last pass started
 	read    int       // number of items read in the current pass
 	under   bool      // whether a pass is in progress
-	last    passView  // the last complete pass
+	last    passView  // last complete pass over the table
 	asked   time.Time // time when the request in flight was sent; zero if no request is in flight
 	heard   time.Time // time of the last reply
 	trouble string    // error of the last request; "" if the request succeeded
@@ -76,7 +76,7 @@ func newScanner(cfg Config, proto protocol.Protocol, by liveness.Rule, now time.
 	}
 }
 
-// run reads the table until ctx ends.
+// run reads the table in passes until ctx ends.
 func (s *scanner) run(ctx context.Context) {
 	start := time.Now()
 	go s.tell(ctx)
@@ -163,7 +163,7 @@ func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 	return s.board.due(now)
 }
 
-// lookAt reads one key and records the result.
+// lookAt reads one key and records the result on the board.
 func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 	look := liveness.Reading{Asked: time.Now()}
 	item, units, err := s.src.Item(ctx, key)
@@ -186,7 +186,7 @@ func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 // revived reports whether a holder that the web pages show as dead has renewed its session
 // since. A renewal of a session does not change the records of the session's locks.
 func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (bool, error) {
-	sharing, ok := s.board.proto.(protocol.Native) // the protocol never changes, so no mutex is needed
+	sharing, ok := s.board.proto.(protocol.Native) // no mutex is needed, because the protocol never changes
 	if !ok {
 		return false, nil
 	}

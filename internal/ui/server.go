@@ -27,7 +27,7 @@ const longestBody = 64 << 10
 //go:embed page
 var files embed.FS
 
-// Config configures a Server. All fields except Hosts are required.
+// Config configures a Server. All fields except Hosts must be set.
 type Config struct {
 	Source   Source
 	Layout   layout.Layout
@@ -48,7 +48,7 @@ type Config struct {
 	Broke func(r leasehold.Record, reason string)
 }
 
-// hello is the first message that the server sends to a page.
+// hello is the first message that the server sends to a web page.
 type hello struct {
 	Page string `json:"page"` // page's id, which the page sends with its requests
 	// The page uses the secret to verify this server, and any later server with the same

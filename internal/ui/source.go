@@ -60,7 +60,7 @@ func NewTable(db leasehold.DB, name string, locks *leasehold.Client, proto proto
 	return &Table{db, name, locks, proto, caps}
 }
 
-// Page implements Source.
+// Page implements Source by a Scan request.
 func (t *Table) Page(ctx context.Context, at *attempts.Walk) (Page, error) {
 	out, err := t.db.Scan(ctx, &dynamodb.ScanInput{
 		TableName: aws.String(t.name), ExclusiveStartKey: at.Start, Limit: aws.Int32(pageLimit),
@@ -75,7 +75,7 @@ func (t *Table) Page(ctx context.Context, at *attempts.Walk) (Page, error) {
 	return Page{Items: out.Items, Units: units(out.ConsumedCapacity)}, nil
 }
 
-// Item implements Source.
+// Item implements Source by a GetItem request.
 func (t *Table) Item(ctx context.Context, key protocol.Key) (protocol.Item, float64, error) {
 	k, err := t.proto.Key(key)
 	if err != nil {

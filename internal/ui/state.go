@@ -23,10 +23,10 @@ func under(b, session liveness.Beat) liveness.Beat {
 // shown as expiring.
 func warnAt(b liveness.Beat) time.Time { return b.Until.Add(-b.Lease / 3) }
 
-// State is the state of a key.
+// State is the state of a key, as web pages show it.
 type State string
 
-// Values of State.
+// States of a key.
 const (
 	Held State = "held"
 	// Held, but the holder has not renewed for two thirds of the lease.

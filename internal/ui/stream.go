@@ -40,7 +40,7 @@ func (l *listener) send(message []byte) {
 	}
 }
 
-// message returns v as a server-sent event with the given name.
+// message returns v as JSON in a server-sent event with the given name.
 func message(event string, v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

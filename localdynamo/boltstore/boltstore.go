@@ -93,11 +93,11 @@ func (s *store) first() error {
 	return s.View(func(localdynamo.Tx) error { return nil })
 }
 
-// Option configures Open.
+// Option is an option of Open and OpenContext.
 type Option func(*file)
 
-// OfAnyUser lets the file belong to any user who may write to its directory. Those users
-// trust each other with every lock in the file.
+// OfAnyUser allows a file that belongs to any user who may write to the file's directory. With
+// it, you trust all these users with every lock in the file.
 func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
 // file is the state that a store shares with all stores that its WithContext returns.
@@ -109,15 +109,17 @@ type file struct {
 	place    *place
 	closed   atomic.Bool
 	owner    plainfile.Owner
-	patience time.Duration // the longest wait of a transaction whose context has no deadline
+	patience time.Duration // longest wait for the file if a transaction's context has no deadline
 	looked   atomic.Bool   // whether the structure of the file has been checked
 }
 
 // store is a localdynamo.Store. Its transactions stop waiting for the file when ctx ends.
 type store struct {
 	*file
-	ctx     context.Context
-	patient bool // transactions wait until ctx ends, even if ctx has no deadline
+	ctx context.Context
+	// Transactions wait for the file until ctx ends. If it is false and ctx has no deadline,
+	// they wait at most for file.patience.
+	patient bool
 }
 
 // WithContext returns a store for one request. Transactions of that store stop waiting for the
@@ -164,9 +166,10 @@ func (s *store) damaged(why any) error {
 	return filefault.Lasting(fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why))
 }
 
-// marked wraps an error of the file by package filefault if no request can succeed until an
-// operator has repaired the file, its directory or the limits of the process. It returns other
-// errors unchanged, including errors of the function that the caller has passed.
+// marked wraps an error of the file by package filefault if the error is lasting: no request
+// can succeed until an operator repairs the file, its directory or the limits of the process.
+// It returns other errors unchanged, including errors of the function that the caller has
+// passed.
 func marked(err error) error {
 	fault, known := filefault.Of(err)
 	switch {
@@ -211,7 +214,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 			return
 		}
 		if _, fault := p.(interface{ Addr() uintptr }); !fault && !inStore {
-			_ = db.Close() // bbolt has already rolled the transaction back
+			_ = db.Close() // the error is ignored, because bbolt has already rolled the transaction back
 			panic(p)
 		}
 		// bbolt's own Close is not called, because it may wait for the locks of the transaction

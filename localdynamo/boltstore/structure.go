@@ -53,7 +53,7 @@ type meta struct {
 	pageSize, root, freelist, pages, tx uint64
 }
 
-// metaAt reads the meta page at the given position. It returns false if the page is not
+// metaAt decodes the meta page at the given position. It returns false if the page is not
 // valid.
 func metaAt(b []byte, at uint64) (meta, bool) {
 	if at+headerSize+metaSize > uint64(len(b)) {

@@ -89,7 +89,7 @@ type place struct {
 
 	mu     sync.Mutex // guards the fields below; not held while the kernel waits
 	wanted bool       // a transaction is waiting for the lock or has it
-	over   bool       // flock has returned
+	over   bool       // whether flock has returned
 }
 
 // wait calls flock. When flock returns and no transaction wants the lock, wait releases the

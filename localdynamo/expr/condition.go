@@ -28,7 +28,7 @@ type In struct {
 	List    []Operand
 }
 
-// Call is a function that returns true or false: attribute_exists,
+// Call is a call of a function that returns true or false: attribute_exists,
 // attribute_not_exists, attribute_type, begins_with or contains.
 type Call struct {
 	Function string
@@ -53,7 +53,7 @@ func (Path) operand()        {}
 func (Placeholder) operand() {}
 func (Size) operand()        {}
 
-// MaxIn is the largest number of operands in the list of IN.
+// MaxIn is the maximum number of operands in the list of an IN.
 const MaxIn = 100
 
 // ParseCondition parses a condition, filter or key-condition expression.

@@ -8,7 +8,7 @@ type Error struct {
 	Reason string
 }
 
-// Error returns the reason.
+// Error returns e.Reason.
 func (e *Error) Error() string { return e.Reason }
 
 func refuse(format string, args ...any) *Error {

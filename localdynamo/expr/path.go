@@ -12,7 +12,7 @@ type Step struct {
 	Index int
 }
 
-// IsPlaceholder reports whether the step's name is a placeholder.
+// IsPlaceholder reports whether the name of the step is a placeholder.
 func (s Step) IsPlaceholder() bool { return s.Name != "" && s.Name[0] == '#' }
 
 // Path is a document path, such as m.list[2].#name. Its first step always has a Name.

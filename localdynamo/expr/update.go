@@ -10,13 +10,13 @@ type Update struct {
 	Delete []Operation
 }
 
-// Assignment is one action of SET.
+// Assignment is one action of the section SET of an update expression.
 type Assignment struct {
 	Path  Path
 	Value Term
 }
 
-// Operation is one action of ADD or DELETE.
+// Operation is one action of the section ADD or DELETE of an update expression.
 type Operation struct {
 	Path  Path
 	Value Placeholder

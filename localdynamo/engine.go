@@ -93,8 +93,9 @@ func (e *Engine) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 // http.Client. An http.Client would only follow redirects, and the engine sends none.
 type direct struct{ engine *Engine }
 
-// ResolveEndpoint returns a fixed address, to which nothing connects. The SDK's own resolver
-// would compile regular expressions in each call. That takes longer than the rest of the call.
+// ResolveEndpoint returns a fixed address. Nothing connects to that address. The SDK's own
+// resolver would compile regular expressions in each call. That takes longer than the rest of
+// the call.
 func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smithyendpoints.Endpoint, error) {
 	return smithyendpoints.Endpoint{URI: url.URL{Scheme: "http", Host: "localdynamo"}}, nil
 }

@@ -65,9 +65,9 @@ func appendSortable(b []byte, v value) []byte {
 // differs from endOfText. So a text sorts before every longer text that begins with it.
 const endOfText = "\x00\x00"
 
-// appendSortableNumber appends one byte for the sign, then the exponent, then the digits. It
-// inverts the exponent and the digits of a negative number, because of two negative numbers the
-// one with the greater magnitude sorts first.
+// appendSortableNumber appends one byte for the sign, then the exponent, then the digits. For a
+// negative number it inverts the exponent and the digits, so that the number with the greater
+// magnitude sorts first.
 func appendSortableNumber(b []byte, number string) []byte {
 	negative, digits, exponent := numberParts(number)
 	if digits == "" {

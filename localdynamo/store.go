@@ -11,7 +11,7 @@ import "iter"
 // the Store is.
 type Store interface {
 	View(fn func(Tx) error) error
-	Update(fn func(Tx) error) error // stores all changes of fn or none of them
+	Update(fn func(Tx) error) error // stores either all changes of fn or no changes
 	Close() error
 }
 

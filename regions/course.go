@@ -39,7 +39,7 @@ type exchange struct {
 	brief         bool // whether the request is a write, or a strongly consistent read of one item
 }
 
-// outcome is what one exchange shows about its Region.
+// outcome is the state of a Region that one exchange shows.
 type outcome int
 
 const (
@@ -48,7 +48,7 @@ const (
 	failed
 )
 
-// outcome returns what the exchange shows about its Region.
+// outcome returns the state of the Region that the exchange shows.
 func (e exchange) outcome() outcome {
 	reply := decide.Classify(e.err)
 	silent := errors.Is(e.err, context.DeadlineExceeded)

@@ -20,7 +20,7 @@ import (
 // DB is a leasehold.DB that sends requests to one of several Regions. It is safe for concurrent
 // use.
 type DB struct {
-	clients []*dynamodb.Client // clients of the Regions; the first is that of the home Region
+	clients []*dynamodb.Client // clients of the Regions; the first client is for the home Region
 	names   []string           // names of the Regions of clients, in the same order
 	began   time.Time
 
@@ -34,7 +34,7 @@ var _, _ = leasehold.DB((*DB)(nil)), attempts.Regions((*DB)(nil))
 // askEvery is the minimum time between two calls of DescribeTable for the same table.
 const askEvery = time.Second
 
-// table is what a DB knows about a table.
+// table contains the knowledge of a DB about one table.
 type table struct {
 	verdict verdict
 	// Closed when DescribeTable has returned for all Regions or has decided the verdict; nil

@@ -52,7 +52,7 @@ type target struct {
 type Reply struct {
 	Item     Item
 	Items    []Item
-	Scanned  int32 // number of items that a Query or Scan has read; zero if the filter removed none of them
+	Scanned  int32 // number of items that a Query or Scan has read; zero if the filter kept all of them
 	Count    int32 // number of items if the request asked only for a count; in a Call, the number that its function returned
 	Last     Item
 	Capacity float64 // capacity units that the request consumed; zero unless the request is a Metered

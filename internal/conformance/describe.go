@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Describe formats a request with those of its fields that are not zero.
+// Describe formats a request. It omits the fields that are zero.
 func Describe(r Request) string {
 	v := reflect.ValueOf(r)
 	name := v.Type().Name()

@@ -17,8 +17,8 @@ type Listing struct {
 }
 
 // IsDamaged reports whether err is about a single record that cannot be decoded, so that a
-// listing can continue after it. It returns false if the item has no key. Then the table's key
-// schema is not that of the layout, so no item of the table has the key.
+// listing can continue after it. It returns false if the item has no key. In that case the
+// table and the layout have different key schemas, so every item of the table lacks the key.
 func IsDamaged(err error) bool {
 	var bad *leasehold.RecordError
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})

@@ -154,19 +154,19 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond returns a fault for requests for which fits returns true. The fault returns res() for
-// them, and does not deliver them. It delivers all other requests.
+// Respond returns a fault that answers with res() each request for which fits returns true. It
+// delivers all other requests.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return On(fits, Answer(res))
 }
 
-// Answer returns a fault that returns res() for every request, and delivers none.
+// Answer returns a fault that answers every request with res(), and delivers no request.
 func Answer(res func() *http.Response) Fault {
 	return func(*Request) (*http.Response, error) { return res(), nil }
 }
 
-// Refused returns a fault that returns the given DynamoDB error code for every request, and
-// delivers none.
+// Refused returns a fault that answers every request with the given DynamoDB error code, and
+// delivers no request.
 func Refused(code string) Fault {
 	return Answer(func() *http.Response { return Refusal(400, code) })
 }

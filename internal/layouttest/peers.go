@@ -35,7 +35,7 @@ type peer struct {
 
 func named(holder string) string { return holder }
 
-// java is a client of awslabs/amazon-dynamodb-lock-client.
+// java describes a client of awslabs/amazon-dynamodb-lock-client.
 var java = peer{
 	grant: func(holder string, lease time.Duration, _ time.Time) Item {
 		return javaLike(holder, strconv.FormatInt(lease.Milliseconds(), 10))
@@ -51,7 +51,7 @@ var java = peer{
 	owner: named,
 }
 
-// dynamolock is a client of cirello.io/dynamolock.
+// dynamolock describes a client of cirello.io/dynamolock.
 var dynamolock = peer{
 	grant: func(holder string, lease time.Duration, _ time.Time) Item {
 		return javaLike(holder, lease.String())
@@ -71,7 +71,8 @@ func javaLike(holder, lease string) Item {
 	return Item{"ownerName": text(holder), "leaseDuration": text(lease), "recordVersionNumber": text(rand.Text())}
 }
 
-// python returns a client of python_dynamodb_lock with the given TTL attribute.
+// python returns the description of a client of python_dynamodb_lock with the given TTL
+// attribute.
 func python(ttl string) peer {
 	return peer{
 		grant: func(holder string, lease time.Duration, now time.Time) Item {
@@ -89,7 +90,7 @@ func python(ttl string) peer {
 	}
 }
 
-// dlm is a client of dynamo-dlm.
+// dlm describes a client of dynamo-dlm.
 var dlm = peer{
 	grant: func(_ string, lease time.Duration, now time.Time) Item {
 		return Item{"release_code": text(rand.Text()), "expires": number(now.Add(lease).Unix())}
@@ -101,7 +102,7 @@ var dlm = peer{
 	owner: func(string) string { return "" },
 }
 
-// mutex is a client of dyndb-mutex.
+// mutex describes a client of dyndb-mutex.
 var mutex = peer{
 	grant: func(holder string, lease time.Duration, now time.Time) Item {
 		const twoDays = 48 * time.Hour

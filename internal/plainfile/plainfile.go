@@ -103,8 +103,7 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	if err := kind(path, found); err != nil {
 		return nil, err
 	}
-	// The user of the command has named the path; check examines the opened file
-	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec
+	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec // check examines the opened file
 	if err != nil {
 		if _, gone := os.Lstat(at); gone != nil {
 			return nil, changed(path)
@@ -301,7 +300,7 @@ func step(dir, next string) (to string, err error) {
 		return "", &Error{Path: next, Why: "is a directory of " + ownerName(info) + ", in one that others may write to: name a file in a directory of your own"}
 	case !link:
 		return "", nil
-	case names(info) == 0: // another file has just replaced the link, so the link has no names any more
+	case names(info) == 0: // another file has just replaced the link, so the link has no name left
 		return "", changed(next)
 	case !mayLead(info, in):
 		return "", &Error{Path: next, Why: "is a symbolic link of " + ownerName(info) + ", in a directory that others may write to: name what it points to, if that is meant"}

@@ -9,7 +9,8 @@ import (
 
 // under returns the observed renewals (a Beat) of a lock whose holder renews a session instead
 // of the lock. b is the Beat of the lock's record, and session is the Beat of the session. If
-// the session has ended, its Beat has no Since and no Lease. Then the result has those of b.
+// the session has ended, its Beat has no Since and no Lease. Then the result keeps Since and
+// Lease of b.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {

@@ -157,7 +157,7 @@ func OneLine(text string) string {
 	return Line(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
-// Error returns an error whose text is that of err after Message. It returns nil if err is nil.
+// Error returns an error whose text is Message(err.Error()). It returns nil if err is nil.
 func Error(err error) error {
 	if err == nil {
 		return nil

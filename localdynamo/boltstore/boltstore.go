@@ -117,8 +117,8 @@ type file struct {
 type store struct {
 	*file
 	ctx context.Context
-	// Transactions wait for the file until ctx ends. If it is false and ctx has no deadline,
-	// they wait at most for file.patience.
+	// If patient is true, transactions wait for the file until ctx ends, even if ctx has no
+	// deadline.
 	patient bool
 }
 

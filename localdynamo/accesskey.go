@@ -32,7 +32,7 @@ const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of th
 
 // signature contains the parts of a request's Authorization header.
 type signature struct {
-	scope   []string // date, Region, service, "aws4_request"
+	scope   []string // credential scope: date, Region, service, "aws4_request"
 	headers []string // names of the signed headers
 	mac     string
 }

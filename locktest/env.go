@@ -195,7 +195,7 @@ func (e *Env) end() {
 	_ = e.engine.Close() // the error is ignored, because closing an in-memory engine cannot fail
 }
 
-// report reports each key that the client still holds as a test error.
+// report reports a test error for each key that the client still holds.
 func (e *Env) report(c *leasehold.Client) {
 	e.t.Helper()
 	seen := map[leasehold.Key]bool{}

@@ -16,7 +16,7 @@ const (
 	// If a request has waited less than this and got no reply, that shows nothing about its
 	// Region.
 	shortestWait = 250 * time.Millisecond
-	// If this process notices a timeout later than this, the process was suspended.
+	// If this process notices a timeout later than this, the process was paused.
 	noticedLate = 200 * time.Millisecond
 
 	probeEvery = 5 * time.Second

@@ -48,7 +48,7 @@ type Spec struct {
 // Problem is one way in which a table does not fit its Spec.
 type Problem struct {
 	Fatal bool   // whether locks would fail or be unsafe because of the problem
-	About string // "status", "keys", "ttl" or "replicas"
+	About string // what does not fit: "status", "keys", "ttl" or "replicas"
 	What  string // text with the problem, the expected state and the remedy
 }
 

@@ -12,6 +12,6 @@
 // Under the race detector the package plays a fifth of the cells, and does not compare the
 // results with tables.md.
 //
-// The tests of internal/attempts play the same faults on a sequence of three attempts, without
-// the code of an operation that calls package attempts.
+// The tests of internal/attempts play the same faults on a sequence of three attempts that
+// belongs to no operation.
 package ambiguity

@@ -7,7 +7,7 @@ import "strings"
 // half a unit. A transaction consumes twice the units of the same requests sent without a
 // transaction.
 func capacityCases() []Case {
-	kilobytes := func(n int) Item { return item(Item{"x": str(strings.Repeat("x", n*1024-4))}) } // "x", "pk" and "a" take 4 bytes
+	kilobytes := func(n int) Item { return item(Item{"x": str(strings.Repeat("x", n*1024-4))}) } // the names "x" and "pk" and the value "a" take 4 bytes
 	small, large := item(Item{"x": num("1")}), kilobytes(9)
 	five := fiveAndOne()[:5]
 	cost := func(name string, given []Item, r Request, want Reply, units float64) Case {

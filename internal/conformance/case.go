@@ -63,7 +63,7 @@ type Reply struct {
 // Fault is an error response of DynamoDB.
 type Fault struct {
 	Code    string
-	Text    string // "…" matches any text, {table} the table's name; empty for any text
+	Text    string // error text; in a wanted Fault, "…" matches any text, {table} the table's name, and "" every text
 	Item    Item   // in the error of a failed condition: the item as it is in the table
 	Reasons []Reason
 }
@@ -71,7 +71,7 @@ type Fault struct {
 // Reason is the cancellation reason that DynamoDB returns for one item of a cancelled
 // transaction.
 type Reason struct {
-	Code string // "None" for an item that did not cancel it
+	Code string // "None" if the item has not cancelled the transaction
 	Text string
 	Item Item
 }
@@ -121,7 +121,8 @@ func (e Engine) Send(ctx context.Context, table string, r Request) Reply {
 	return reply
 }
 
-// CreateTable creates a table whose primary key consists of the strings "pk" and "sk".
+// CreateTable creates a table whose primary key consists of the string attributes "pk" and
+// "sk".
 func (e Engine) CreateTable(ctx context.Context, table string) error {
 	_, err := e.Client.CreateTable(ctx, creation(table, rangeKey))
 	return err

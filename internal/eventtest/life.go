@@ -17,13 +17,13 @@ import (
 
 // Life contains the totals of the events that Live caused.
 type Life struct {
-	Grants      map[string]int // number of grants by the way in which the key was acquired: the adapters' label "how"
+	Grants      map[string]int // number of grants for each value of the adapters' label "how", which is how the key was acquired
 	Lost        map[leasehold.LostReason]int
 	Held        []time.Duration // how long each grant was held, shortest first
 	Renewals    int
 	RenewErrors int
 	Throttled   int
-	Commits     map[string]int // number of commits by outcome: the adapters' label "outcome"
+	Commits     map[string]int // number of commits for each value of the adapters' label "outcome"
 	Unreleased  int            // number of releases that returned an error
 	Done        int            // number of acquisitions with option Once that found the work already done
 	Requests    int

@@ -50,7 +50,7 @@ func LoseReply(r *Request) (*http.Response, error) {
 	return nil, ErrReset
 }
 
-// Unheard is a Fault. The request is applied, but the client receives no answer until its
+// Unheard is a Fault. The request is applied, but the client receives no reply until its
 // context ends.
 func Unheard(r *Request) (*http.Response, error) {
 	_, _ = r.Send()

@@ -39,8 +39,8 @@ func Renewals(n int) Edit {
 	return func(m *machine.Machine) { m.Renewals = n }
 }
 
-// Memory returns an Edit that limits how many keys a client remembers the versions of to n.
-// Keys that the client is observing do not count.
+// Memory returns an Edit that limits a client to remembering the versions of n keys. Keys that
+// the client is observing do not count.
 func Memory(n int) Edit {
 	return func(m *machine.Machine) { m.Memory = n }
 }

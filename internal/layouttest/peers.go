@@ -10,8 +10,7 @@ import (
 )
 
 // peer describes a client of another lock library: what it writes to a record, apart from the
-// key, and how it reads a record. Each layout except native is compatible with one such
-// library.
+// key, and how it reads a record. A layout is compatible with one such library.
 type peer struct {
 	// grant returns the item, without its key, that the peer writes for a grant.
 	grant func(holder string, lease time.Duration, now time.Time) Item

@@ -47,7 +47,7 @@ func trustOfGrant(e *env) {
 	e.release(lock)
 }
 
-// LeaseAsAsked checks that leasehold lacks a fault of dynamo-dlm: it cuts leases down to whole
+// leaseAsAsked checks that leasehold lacks a fault of dynamo-dlm: it cuts leases down to whole
 // seconds.
 func leaseAsAsked(e *env) {
 	c, _ := e.client()

@@ -164,10 +164,10 @@ func Dir(path string) (string, error) {
 
 func followed(path string) (dir, base string, err error) { return walk(path, false) }
 
-// Named returns the path of a file with all symbolic links resolved, also a link at the end of
-// path. The file need not exist. If the file exists, Named returns an error unless the rule of
-// package plainfile allows its use. The path of an open file of this process (IsStream) is
-// returned unchanged.
+// Named returns the path of a file with all symbolic links resolved, including a link at the
+// end of path. The file need not exist. If the file exists, Named returns an error unless the
+// rule of package plainfile allows its use. The path of an open file of this process (IsStream)
+// is returned unchanged.
 func Named(path string) (string, error) {
 	return again(func() (string, error) { return named(path) })
 }
@@ -236,7 +236,7 @@ func walk(path string, toTheEnd bool) (dir, base string, err error) {
 			return filepath.Join(dir, "."), name, nil
 		}
 		rest = rest[1:]
-		// Dir contains no symbolic links, so ".." names its parent directory.
+		// dir contains no symbolic links, so ".." names its parent directory.
 		next := filepath.Join(dir, name)
 		if name == "" || name == "." || name == ".." {
 			dir = next

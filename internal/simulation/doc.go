@@ -28,7 +28,7 @@
 //	 0 s   the goroutines of each process begin their workload
 //	10 s   faults stop; the goroutines end
 //	16 s   all delayed requests have arrived; a new client acquires every key (liveness)
-//	36 s   all late copies of requests have arrived; the checker compares what the clients believe with the table
+//	36 s   all late copies of requests have arrived; the checker compares the beliefs of all clients with each other
 //
 // A checker records every request that is sent, every write that is applied, and what each
 // client believes about its locks. It reports each violation of an invariant of

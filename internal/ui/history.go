@@ -37,7 +37,7 @@ type History struct {
 	Events []Event
 }
 
-// add records in the history the state and the events of a key that a read has shown.
+// add stores in the history what a read has shown of a key: its state and its events.
 func (h *History) add(now Lock, events []Event) {
 	for _, e := range events {
 		h.Events = append(h.Events, e)

@@ -35,7 +35,7 @@ type Config struct {
 	Location string // table's Region, URL or file, for display
 	// Secret from which the server derives its token and its proofs. See Server.Token.
 	Secret     string
-	Name       string        // "host:port" of the page's URL; the host is NewName's, new for each server
+	Name       string        // "host:port" in the page's URL; the host is a result of NewName, and differs for each server
 	Rate       float64       // maximum number of read units per second
 	Every      time.Duration // interval between the starts of two passes over the table
 	AllowBreak bool          // whether pages may break grants

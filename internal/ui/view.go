@@ -171,7 +171,7 @@ type lockView struct {
 
 type holderView struct {
 	Grant   string          `json:"grant"`
-	Record  json.RawMessage `json:"record"` // record as "leasehold get" prints it
+	Record  json.RawMessage `json:"record"` // record in the format that "leasehold get" prints
 	Session string          `json:"session,omitempty"`
 	Seen    int64           `json:"seen,omitempty"`
 	Dead    bool            `json:"dead,omitempty"`

@@ -24,13 +24,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // seat is the key of the election in these tests.
 const seat = "scheduler"
 
-// elects returns a candidate, its client and its wire.
+// elects returns a candidate for seat, the candidate's client, and that client's lab.Wire.
 func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.Client, *lab.Wire) {
 	c, wire := w.Client(cfg)
 	return newElection(w, c), c, wire
 }
 
-// elect returns a candidate.
+// elect returns a candidate for seat, without its client and its wire.
 func elect(w *lab.World, cfg leasehold.Config) *election.Election {
 	w.T.Helper()
 	e, _, _ := elects(w, cfg)
@@ -52,10 +52,10 @@ func refusing(code string) lab.Fault {
 	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
 }
 
-// reset breaks every connection.
+// reset is a fault: the connection breaks before the request is sent.
 func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
 
-// begin makes a call in a goroutine, and returns a channel that receives its error.
+// begin runs call in a goroutine. It returns a channel that receives the error of call.
 func begin(call func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
@@ -63,7 +63,7 @@ func begin(call func() error) <-chan error {
 	return ended
 }
 
-// breakTerm breaks the current term.
+// breakTerm breaks the current leader's grant, as an operator does.
 func breakTerm(w *lab.World, c *leasehold.Client) {
 	w.T.Helper()
 	r, err := c.Get(w.T.Context(), seat)
@@ -114,7 +114,8 @@ func TestCampaignNoWaitReplacesDeadLeader(t *testing.T) {
 		lab.Want(t, "campaign returned after", time.Since(began), 0)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
-		c, _, _ := elects(w, lab.Config()) // a candidate that has not observed the record yet
+		// This candidate is new: it has not read the record yet.
+		c, _, _ := elects(w, lab.Config())
 		began = time.Now()
 		term, err := c.Campaign(t.Context(), "", leasehold.NoWait())
 		if err != nil || time.Since(began) != 20*time.Second {

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openDB replaces dynamodb.NewFromConfig(cfg) and a lock table: the embedded engine
-// answers, in this process.
+// openDB stands in for dynamodb.NewFromConfig(cfg) and an existing lock table. It creates
+// the table in an embedded engine, which answers within this process.
 func openDB(ctx context.Context) *dynamodb.Client {
 	db := localdynamo.New().Client()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
@@ -38,7 +38,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var leader atomic.Pointer[election.Leader] // the replica to forward to
+	var leader atomic.Pointer[election.Leader] // the leader, to which this replica forwards requests
 	changed := make(chan struct{})
 
 	var replica sync.WaitGroup
@@ -65,7 +65,7 @@ func Example() {
 	<-changed
 	fmt.Println("forward to", leader.Load().Value)
 	stop()
-	for range changed { // until the observation has ended
+	for range changed { // the channel closes when the observation has ended
 	}
 	replica.Wait()
 	if err := locks.Close(context.Background()); err != nil {
@@ -82,7 +82,8 @@ func schedule(ctx context.Context, term *leasehold.Lock) error {
 	return context.Cause(ctx)
 }
 
-// A term can be used as a lock: acquired, observed by another client, and released.
+// A term is a lock: this example acquires it, observes it from another client, and releases
+// it.
 func ExampleElection_Campaign() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -104,7 +105,7 @@ func ExampleElection_Campaign() {
 	leader, err := elsewhere.Leader(ctx)
 	fmt.Println(leader.Value, leader.Token == term.Token(), err)
 
-	if err := term.Release(ctx); err != nil { // resigns
+	if err := term.Release(ctx); err != nil { // the leader resigns
 		log.Fatal(err)
 	}
 	_, err = elsewhere.Leader(ctx)

@@ -20,7 +20,7 @@ func TestLeadResignsAndReturnsErrorOfFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
-		for _, want := range []error{nil, done, leasehold.ErrLost} { // here ErrLost is an error about another lock
+		for _, want := range []error{nil, done, leasehold.ErrLost} { // the function may return ErrLost about another lock: its own term is not lost
 			var term *leasehold.Lock
 			calls := 0
 			err := e.Lead(t.Context(), "", func(_ context.Context, l *leasehold.Lock) error {
@@ -28,7 +28,7 @@ func TestLeadResignsAndReturnsErrorOfFunction(t *testing.T) {
 				term = l
 				return want
 			})
-			if err != want || calls != 1 { //nolint:errorlint // Lead returns the error itself
+			if err != want || calls != 1 { //nolint:errorlint // no errors.Is here: Lead returns the function's own error unwrapped
 				t.Errorf("%v after %d calls, want %v", err, calls, want)
 			}
 			lab.WantErr(t, "the term", term.Err(), leasehold.ErrReleased)
@@ -91,7 +91,9 @@ func TestLeadCampaignsAgainIfTermWasBrokenBeforeRelease(t *testing.T) {
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
 			calls++
 			if calls == 1 {
-				breakTerm(w, other) // the leader does not know about the break yet, as no renewal has shown it
+				// The leader has not noticed the break when the function returns: it sent
+				// no renewal since.
+				breakTerm(w, other)
 			}
 			return nil
 		})
@@ -122,7 +124,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 		})
 		lab.Elapse(time.Second)
 		cancel(stop)
-		isStop := func(err error) bool { // the text names the cause alone, but the error also matches context.Canceled
+		isStop := func(err error) bool { // the text is that of the cause alone, but the error also matches context.Canceled
 			return errors.Is(err, stop) && errors.Is(err, context.Canceled) && err.Error() == stop.Error()
 		}
 		if err := <-campaigned; !isStop(err) {
@@ -149,7 +151,7 @@ func TestLeadReturnsCauseOfContextEnd(t *testing.T) {
 				<-ctx.Done()
 				return obeys(ctx)
 			})
-			if err != context.Canceled { //nolint:errorlint // Lead returns the cause itself
+			if err != context.Canceled { //nolint:errorlint // no errors.Is here: Lead returns the cause of the context unwrapped
 				t.Errorf("%v", err)
 			}
 		}
@@ -204,14 +206,16 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 			}
 			defer running.Add(-1)
 			begun.Add(1)
-			<-leave // the function keeps running after its term has ended
+			<-leave // the function ignores the end of its term and keeps running
 			return nil
 		}
 		for range 2 {
 			go func() { led <- e.Lead(t.Context(), "", lead) }()
 		}
 		synctest.Wait()
-		for range 2 { // first breaks the term of the running function, and then the next term, which waits for this function to return
+		// The first break ends the term of the running function. The second break ends the
+		// next term, whose function may not start before the first function returns.
+		for range 2 {
 			breakTerm(w, other)
 			lab.Elapse(time.Minute)
 		}
@@ -222,7 +226,9 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 		for range 2 {
 			lab.OK(t, <-led)
 		}
-		if begun.Load() != 3 { // three functions have begun: the first call's, the second call's, and the first call's again after the break of its term
+		// Functions that have begun: one for each call of Lead, and one more for the first
+		// call, because its term was broken.
+		if begun.Load() != 3 {
 			t.Errorf("%d functions begun", begun.Load())
 		}
 	})
@@ -262,8 +268,8 @@ func TestLeadReturnsIfClientClosesBeforeTermBegins(t *testing.T) {
 	})
 }
 
-// After an outage the record contains a grant of the leader itself, although nobody holds
-// the key by this grant.
+// After an outage the record still contains the leader's own earlier grant, which the
+// leader has lost.
 func TestLeadAfterOutageReplacesItsOwnOldTermAtOnce(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)
@@ -272,7 +278,9 @@ func TestLeadAfterOutageReplacesItsOwnOldTermAtOnce(t *testing.T) {
 		terms := 0
 		err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
 			if terms++; terms == 2 {
-				if took := time.Since(back); took > 6*time.Second { // allows for a request that hangs, and for the pause after that request
+				// The limit leaves time for a request that hangs, and for the pause before
+				// it is repeated.
+				if took := time.Since(back); took > 6*time.Second {
 					t.Errorf("elected again %v after the outage", took)
 				}
 				cancel()
@@ -308,7 +316,7 @@ func TestLeadCampaignsAgainIfTermWasLostByRefusedRenewals(t *testing.T) {
 				})
 				first := <-terms
 				wire.SetFault(refusing(code))
-				lab.Elapse(2 * time.Minute) // long enough to lose the term and to begin the next campaign
+				lab.Elapse(2 * time.Minute) // long enough for the leader to lose its term and campaign again
 				if len(ended) > 0 {
 					t.Fatalf("it ended: %v", <-ended)
 				}

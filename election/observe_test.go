@@ -27,13 +27,13 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 		first := campaign(w, e, "a")
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "a"))
-		lab.Elapse(time.Minute) // renewals are not changes, so they yield nothing
+		lab.Elapse(time.Minute) // the leader is renewed meanwhile; Observe yields nothing, as a renewal is not a change
 		o.shows()
 		lab.OK(t, first.Renew(t.Context(), leasehold.WithData([]byte("b"))))
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "b"))
 
-		late := observe(t, watching) // a second observer, which begins later and receives the current leader at once
+		late := observe(t, watching) // this observer begins later: it yields the current leader at once
 		late.shows(leaderOf(first, "b"))
 		lab.OK(t, late.end())
 
@@ -58,8 +58,8 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 	})
 }
 
-// Terms written by a client of another library have no token. So the token of the leader
-// stays the same in a new term.
+// Some other lock libraries write terms without a token. So the leader has the same token
+// in its next term.
 func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -133,7 +133,8 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 	})
 }
 
-// After an observer has left the loop, no goroutine or request remains.
+// After the caller has left the loop over Observe, no goroutine remains and no request is
+// sent.
 func TestObserveStopsReadingWhenLoopBreaks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
@@ -173,7 +174,8 @@ func TestObserveReadsTwiceASecondEvenWithoutChanges(t *testing.T) {
 	})
 }
 
-// When this client's observers read the record, its candidates are not woken.
+// An observer and a candidate of the same client both read the record. A read by the
+// observer does not wake the candidate.
 func TestObserveDoesNotDisturbCandidateOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		leader, _, wire := elects(w, lab.Config())
@@ -194,15 +196,15 @@ func TestObserveDoesNotDisturbCandidateOfSameClient(t *testing.T) {
 	})
 }
 
-// observer observes an election until it is stopped.
+// observer runs Observe in a goroutine until end is called.
 type observer struct {
 	t    *testing.T
 	stop context.CancelFunc
-	over chan struct{} // closed when the sequence has ended
+	over chan struct{} // closed when Observe has returned
 
 	mu   sync.Mutex
 	seen []observed
-	took int // number of entries of seen that next has returned
+	took int // number of entries of seen that earlier calls of next have returned
 	err  error
 }
 
@@ -230,8 +232,8 @@ func observe(t *testing.T, e *election.Election) *observer {
 	return o
 }
 
-// next returns the leaders yielded since the last call, with at most one leader for each
-// change.
+// next returns the leaders that Observe has yielded since the last call of next. Observe
+// yields at most one leader for each change.
 func (o *observer) next() []observed {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -240,7 +242,8 @@ func (o *observer) next() []observed {
 	return news
 }
 
-// shows checks that exactly these leaders were yielded since the last call.
+// shows fails the test unless exactly these leaders were yielded since the last call of
+// next.
 func (o *observer) shows(leaders ...election.Leader) {
 	o.t.Helper()
 	news := o.next()
@@ -253,7 +256,7 @@ func (o *observer) shows(leaders ...election.Leader) {
 	}
 }
 
-// end ends the observation and returns its error.
+// end stops the observer and returns the error of Observe.
 func (o *observer) end() error {
 	o.stop()
 	<-o.over
@@ -266,5 +269,6 @@ func leaderOf(term *leasehold.Lock, value string) election.Leader {
 
 var nobody election.Leader
 
-// polls is the longest time from a change until an observer yields it: two longest polls.
+// polls is the longest time from a change until an observer yields it: two pauses between
+// polls.
 const polls = 2 * 500 * time.Millisecond

@@ -17,7 +17,9 @@ func TestObserveDetectsDeadLeaderAfterLease(t *testing.T) {
 	shared.SharedLease = true
 	lab.Each(t, map[string]leasehold.Config{"renewed one by one": short, "under a shared lease": shared}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
-		watching, _, _ := elects(w, lab.Config()) // this client's own lease differs from the leader's
+		// The lease of the observing client differs from the leader's lease, which must
+		// count.
+		watching, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
 		o := observe(t, watching)
 		o.shows(leaderOf(term, "a"))
@@ -30,8 +32,9 @@ func TestObserveDetectsDeadLeaderAfterLease(t *testing.T) {
 		if len(news) != 1 || news[0].Leader != nobody {
 			t.Fatalf("yielded %v, want nobody", news)
 		}
-		// The last version that the observer saw may have been written up to one
-		// renewal and one poll before the leader died.
+		// The observer counts the lease from its first read of the leader's last renewal.
+		// That renewal is up to one second older than the death, and the read comes up to
+		// polls later.
 		lab.WantRange(t, "found dead after", news[0].at.Sub(died), 3*time.Second-polls, 4*time.Second+polls)
 	})
 }
@@ -44,14 +47,14 @@ func TestObserveOmitsLeaderWhoseSessionHasEnded(t *testing.T) {
 		watching, _, wire := elects(w, lab.Config())
 		campaign(w, e, "a")
 		o := observe(t, watching)
-		lab.Elapse(10 * time.Second) // the observer now reads twice a second
+		lab.Elapse(10 * time.Second) // the observer has begun to read twice a second
 		before := len(wire.Sent())
 		lab.Elapse(time.Minute)
 		o.next()
-		if n := len(wire.Sent()) - before; n > 60*5 { // allows five requests a second, for the record and the session's row
+		if n := len(wire.Sent()) - before; n > 60*5 { // allows five reads a second, of the lock's record and of the session's row
 			t.Errorf("%d reads in a minute", n)
 		}
-		if err := c.Close(t.Context()); err != nil { // Close marks only the session as ended
+		if err := c.Close(t.Context()); err != nil { // Close marks the session's row as ended and leaves the lock's record as it is
 			t.Fatal(err)
 		}
 		lab.Elapse(polls)
@@ -71,15 +74,15 @@ func TestObserveFindsLeaderDeadAfterExpiryTimeAndMaxSkew(t *testing.T) {
 		lab.Elapse(time.Minute)
 		o.shows()
 		wire.SetFault(lab.Cut)
-		lab.Elapse(5 * time.Second) // time for the messages in flight to arrive
+		lab.Elapse(5 * time.Second) // let requests in flight arrive before the record is read
 		r := lab.Must(c.Get(t.Context(), seat))(t)
 		lab.Elapse(2 * time.Minute)
 		news := o.next()
 		if len(news) != 1 || news[0].Leader != nobody {
 			t.Fatalf("yielded %v, want nobody", news)
 		}
-		// The expected delay is 3 s: MaxSkew (2 s), plus one second because the times in
-		// records are rounded to seconds.
+		// The observer waits for 3 s after the expiry: MaxSkew (2 s), and one second
+		// because the times in records are rounded to seconds.
 		lab.WantRange(t, "found dead after its expiry", news[0].at.Sub(r.ExpiresAt), 3*time.Second, 3*time.Second+polls)
 	})
 }
@@ -89,7 +92,7 @@ func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
 		began := time.Now()
-		fast, _ := w.Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) { // a clock that runs ten times too fast
+		fast, _ := w.Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) { // a clock that runs ten times as fast as real time
 			since := 10 * time.Since(began)
 			return since, since
 		}))
@@ -103,14 +106,17 @@ func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 			}
 			lab.Want(t, "yielded leader", got.Leader, want)
 		}
-		if len(news) < 5 { // the leader renews every 5 s, but on the fast clock its lease of 20 s passes in 2 s
+		// The leader renews every 5 s. By the fast clock, its lease of 20 s passes in 2 s,
+		// so it repeatedly appears dead until its next renewal.
+		if len(news) < 5 {
 			t.Errorf("yielded %v", news)
 		}
 		w.Release(term)
 	})
 }
 
-// A reply shows the state when the request was sent, and not when the reply arrives.
+// A reply shows the record as it was when the request was sent, and not when the reply
+// arrives.
 func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -125,7 +131,7 @@ func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
 				return r.Send()
 			}
 			late++
-			return lab.Slow(at(20200 * time.Millisecond))(r) // the reply arrives after the lease of 20 s
+			return lab.Slow(at(20200 * time.Millisecond))(r) // the reply arrives after the leader's lease of 20 s has passed
 		})
 		term := lab.Must(e.Campaign(t.Context(), "a", leasehold.WithoutRenewal()))(t)
 		o := observe(t, watching)
@@ -149,7 +155,7 @@ func TestObserveOmitsLeaderWhoseTermIsNotTrusted(t *testing.T) {
 			case r.Op == "GetItem":
 				return r.Send()
 			}
-			return nil, lab.ErrReset // drops every other request, so that the term cannot be released either
+			return nil, lab.ErrReset // rejects all further requests, so that the term is not released either
 		})
 		lab.WantFailed(t, "campaign", lab.ErrorOf(e.Campaign(w.Within(20*time.Millisecond), "a")))
 		lab.Elapse(5 * time.Second)
@@ -163,7 +169,7 @@ func TestLeaderStaysLeaderWhileItsSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()
-		cfg.PollMax = time.Minute // lets the test pass three hours in few steps
+		cfg.PollMax = time.Minute // long pauses between polls: the test lets three hours pass in few steps
 		watching, _, _ := elects(w, cfg)
 		term := campaign(w, e, "a")
 		o := observe(t, watching)

@@ -19,7 +19,8 @@ import (
 )
 
 // works returns a function for Lead. The function waits until its context ends, and then
-// works for the duration ends. At last it sends the cause of its context to the channel why.
+// works for the duration ends. Before it returns, it sends the cause of its context to the
+// channel why.
 func works(ends time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -39,8 +40,8 @@ func onUpdates(fault lab.Fault) lab.Fault {
 	}
 }
 
-// leads makes a candidate lead with works, until stop is called. stop returns the error of
-// Lead.
+// leads runs Lead with a function from works until stop is called. stop returns the error
+// of Lead.
 func leads(t *testing.T, e *election.Election, value string, ends time.Duration) (why chan error, stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	why = make(chan error, 100)
@@ -53,7 +54,7 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
-		why, stop := leads(t, e, "", 30*time.Second) // the work takes longer than a lease
+		why, stop := leads(t, e, "", 30*time.Second) // the work continues for longer than a lease
 		lab.Elapse(time.Second)
 		first := lab.Must(operator.Leader(t.Context()))(t)
 		next := make(chan *leasehold.Lock, 1)
@@ -71,7 +72,9 @@ func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 		if err := <-why; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("its function ended with %v, want ErrAsked and a term that lasts", err)
 		}
-		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // exceeds the 30 s by at most one period of renewals and one poll
+		// The leader notices the request at its next renewal, and the candidate notices the
+		// release at its next poll. So at most 6 s pass beside the 30 s of work.
+		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second {
 			t.Errorf("it has resigned %v after the request", took)
 		}
 		term := <-next
@@ -106,10 +109,12 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		why, stop := leads(t, e, "", 0)
 		lab.Elapse(time.Second)
-		for range 2 { // the second request concerns the second term
+		for range 2 { // the second call of StepDown ends the second term
 			lab.WantErr(t, "asked", operator.StepDown(t.Context()), nil)
 			lab.WantErr(t, "its function ended", <-why, election.ErrAsked)
-			lab.Elapse(polls + 2*decide.LongestQueuePause) // the former leader leaves the key to others for this long
+			// After stepping down, the former leader leaves the key to other candidates for
+			// this long.
+			lab.Elapse(polls + 2*decide.LongestQueuePause)
 			lab.WantErr(t, "who leads after that", lab.ErrorOf(operator.Leader(t.Context())), nil)
 		}
 		_ = stop()
@@ -125,7 +130,7 @@ func TestOnStepDownReportsRequestMadeBeforeRegistration(t *testing.T) {
 		if err := operator.StepDown(w.Within(6 * time.Second)); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("of who does not listen: %v", err)
 		}
-		listen() // registers the function after the request was made
+		listen() // registers the listener only after StepDown was called
 		lab.Elapse(6 * time.Second)
 		if asked != 1 || term.Err() == nil {
 			t.Errorf("told %d times; the term: %v", asked, term.Err())
@@ -175,8 +180,8 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 		lab.Elapse(time.Minute)
 		lab.Want(t, "requests to step down", len(why), 0)
 		lab.Want(t, "request to the next leader", w.Item(seat)["stepDown"], nil)
-		// The record still contains a request to an earlier leader. An older version of
-		// leasehold leaves a record in that state when it acquires the key.
+		// The record still contains a request to an earlier leader to step down. An older
+		// version of leasehold leaves this request in the record when it acquires the key.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
@@ -239,8 +244,8 @@ func TestStepDownRejectsLeadersThatCannotBeAsked(t *testing.T) {
 	})
 }
 
-// hears fails the test unless a leader's work has ended because a client asked the leader
-// to step down.
+// hears receives the cause from works. It fails the test unless the work has ended because
+// a client asked the leader to step down.
 func hears(t *testing.T, why <-chan error) {
 	t.Helper()
 	select {
@@ -251,7 +256,8 @@ func hears(t *testing.T, why <-chan error) {
 	}
 }
 
-// A leader that was handed the key replaces that grant, as it has a value to store.
+// A candidate that was handed the key has a value to store. So it replaces the hand-over by
+// a grant of its own, and StepDown must reach this grant.
 func TestStepDownReachesLeaderThatWasHandedTheKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -266,8 +272,8 @@ func TestStepDownReachesLeaderThatWasHandedTheKey(t *testing.T) {
 	})
 }
 
-// If a client has waited for a long time for a leader to stop, it reads rarely. So it may
-// see the next term of the same leader without seeing the free key in between.
+// A client that has waited for a long time for a leader to step down polls rarely. So it
+// may miss the time between two terms of the same leader, in which the key is free.
 func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -340,13 +346,14 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 	})
 }
 
-// The last renewal before a release cannot show a candidate that joins the queue after it,
-// so the release does not know of that candidate. Such a candidate reads four times a
-// second, even if the pauses of others are shorter.
+// The leader learns of queued candidates from replies to its renewals. So its release does
+// not know of a candidate that joins after the last renewal. Such a candidate reads the
+// record four times a second, even if other waiters poll more often.
 func TestStepDownElectsCandidateThatJoinedAfterLastRenewal(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
-	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond { // covers every moment at which the waiter may read the record
+	// Over all rounds, the release comes at any time between two reads of the waiter.
+	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			e, other, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)
 			ctx, cancel := context.WithCancel(t.Context())

@@ -25,9 +25,11 @@ func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 			return c, wire
 		}
 		c, wire := metered()
-		for i := range 3 { // the record is new in the first round; in later rounds it is the record that a release kept
+		// In the first round the lock has no record yet. In later rounds it has the record
+		// that the release kept.
+		for i := range 3 {
 			if i == 2 {
-				c, wire = metered() // this client has not seen the record
+				c, wire = metered() // this new client has not read the record
 			}
 			w.Release(w.Acquire(c, "job"))
 			if sent := wire.Sent(); len(sent) != 2 || !sent[0].Grants() {
@@ -260,7 +262,7 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a"
 			w.Acquire(c, "a", leasehold.WithSortKey("bc")),
 			w.Acquire(c, "ab", leasehold.WithSortKey("c")),
 			w.Acquire(c, "a", leasehold.WithSortKey("d")),
-			w.Acquire(c, "a"), // without a sort key in the call, the layout's own sort key applies
+			w.Acquire(c, "a"), // without WithSortKey, the sort value of the layout applies
 		}
 		lab.Want(t, "key", locks[3].Key(), leasehold.Key{Partition: "a", Sort: "-"})
 		lab.WantErr(t, "held", lab.ErrorOf(c.TryAcquire(t.Context(), "a", leasehold.WithSortKey("bc"))), leasehold.ErrHeld)
@@ -284,7 +286,7 @@ func TestTryAcquiresKeyFreedAfterRejectedGrant(t *testing.T) {
 		other := holds(w, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.ShowNothing(r)
-			w.Release(other) // another client releases the key before b reads the record
+			w.Release(other) // other releases the key before b reads the record
 			return res, err
 		}))
 		w.Release(w.Acquire(b, "job", leasehold.NoWait()))
@@ -303,7 +305,9 @@ func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 		lab.WantTook(t, "granted after the release", released, 0, time.Second)
 		for i, c := range wire.Sent()[1:] {
 			if i > 0 && c.Grants() {
-				break // this grant shows that the waiter has seen the release
+				// This is the grant after the release. Before it, the waiter must only have
+				// polled.
+				break
 			}
 			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {
 				t.Errorf("a waiter sent %s", c.Op)
@@ -364,7 +368,7 @@ func TestTokensRepeatInRestoredTableButNotInNewTable(t *testing.T) {
 		if token := granted(); token != second {
 			t.Errorf("token %d, where %d and %d were given out: the page warns of what does not happen", token, second, third)
 		}
-		w.Delete("job") // deleting the record has the same effect as a new table, which does not have the record either
+		w.Delete("job") // without its record, the key is as in a new table
 		if token := granted(); token <= third {
 			t.Errorf("token %d of an empty table, after %d", token, third)
 		}

@@ -17,10 +17,12 @@ import (
 )
 
 func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 103} { // DynamoDB allows at most 100 writes in one transaction
+	for _, n := range []int{1, 2, 3, 103} { // 103 keys do not fit into one transaction: DynamoDB allows 100 writes
 		oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
-			for round := range 2 { // in the first round the records are new; in the second they are the records that the release kept
-				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // one key is named twice
+			// In the first round the locks have no records yet. In the second round they
+			// have the records that the release kept.
+			for round := range 2 {
+				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // the first key is named twice
 				lab.Want(t, "held", len(w.HeldAmong(lab.ManyKeys(n))), n)
 				lab.WantErr(t, "group", g.Err(), nil)
 				w.Release(g)
@@ -62,7 +64,7 @@ func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 		if is := as[*leasehold.HeldError](err); is == nil || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.Sent()); n > 4 { // up to four requests: grants of a and b, one read of the other keys, and a release of a
+		if n := len(wire.Sent()); n > 4 { // up to four requests: grants of a and b, one read of c and d, and a release of a
 			t.Errorf("%d requests", n)
 		}
 		if held := w.HeldAmong(leasehold.Keys("a", "d")); len(held) > 0 || len(b.Held()) > 0 {
@@ -156,7 +158,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 		lab.Want(t, "token of the shared grant", above.Locks()[0].Token(), g.Locks()[0].Token())
 		w.Release(above)
 		lab.Want(t, "held after the inner release", w.HeldAmong(leasehold.Keys("b", "d", "e")), []string{"b", "d"})
-		below, err := c.TryAcquire(ctx, "a") // TryAcquire does not wait, so it may acquire a key out of order
+		below, err := c.TryAcquire(ctx, "a") // TryAcquire does not wait, so keys need not be acquired in order
 		lab.OK(t, err)
 		w.Release(below)
 		w.Release(g)
@@ -182,7 +184,7 @@ func TestAcquireAllHoldsNoKeyAfterReentrantGrantEnds(t *testing.T) {
 			w.Release(outer)
 			return res, err
 		}))
-		// ctx carries the lock outer, but does not end when that lock ends.
+		// ctx contains the lock outer, but is not cancelled when outer ends.
 		ctx := context.WithoutCancel(outer.Context())
 		lab.WantErr(t, "AcquireAll", lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant())), leasehold.ErrReleased)
 		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 || len(c.Held()) > 0 {

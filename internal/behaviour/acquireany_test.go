@@ -60,7 +60,7 @@ func TestAcquireAnyTrustsHandOverFromItsLastRead(t *testing.T) {
 		others := w.AcquireAll(a, keys)
 		b, wire := w.Client(lab.Config())
 		granted := begin(func() *leasehold.Lock { return acquireAny(t.Context(), w, b, keys) })
-		lab.Elapse(time.Minute) // longer than the lease of a hand-over
+		lab.Elapse(time.Minute) // longer than the lease of a hand-over: that lease must count from the last read
 		wire.Sent()
 		w.Release(others.Locks()[0])
 		lock := <-granted
@@ -71,8 +71,9 @@ func TestAcquireAnyTrustsHandOverFromItsLastRead(t *testing.T) {
 	})
 }
 
-// Forty clients contend for ten keys. If each read all keys as often as the queues that it is
-// in, a grant would cost 144 read units.
+// Forty clients contend for ten keys, and each is in the queues of only two keys. A client
+// reads the keys of these queues often, and the other keys rarely. If it read all keys
+// equally often, a grant would cost 144 read units.
 func TestAcquireAnyOfTenKeysCostsFewUnitsAmongFortyClients(t *testing.T) {
 	var names []string
 	for i := range 10 {
@@ -248,7 +249,7 @@ func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 		began := time.Now()
 		w.Release(other)
 		lock := <-granted
-		lab.WantTook(t, "a free key was granted after", began, 0, 15*time.Second) // the limit leaves time for a few requests without an answer
+		lab.WantTook(t, "a free key was granted after", began, 0, 15*time.Second) // the limit leaves time for a few requests that get no reply
 		w.Release(lock)
 		_ = dead.Close(t.Context())
 	})
@@ -271,7 +272,9 @@ func TestAcquireAnyNoWaitReportsUnansweredRequestForFreedKey(t *testing.T) {
 					case r.Grants() && !freed:
 						freed = true
 						res, err := lab.ShowNothing(r)
-						w.Release(other) // the other client releases the key after the grant was refused, and before this client reads the record
+						// The other client releases the key after this grant was rejected,
+						// and before client b reads the record.
+						w.Release(other)
 						return res, err
 					}
 					return r.Send()
@@ -279,7 +282,7 @@ func TestAcquireAnyNoWaitReportsUnansweredRequestForFreedKey(t *testing.T) {
 				began := time.Now()
 				lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
 				lab.WantTook(t, "a try took", began, 0, 30*time.Second)
-				if lock != nil { // the call has acquired a key
+				if lock != nil { // AcquireAny has returned a lock
 					if lock.Key().Partition != "a" || name == "of both" {
 						t.Errorf("granted %v", lock.Key())
 					}
@@ -301,15 +304,15 @@ func TestAcquireAnyOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 		ctx, cancel := context.WithTimeout(group.Context(), time.Hour)
 		defer cancel()
 		for _, keys := range [][]leasehold.Key{
-			leasehold.Keys("a"), leasehold.Keys("b", "a"), leasehold.Keys("a", "m"), leasehold.Keys("n", "m"), // only b itself holds n and m
+			leasehold.Keys("a"), leasehold.Keys("b", "a"), leasehold.Keys("a", "m"), leasehold.Keys("n", "m"), // b itself holds n and m; the other client holds a and b
 		} {
 			lab.WantErr(t, fmt.Sprint(keys), lab.ErrorOf(b.AcquireAny(ctx, keys)), leasehold.ErrDeadlock)
 		}
 		wantSent(t, wire, 0)
 		lab.WantErr(t, "NoWait ignores the order of keys", lab.ErrorOf(b.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.NoWait())), leasehold.ErrHeld)
 
-		// The call may wait for z, because b holds no key after z. It may then acquire
-		// either of the two keys.
+		// The call may wait for z, because b holds no key that sorts after z. Once a and z
+		// are free, it may acquire either of them.
 		granted := begin(func() *leasehold.Lock { return acquireAny(ctx, w, b, leasehold.Keys("a", "z")) })
 		lab.Elapse(time.Minute)
 		w.Release(others)
@@ -330,20 +333,21 @@ func TestAcquireAnyLimitsWaitForCleanup(t *testing.T) {
 				return r.Send()
 			}
 			switch sent++; sent {
-			case 1: // the outcome of the grant is unknown
+			case 1: // the reply to the grant of a is lost, so its outcome is unknown
 				_, _ = r.Send()
 				return nil, lab.ErrReset
-			case 2: // the reply shows that the key was not granted
+			case 2: // this reply shows that a was not granted
 				return r.Send()
 			}
-			return lab.Cut(r) // the request that undoes the unknown grant gets no reply
+			return lab.Cut(r) // the request that undoes the grant of a gets no reply
 		})
 		began := time.Now()
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatal(lock, err)
 		}
-		// The lease of b runs during this wait, because it is not renewed.
+		// Nothing renews the lease of key b during the cleanup of key a, so the cleanup
+		// must be short.
 		lab.WantTook(t, "it took", began, 0, cfg.ReleaseGrace+100*time.Millisecond)
 		synctest.Wait()
 		lab.Want(t, "requests for the other key", sent, 3)

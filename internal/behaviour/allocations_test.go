@@ -1,6 +1,7 @@
 //go:build !race
 
-// The tests of this file do not run with the race detector, which allocates memory itself.
+// The race detector allocates memory itself, so the tests of this file are not built with
+// it.
 
 package behaviour_test
 
@@ -18,11 +19,12 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// allocating lists the operations whose allocations are recorded, in the order of
-// testdata/allocations.txt. Each count includes the SDK, and the engine that answers.
+// allocating lists the operations whose memory allocations are recorded, in the order of
+// testdata/allocations.txt. Each count includes the allocations of the SDK and of the
+// engine.
 var allocating = []struct {
 	name   string
-	shared bool // run with Config.SharedLease
+	shared bool // if true, the client has Config.SharedLease
 	what   func(ctx context.Context, c *leasehold.Client) error
 }{
 	{"acquire and release", false, acquireAndRelease},
@@ -60,9 +62,9 @@ func commitOnce(ctx context.Context, c *leasehold.Client) error {
 	return c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, nil) })
 }
 
-// testdata/allocations.txt records the allocations of each operation; -rewrite records them
-// anew. The test accepts a tenth more than recorded, because other goroutines allocate as
-// well.
+// testdata/allocations.txt records the number of allocations of each operation. With
+// -rewrite, this test writes the file anew. It accepts a tenth more than recorded, because
+// other goroutines allocate memory, too.
 func TestOperationAllocationsStayWithinRecordedBounds(t *testing.T) {
 	const file = "testdata/allocations.txt"
 	var now strings.Builder

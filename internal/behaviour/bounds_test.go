@@ -19,8 +19,8 @@ import (
 
 type protoItem = map[string]types.AttributeValue
 
-// scene is the setting of a call: a client that holds a lock, and a network that is about
-// to fail.
+// scene is the state in which a call begins: a client holds a lock and a group, and its
+// wire has no fault yet.
 type scene struct {
 	*lab.World
 	c     *leasehold.Client
@@ -30,15 +30,15 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// Time limits of calls whose context does not end. When the limit is reached, the call
-// cancels the request in flight. The effect of that request is undone within the release
-// grace.
+// These constants limit the time of calls whose context does not end. At its limit, a call
+// cancels its request in flight. It undoes the effect of that request within
+// Config.ReleaseGrace.
 const (
-	tries    = 10 * time.Second // limit stated in the documentation of NoWait and Get
+	tries    = 10 * time.Second // the documentation of NoWait and Get promises this limit
 	trust    = 18 * time.Second
 	term     = 20 * time.Second
 	tokenUse = 5 * time.Minute
-	byCtx    = 0 // only the context limits the call
+	byCtx    = 0 // the call has no limit of its own: only its context ends it
 	patience = 5 * time.Second
 	undoes   = 3*time.Second + 2*time.Second + time.Second
 )
@@ -46,7 +46,7 @@ const (
 var calls = []struct {
 	name  string
 	most  time.Duration
-	alone bool // true if the call is not tested under a shared lease
+	alone bool // if true, the call is not tested with Config.SharedLease
 	call  func(ctx context.Context, s *scene) error
 }{
 	{"Acquire", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Acquire(ctx, "a")) }},
@@ -126,7 +126,7 @@ var faults = map[string]lab.Fault{
 	"refused":  lab.Refused("AccessDeniedException"),
 }
 
-// replies are replies of a broken server. The client notices that a reply is bad only when
+// replies are faults in which a server sends a bad reply. The client notices this only when
 // it reads the body.
 var replies = map[string]lab.Fault{
 	"trickle": func(r *lab.Request) (*http.Response, error) {
@@ -136,7 +136,7 @@ var replies = map[string]lab.Fault{
 	"nothing":      lab.Answer(func() *http.Response { return answered(http.NoBody) }),
 }
 
-// answered returns a reply that is the same as DynamoDB's, except for its body.
+// answered returns a successful reply like DynamoDB's, but with the given body.
 func answered(body io.ReadCloser) *http.Response {
 	reply := lab.Refusal(http.StatusOK, "")
 	_ = reply.Body.Close()
@@ -144,8 +144,8 @@ func answered(body io.ReadCloser) *http.Response {
 	return reply
 }
 
-// trickle is the body of a reply that comes byte by byte, one a second, for as long as the
-// client reads.
+// trickle is the body of a reply that arrives one byte a second, for as long as the client
+// reads it.
 type trickle struct{ ctx context.Context }
 
 func (b *trickle) Read(p []byte) (int, error) {
@@ -158,7 +158,8 @@ func (b *trickle) Read(p []byte) (int, error) {
 	}
 }
 
-// The kinds of requests that fail. The library sends no PutItem.
+// kinds names sets of API operations. A test lets one of these sets fail. PutItem is
+// missing, because the library never sends it.
 var kinds = map[string][]string{
 	"get": {"GetItem"}, "update": {"UpdateItem"}, "delete": {"DeleteItem"}, "batch get": {"BatchGetItem"},
 	"transact": {"TransactWriteItems"}, "transact get": {"TransactGetItems"}, "list": {"Scan", "Query"},
@@ -187,7 +188,9 @@ func newScene(w *lab.World, shared bool) *scene {
 func TestCallsEndWithinTimeLimitsUnderEveryFault(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
-	if lab.Race { // the race detector takes five times as long: keep only the faults that delay calls most
+	// The race detector makes the test five times as slow. So only the faults that delay
+	// calls most are tested with it.
+	if lab.Race {
 		maps.DeleteFunc(all, func(name string, _ lab.Fault) bool { return name != "hang" && name != "5xx" && name != "trickle" })
 		maps.DeleteFunc(kinds, func(_ string, ops []string) bool { return len(ops) < 3 })
 	}
@@ -198,7 +201,8 @@ func TestCallsEndWithinTimeLimitsUnderEveryFault(t *testing.T) {
 					continue
 				}
 				used := map[string]bool{}
-				lab.InBubble(t, func(_ *testing.T, w *lab.World) { // the client of this run has no faults
+				// This run has no faults: it finds out which API operations the call uses.
+				lab.InBubble(t, func(_ *testing.T, w *lab.World) {
 					s := newScene(w, shared)
 					_ = c.call(w.Within(patience), s)
 					for _, op := range lab.Ops(s.wire.Sent()) {
@@ -237,7 +241,7 @@ func TestCallsEndWithinTimeLimitsUnderEveryFault(t *testing.T) {
 								}
 								s.wire.SetFault(nil)
 								_ = s.c.Close(context.Background())
-								lab.Elapse(time.Minute) // requests in flight end during this time
+								lab.Elapse(time.Minute) // let the requests in flight end
 							})
 						}
 					}

@@ -18,7 +18,7 @@ func TestBreakFreesOnlySpecifiedGrant(t *testing.T) {
 		op, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
 		r := get(w, op, "job")
-		lab.Elapse(12 * time.Second) // the grant is renewed during this time
+		lab.Elapse(12 * time.Second) // the grant is renewed meanwhile, so its record has a new version
 		lab.WantErr(t, "break of a renewed grant if unrenewed", op.Break(t.Context(), r, leasehold.BreakOptions{IfUnrenewed: true}), leasehold.ErrChanged)
 		breaks(w, op, r)
 		lab.Elapse(6 * time.Second)

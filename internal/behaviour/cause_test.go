@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/rwlock"
 )
 
-// endedCalls are calls that end with their context. Another client holds the key "held". If
-// silent is true, the network gives no reply.
+// endedCalls are calls that return because their context has ended. The key "held" is held
+// by another client. If silent is true, no request gets a reply.
 var endedCalls = map[string]struct {
 	silent bool
 	call   func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
@@ -106,7 +106,7 @@ func TestErrorOfEndedCallMatchesContextErrorAndCause(t *testing.T) {
 						}
 						ctx, cancel := end(t.Context(), after)
 						defer cancel()
-						synctest.Wait() // a context with a timeout of zero has ended after this
+						synctest.Wait() // let a context with a timeout of zero end first
 						err := tc.call(ctx, c, lock)
 						lab.WantErr(t, "the call", err, why, kind)
 						for _, other := range []error{context.DeadlineExceeded, context.Canceled} {

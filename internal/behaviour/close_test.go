@@ -58,13 +58,13 @@ func TestCloseUnderSharedLeaseNeedsTwoRequestsIfFunctionRuns(t *testing.T) {
 		synctest.Wait()
 		wire.Sent()
 		closes(w, c)
-		if n := len(wire.Sent()); n > 2 { // up to two requests: one for the function's lock and one for the session
+		if n := len(wire.Sent()); n > 2 { // up to two requests: one ends the session, and one releases the lock of the function
 			t.Errorf("%d requests", n)
 		}
 	})
 }
 
-func TestCloseEndsAllWaitsAndLocks(t *testing.T) { // in dynamolock, Close waits for a waiting Acquire to return
+func TestCloseEndsAllWaitsAndLocks(t *testing.T) { // in dynamolock, Close blocks until every waiting Acquire has returned
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		foreign := holds(w, "foreign")
 		lock := w.Acquire(c, "job")
@@ -99,12 +99,12 @@ func TestCloseEndsAllWaitsAndLocks(t *testing.T) { // in dynamolock, Close waits
 			w.WantReleased(key)
 		}
 		lab.WantErr(t, "after Close", lab.ErrorOf(c.Acquire(t.Context(), "more")), leasehold.ErrClosed)
-		closes(w, c) // a second Close succeeds
+		closes(w, c) // closing a closed client succeeds
 		w.Release(foreign)
 	})
 }
 
-func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // dynamolock and older awslabs clients stop at the first failure
+func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // Close of dynamolock and of older awslabs clients stops at the first failed release
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		w.AcquireMany(c, "job", 5)
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Refused("AccessDeniedException")))
@@ -135,8 +135,8 @@ func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
 }
 
 func TestCloseDuringGrantDoesNotLeaveLockHeld(t *testing.T) {
-	// For each key, the scheduler decides whether the grant or Close comes first. So the
-	// test makes many attempts, to see both orders.
+	// For each key, the scheduler decides whether the grant or Close comes first. The test
+	// acquires many keys, so that both orders occur.
 	for range 2 {
 		oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 			wire.SetFault(lab.Slow(time.Second))

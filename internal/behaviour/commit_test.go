@@ -26,7 +26,8 @@ func TestCommitIsOneRequest(t *testing.T) {
 		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Commits() {
 			t.Errorf("sent %v", sent)
 		}
-		// Each item of a transaction costs two write units, and a guard costs two as well.
+		// Each write of a transaction costs two write units. The guard is such a write,
+		// too.
 		lab.Want(t, "used", wire.Meter.Reset(), lab.Units{Write: 4})
 		if told := events.of(leasehold.EventCommitted); len(told) != 1 || told[0].Err != nil || told[0].Requests != 1 || told[0].Token != lock.Token() {
 			t.Errorf("events %+v", told)
@@ -146,7 +147,7 @@ func TestEachCommitHasItsOwnIdempotencyToken(t *testing.T) {
 
 func TestRefusedCommitWritesNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config()) // in this test the table that the commit writes to does not exist
+		c, wire := w.Client(lab.Config()) // this test does not create the table to which the commit writes
 		lock := w.Acquire(c, "job")
 		wire.Sent()
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1")))
@@ -210,7 +211,7 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 			t.Errorf("data %q", data.Value)
 		}
 		lab.Want(t, "events", events.kinds()[1:], []leasehold.EventKind{leasehold.EventCommitted, leasehold.EventReleased})
-		w.Release(lock) // a second release succeeds
+		w.Release(lock) // to release a released lock again succeeds
 		lab.WantErr(t, "committed again", lock.CommitAndRelease(t.Context(), nil), leasehold.ErrReleased)
 		wantSent(t, wire, 0)
 	})
@@ -244,7 +245,7 @@ func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
 			t.Errorf("commit: %v", err)
 		}
 		w.WantReleased("job")
-		w.Release(lock) // a second release succeeds
+		w.Release(lock) // to release a released lock again succeeds
 		w.Open("a")
 		lab.Elapse(2 * time.Minute)
 		w.WantLog()

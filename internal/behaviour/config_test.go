@@ -22,7 +22,7 @@ import (
 
 func TestNewRejectsInvalidConfig(t *testing.T) {
 	db := localdynamo.New().Client()
-	type says []string // parts of the error's text
+	type says []string // strings that the error's text must contain
 	for _, tc := range []struct {
 		name   string
 		change func(*leasehold.Config)
@@ -142,7 +142,7 @@ func TestDynamoDBErrorsNameTableAndAdvice(t *testing.T) {
 	})
 }
 
-func TestAcquireContinuesAfterThrottlingOrConflict(t *testing.T) { // in dynamolock contention is an error
+func TestAcquireContinuesAfterThrottlingOrConflict(t *testing.T) { // in dynamolock, Acquire fails if DynamoDB reports contention
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -184,7 +184,8 @@ func TestClientLogsIfIdleConnectionLimitIsTooLow(t *testing.T) {
 	})
 }
 
-// pool is a wire that looks like the SDK's own HTTP client.
+// pool is a wire with a GetTransport method, as the SDK's own HTTP client has. idle is the
+// transport's limit of idle connections per host.
 type pool struct {
 	*lab.Wire
 	idle int

@@ -14,31 +14,32 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// These are the length of a section, the round trip to the table, and the least time from
-// one section to the next. The last is the length of a section plus two round trips: one
-// for a grant and one for a release.
+// A section is the work of a client while it holds the key. roundTrip is the time from a
+// request to its reply. limit is the least time from one section to the next: one section,
+// one round trip for the grant and one for the release.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
 	limit        = sectionTakes + 2*roundTrip
 )
 
-// startWithin is the time within which the clients start. If they all started at the same
-// instant, no waiter would have waited a little longer than another.
+// startWithin is the period in which clients start, each at a random time. If all started
+// at the same instant, all would have waited equally long.
 const startWithin = 100 * time.Millisecond
 
-// contention is the result of clients that all acquire one key repeatedly.
+// contention is the measured result of clients that contend for keys.
 type contention struct {
-	each      time.Duration // mean time from one section to the next
+	each      time.Duration // mean time from the start of one section to the start of the next
 	works     time.Duration // mean length of a section
-	longest   time.Duration // longest wait
-	overtaken int           // most grants to other clients during one wait
-	requests  float64       // requests per section; the fields below are per section, too
+	longest   time.Duration // longest wait of a client for a grant
+	overtaken int           // largest number of grants to other clients during one wait
+	requests  float64       // requests for each section
 	used      lab.Units
 }
 
-// contend lets clients contend for the first free of keys in the virtual time of a bubble, so
-// that the result is the same on every machine.
+// contend runs clients that repeatedly acquire the first free key of keys. takes returns
+// the length of a section, and far the length of a round trip. Time is virtual, so the
+// result is the same on every machine.
 func contend(t *testing.T, cfg leasehold.Config, keys []leasehold.Key, clients, sections int, takes, far func(*rand.Rand) time.Duration) (c contention) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var mu sync.Mutex // guards granted and c
@@ -97,7 +98,8 @@ func contend(t *testing.T, cfg leasehold.Config, keys []leasehold.Key, clients, 
 	return c
 }
 
-// acquireOneOf acquires the first free key of keys. It calls Acquire if there is only one.
+// acquireOneOf acquires the first free key of keys. If keys has only one element, it calls
+// Acquire instead of AcquireAny.
 func acquireOneOf(ctx context.Context, c *leasehold.Client, keys []leasehold.Key) (*leasehold.Lock, error) {
 	if len(keys) == 1 {
 		return c.Acquire(ctx, keys[0].Partition)
@@ -107,20 +109,20 @@ func acquireOneOf(ctx context.Context, c *leasehold.Client, keys []leasehold.Key
 
 func equal(*rand.Rand) time.Duration { return sectionTakes }
 
-// exponential returns lengths of sections that vary at random. If a client expected equal
-// lengths, it would leave the key idle.
+// exponential returns random lengths of sections. A client that expected equal lengths
+// would poll at the wrong times, and leave the key idle.
 func exponential(chance *rand.Rand) time.Duration {
 	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }
 
-// uneven returns round trips that differ by up to a tenth. If all round trips were equal,
-// clients with regular pauses would fall into step.
+// uneven returns round trips that are up to a tenth longer or shorter than roundTrip. With
+// equal round trips, clients that poll regularly would fall into step.
 func uneven(chance *rand.Rand) time.Duration {
 	return roundTrip*9/10 + time.Duration(chance.Int64N(int64(roundTrip/5)))
 }
 
-// longTailed returns round trips with the same mean. One in a hundred is several times as
-// long as the others.
+// longTailed returns round trips with the mean roundTrip. One in a hundred is several times
+// as long as the others.
 func longTailed(chance *rand.Rand) time.Duration {
 	rare := time.Duration(0)
 	if chance.IntN(100) == 0 {
@@ -129,7 +131,8 @@ func longTailed(chance *rand.Rand) time.Duration {
 	return roundTrip*2/3 + time.Duration(chance.ExpFloat64()*float64(roundTrip)*.29) + rare
 }
 
-// distant delays each request by a round trip that far returns.
+// distant is a fault that delays each request by one round trip. The function far returns
+// its length.
 func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 	var mu sync.Mutex // guards chance
 	chance := rand.New(rand.NewPCG(1, seed))
@@ -141,9 +144,9 @@ func distant(far func(*rand.Rand) time.Duration, seed uint64) lab.Fault {
 	}
 }
 
-// In layouts without a queue every waiter polls. The bounds are a tenth above the recorded
-// values, because results vary by chance. The case with fewer clients has more sections. So
-// a result exceeds its bound by chance only once in many million runs.
+// In layouts without a queue every waiter polls. The test accepts a tenth more than the
+// recorded values, because results vary by chance. The case with fewer clients has more
+// sections, so that a result exceeds its bound by chance only once in many million runs.
 func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int
@@ -168,8 +171,9 @@ func TestPollingCostPerGrantStaysWithinRecordedBounds(t *testing.T) {
 	}
 }
 
-// A waiter that dies blocks the key when its turn comes. It blocks the key for a hand-over
-// lease, or for a full lease if it had just sent a grant.
+// If a waiter in the queue has died, it blocks the key when it becomes the head. It blocks
+// the key for the lease of a hand-over. If it sent a grant just before it died, it blocks
+// the key for a full lease.
 func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -209,7 +213,7 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 			}
 		}
 		for range 4 {
-			begin() // these four clients are never killed
+			begin() // the test never kills these four clients
 		}
 		var kills []func() bool
 		for range 8 {
@@ -230,7 +234,9 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		if share < 0.7 { // the share of the time that clients work; without suspensions of the queue it is a quarter
+		// share is the part of the time in which a client works under the lock. If dead
+		// heads did not suspend the queue, it would be a quarter.
+		if share < 0.7 {
 			t.Errorf("worked for %.2f of the time", share)
 		}
 		stop()

@@ -16,23 +16,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// costs are the requests of an operation and the units that they consume.
+// costs are the number of requests of an operation, and the units that these requests
+// consume.
 type costs struct {
 	requests int
 	lab.Units
 }
 
-// priced is an operation whose costs docs/timing.md lists.
+// priced is an operation in a table of docs/timing.md, which states its costs.
 type priced struct {
 	name string
-	what func(w *lab.World, p *process) // runs the operation, after its preparation
+	what func(w *lab.World, p *process) // prepares the operation, calls p.before, and runs the operation
 }
 
-// process is a client with requests that are metered once the preparation is done.
+// process is a client whose requests are counted after its before function was called.
 type process struct {
 	*leasehold.Client
 	wire   *lab.Wire
-	before func() // called at the end of the preparation; later requests are measured
+	before func() // ends the preparation: only requests after this call are counted
 }
 
 func newProcess(w *lab.World, cfg leasehold.Config, on ...lab.Edit) *process {
@@ -41,7 +42,7 @@ func newProcess(w *lab.World, cfg leasehold.Config, on ...lab.Edit) *process {
 	return &process{Client: c, wire: wire, before: func() { synctest.Wait(); wire.Sent(); wire.Meter.Reset() }}
 }
 
-// The operations, in the order of the table in docs/timing.md.
+// operations are in the order of the table in docs/timing.md.
 var operations = []priced{
 	{"`Acquire` of a free key", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
 	{"`Release`", func(w *lab.World, p *process) { l := w.Acquire(p.Client, "job"); p.before(); w.Release(l) }},
@@ -74,7 +75,7 @@ var operations = []priced{
 	{"a read of a waiting process", func(w *lab.World, p *process) {
 		w.Acquire(newProcess(w, lab.Config()).Client, "job")
 		p.before()
-		_, _ = p.Get(w.T.Context(), "job") // Get sends the same request as a waiting process
+		_, _ = p.Get(w.T.Context(), "job") // a waiter polls with the same request as Get sends
 	}},
 	{"taking over a dead holder's lock that was watched", func(w *lab.World, p *process) {
 		other := newProcess(w, lab.Config())
@@ -140,7 +141,7 @@ var operations = []priced{
 	}},
 }
 
-// sharedOperations are the operations of a process whose locks share one lease.
+// sharedOperations are the operations of a client with Config.SharedLease.
 var sharedOperations = []priced{
 	{"the first `Acquire`", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
 	{"a later `Acquire`", func(w *lab.World, p *process) {
@@ -152,7 +153,7 @@ var sharedOperations = []priced{
 		for i := range 10 {
 			w.Acquire(p.Client, strconv.Itoa(i))
 		}
-		lab.Elapse(5 * time.Second) // the first renewal comes earlier than a full period after the grant
+		lab.Elapse(5 * time.Second) // the session's first renewal comes before the measurement, as it comes earlier than the later ones
 		p.before()
 		lab.Elapse(5 * time.Second)
 	}},
@@ -179,9 +180,9 @@ var sharedOperations = []priced{
 	}},
 }
 
-// measure counts the requests that an operation sends and the units that it consumes. The
-// reply to a rejected write states no units, but DynamoDB charges a rejected write like an
-// applied one.
+// measure returns the number of requests of an operation, and the units that they consume.
+// The reply to a rejected write states no units. The meter counts such a write like an
+// applied one, because DynamoDB charges both alike.
 func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	var c costs
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -193,17 +194,18 @@ func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	return c
 }
 
-// On-demand prices in us-east-1 since November 2024, in dollars per million units.
+// On-demand prices of DynamoDB in us-east-1 since November 2024, in dollars per million
+// units.
 const (
 	writePrice = 0.625
 	readPrice  = 0.125
 	month      = 30 * 24 * time.Hour
 )
 
-// fleet describes how one user's locks are used in one month.
+// fleet describes how often the processes of one user run each operation in a month.
 type fleet struct {
 	name string
-	uses map[string]float64 // number of requests by operation
+	uses map[string]float64 // operations in a month, by name
 }
 
 func perMonth(every time.Duration) float64 { return float64(month / every) }

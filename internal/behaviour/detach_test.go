@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// overJSON converts a grant to JSON and back, as if another process had read it.
+// overJSON encodes a grant as JSON and decodes it again, as if another process had received
+// it.
 func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	t.Helper()
 	b := lab.Must(json.Marshal(g))(t)
@@ -69,7 +70,8 @@ func TestDetachedGrantListsUnansweredRenewals(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
-		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second))) // the renewal is applied, and the caller leaves before its reply
+		// The renewal is applied, but its reply comes after the caller has left.
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second)))
 		lab.WantErr(t, "renewal", lock.Renew(w.Within(100*time.Millisecond)), leasehold.ErrUnknownOutcome)
 		g := w.Detach(lock)
 		w.Release(w.Resume(b, g))
@@ -77,9 +79,8 @@ func TestDetachedGrantListsUnansweredRenewals(t *testing.T) {
 	})
 }
 
-// FuzzGrant parses grants as other processes may have written them. No lease may be
-// negative or differ from the written one. A grant that was parsed can be written and
-// parsed again.
+// FuzzGrant parses grants that another process may have written. A parsed lease is not
+// negative and equals the written one. A parsed grant can be written and parsed again.
 func FuzzGrant(f *testing.F) {
 	const grant = `{"table":"locks","key":"job","owner":"o","token":42,"grant":"g","versions":["v"],"leaseMs":20000,"trustedUntil":"2026-11-21T12:00:00.000Z"}`
 	for _, seed := range []string{
@@ -105,7 +106,7 @@ func FuzzGrant(f *testing.F) {
 	})
 }
 
-// rereads writes v as JSON, and parses that JSON into its last argument.
+// rereads encodes v as JSON, and decodes that JSON into again.
 func rereads(t *testing.T, v, again any) {
 	t.Helper()
 	b := lab.Must(json.Marshal(v))(t)
@@ -129,7 +130,7 @@ func TestGrantCanBeResumedOnceByAnotherProcess(t *testing.T) {
 		if resumed.Token() != lock.Token() || string(resumed.Record().Data) != "x" || resumed.Record().Owner != lock.Record().Owner {
 			t.Errorf("resumed %+v", resumed.Record())
 		}
-		lab.Elapse(time.Hour) // the resumed lock is renewed during this time
+		lab.Elapse(time.Hour) // the resumed lock is renewed meanwhile
 		lab.WantErr(t, "resumed", resumed.Err(), nil)
 		d, _ := w.Client(lab.Config())
 		lab.WantErr(t, "resumed twice", lab.ErrorOf(d.Resume(t.Context(), g)), leasehold.ErrLost)
@@ -158,7 +159,7 @@ func TestInvalidGrantIsRejectedBeforeAnyRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		g := w.Detach(w.Acquire(c, "deploy"))
 		wire.Sent()
-		for says, change := range map[string]func(*leasehold.Grant){ // by a part of the error's text
+		for says, change := range map[string]func(*leasehold.Grant){ // the map's key is a part of the expected error's text
 			`of table "other"`: func(g *leasehold.Grant) { g.Table = "other" },
 			"lacks its table, key, owner, token, id, versions, lease:": func(g *leasehold.Grant) { *g = leasehold.Grant{} },
 			"lacks its id:":       func(g *leasehold.Grant) { g.ID = "" },

@@ -24,7 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// errorTypes lists the error types of the package, from its sources.
+// errorTypes lists the error types of package leasehold, as found in its source files.
 func errorTypes(t *testing.T) map[string]bool {
 	t.Helper()
 	method := regexp.MustCompile(`(?m)^func \(\w+ \*(\w+)\) Error\(\) string`)
@@ -42,7 +42,7 @@ func errorTypes(t *testing.T) map[string]bool {
 	return found
 }
 
-// typesIn adds the types of err, and of all errors that it wraps, to found.
+// typesIn adds to found the type of err, and the types of all errors that err wraps.
 func typesIn(err error, found map[string]bool) {
 	if err == nil {
 		return
@@ -103,7 +103,7 @@ func TestEveryErrorTypeNamesKeyAndTable(t *testing.T) {
 				continue
 			}
 			if no := (*leasehold.UnsupportedError)(nil); errors.As(err, &no) {
-				continue // the error need not name the key, because an UnsupportedError does not depend on the key
+				continue // an UnsupportedError is the same for every key, so it need not name the key
 			}
 			if !strings.Contains(err.Error(), "job") {
 				t.Errorf("%s names no key: %v", name, err)
@@ -205,13 +205,13 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 	})
 }
 
-// Every request of these calls is refused until the context ends. So no request is without
-// an answer when the context ends.
+// Every request of these calls is refused until the context ends. So when the context ends,
+// no request is unanswered.
 func TestOutcomeIsKnownIfEveryRequestWasAnswered(t *testing.T) {
 	type row struct {
 		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 		cfg leasehold.Config
-		op  string // part of the error's text
+		op  string // operation that the error's text names
 	}
 	lab.Each(t, map[string]row{
 		"renew": {func(ctx context.Context, _ *leasehold.Client, lock *leasehold.Lock) error { return lock.Renew(ctx) }, lab.Config(), "renew"},

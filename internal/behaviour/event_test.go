@@ -12,14 +12,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// heldForSecond returns a lock that was acquired a second ago.
+// heldForSecond acquires a lock, lets one second pass, and returns the lock.
 func heldForSecond(w *lab.World, c *leasehold.Client) *leasehold.Lock {
 	lock := w.Acquire(c, "job")
 	lab.Elapse(time.Second)
 	return lock
 }
 
-// sums adds up the requests and the held times of the events.
+// sums returns the number of requests in all events, and the total time for which their
+// locks were held.
 func (l *eventLog) sums() (requests int, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,7 +117,7 @@ func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 		synctest.Wait()
 		requests, held := log.sums()
 		lab.Want(t, "requests in the events", requests, len(wire.Sent()))
-		if held.Truncate(time.Second) != tc.held { // held is truncated, because a random pause comes before a repeated request
+		if held.Truncate(time.Second) != tc.held { // a repeated request comes after a random pause, so only full seconds are compared
 			t.Errorf("held for %v, the events tell of %v", tc.held, held)
 		}
 	})
@@ -144,7 +145,9 @@ func TestOnEventCanUseLockOfFinishedCommit(t *testing.T) {
 		select {
 		case err := <-used:
 			lab.WantErr(t, "the call in OnEvent", err, nil)
-		case <-time.After(12 * time.Second): // 12 s is less than the 18 s for which the lock is trusted
+		// The call in OnEvent has deadlocked. 12 s is less than the 18 s for which the lock
+		// is trusted.
+		case <-time.After(12 * time.Second):
 			t.Error("it waits for the event that it was called from")
 		}
 		lab.Elapse(time.Minute)

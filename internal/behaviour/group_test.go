@@ -38,7 +38,7 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 		defer stop()
 		derived, cancel := context.WithCancel(g.Context())
 		defer cancel()
-		w.Delete("b") // deleting the record breaks the grant of b
+		w.Delete("b") // without its record, the lock b is lost
 		_ = g.Locks()[1].Renew(t.Context())
 		<-derived.Done()
 		for name, err := range map[string]error{"Err": g.Err(), "Context": context.Cause(g.Context()), "Bind": context.Cause(bound), "derived": context.Cause(derived)} {
@@ -122,7 +122,9 @@ func TestCloseDoesNotWaitIfGroupFunctionNeverRan(t *testing.T) {
 		w.Delete("b")
 		_ = g.Locks()[1].Renew(t.Context())
 		lab.WantErr(t, "do", g.Do(t.Context(), func(context.Context, *leasehold.Group) error { t.Error("run"); return nil }), leasehold.ErrNotRun)
-		lab.WantErr(t, "Close", c.Close(w.Within(10*time.Second)), nil) // the outer lock is still held, but no function works under it
+		// The lock outer is still held. But no function runs under it or under the group,
+		// so Close need not wait.
+		lab.WantErr(t, "Close", c.Close(w.Within(10*time.Second)), nil)
 	})
 }
 

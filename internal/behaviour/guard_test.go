@@ -18,7 +18,7 @@ func TestGuardConditionHoldsWhileGrantIsCurrent(t *testing.T) {
 		c, _, lock := w.Work().Holding(lab.Config())
 		guard := lock.Guards()[0]
 		lab.OK(t, w.Transact(lab.Note("a", "1"), guard))
-		lab.Elapse(time.Minute) // the lock is renewed for a minute
+		lab.Elapse(time.Minute) // let the lock be renewed several times
 		lab.OK(t, w.Transact(lab.Note("a", "2"), guard))
 		w.Release(lock)
 		next := w.Acquire(c, "job")
@@ -55,7 +55,7 @@ func TestReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 		if err != nil || len(items) != 3 || lab.Log(items[0])[0] != "2" || items[1] != nil || lab.Log(items[2])[0] != "1" {
 			t.Errorf("read %v: %v", items, err)
 		}
-		if used := wire.Meter.Reset(); len(wire.Sent()) != 1 || used != (lab.Units{Read: 8}) { // two units for each item
+		if used := wire.Meter.Reset(); len(wire.Sent()) != 1 || used != (lab.Units{Read: 8}) { // a transactional read costs two units for each item
 			t.Errorf("used %+v", used)
 		}
 		w.Steal("job")
@@ -64,8 +64,9 @@ func TestReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-// A late copy of a replaced grant may be applied once the key is free again. The copy then
-// has a new token, which the old guard does not name.
+// The network may deliver a grant twice. The second copy may be applied after the grant was
+// released and the key is free again. It then has a new token, which the guard of the first
+// copy does not contain.
 func TestOldGuardStillFailsAfterLateCopyOfGrantIsApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()

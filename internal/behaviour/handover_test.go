@@ -16,16 +16,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leased returns the configuration of a client with the given lease.
+// leased returns the configuration of a client whose leases have the given length.
 func leased(lease time.Duration) leasehold.Config {
 	cfg := lab.Config()
 	cfg.Lease = lease
 	return cfg
 }
 
-// handed makes a holder hand the key over to another client, which has been in the queue
-// for a while. It returns that client's lock. It also returns the time of that client's
-// last read before the read that showed the hand-over.
+// handed makes a holder hand the key to a waiter that has been in the queue for a while. It
+// returns the waiter's lock, and the time of the waiter's last read that did not show the
+// hand-over yet.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
 	l := inOrderBehind(t, w, holds, 1, waits)
@@ -57,7 +57,7 @@ func TestRecordContainsLeaseOfHandOver(t *testing.T) {
 		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
 		"12 s":                      {leased(12 * time.Second), 6 * time.Second},
 		"1 min":                     {leased(time.Minute), 10 * time.Second},
-		"4 s of a session of locks": {shared, 3 * time.Second}, // the session's lease of 4 s counts, not the lease of an hour in the locks' records
+		"4 s of a session of locks": {shared, 3 * time.Second}, // the session's lease of 4 s counts; the locks' own records have a lease of an hour
 	}, func(t *testing.T, w *lab.World, tc row) {
 		l := inOrderBehind(t, w, tc.cfg, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
@@ -69,7 +69,8 @@ func TestRecordContainsLeaseOfHandOver(t *testing.T) {
 	})
 }
 
-// If clients have leases of a second, a dead head blocks the key for at most a second.
+// A head that has died blocks the key for one lease of the hand-over. If the releaser's
+// lease is one second, this lease is at most one second.
 func TestDeadQueueHeadBlocksKeyAtMostForLeaseOfReleaser(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
@@ -86,7 +87,7 @@ func TestDeadQueueHeadBlocksKeyAtMostForLeaseOfReleaser(t *testing.T) {
 func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 	type row struct {
 		holds, waits leasehold.Config
-		want         time.Duration // nine tenths of the shorter lease
+		want         time.Duration // nine tenths of the shorter of two leases: the hand-over's and the waiter's own
 	}
 	lab.Each(t, map[string]row{
 		"for at most the lease of the hand-over":                  {lab.Config(), lab.Config(), handOverLease * 9 / 10},
@@ -101,11 +102,14 @@ func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 
 func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 	skewed := lab.Config()
-	skewed.MaxSkew = 8200 * time.Millisecond // a client with this MaxSkew trusts the key for 800 ms after a hand-over
-	short := leased(time.Second)             // a client with this lease trusts the key for 900 ms, after a hand-over and after its own grant
+	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms. A
+	// client with the lease of short trusts the key for 900 ms, even after a grant of its
+	// own.
+	skewed.MaxSkew = 8200 * time.Millisecond
+	short := leased(time.Second)
 	type row struct {
 		cfg     leasehold.Config
-		silent  time.Duration // how long the head's requests are throttled before it reads the hand-over
+		silent  time.Duration // how long the waiter's requests are throttled, so that it reads the hand-over late
 		replace bool
 	}
 	lab.Each(t, map[string]row{
@@ -126,8 +130,8 @@ func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 	})
 }
 
-// A waiter must read often enough to notice a hand-over in time, even if the holder's lease
-// is short.
+// The lease of a hand-over is short if the holder's lease is short. So the waiter must read
+// the record often to notice the hand-over in time.
 func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
 	type row struct{ holds, waits leasehold.Config }
 	lab.Each(t, map[string]row{
@@ -177,8 +181,8 @@ func TestFirstRenewalAfterHandOverIsSentAtTenthOfLease(t *testing.T) {
 	})
 }
 
-// The lease of a hand-over is half as long as the lease of a grant, and the first renewal
-// comes early.
+// The lease of a hand-over is half as long as the lease of a grant. So the new holder sends
+// its first renewal early, and repeats it if it is throttled.
 func TestHandOverSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -239,8 +243,9 @@ func TestDetachKeepsHandleIfRenewalAfterHandOverFails(t *testing.T) {
 	})
 }
 
-// suspended makes three clients wait in the queue. The holder hands the key to the first of
-// them, which dies. suspended returns the lock of the waiter that takes the key over.
+// suspended makes three clients wait in the queue, and makes the first of them die. The
+// holder hands the key to the dead client. Another waiter takes the key over, which
+// suspends the queue. suspended returns the lock of this waiter.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
 	l = inOrder(t, w, 3, lab.Config())
@@ -291,7 +296,7 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 		got := w.Queue(behind, "job")
 		lab.Elapse(30 * time.Second)
 		wantCount(t, "joins of one that came later", wire.Sent(), joins, 0)
-		lab.Elapse(40 * time.Second) // the suspension ends during this time
+		lab.Elapse(40 * time.Second) // long enough for the suspension of the queue to end
 		wantCount(t, "joins after it", wire.Sent(), joins, 1)
 		renew(w, next)
 		w.Release(next)
@@ -302,8 +307,9 @@ func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 	})
 }
 
-// The holder has written the record itself, by a renewal after a hand-over or by its own
-// grant. So it was alive then, and the others in the queue may be alive as well.
+// The dead holder had written the record itself, by its own grant or by a renewal after the
+// hand-over. So it died only later, and the clients in the queue may be live. The takeover
+// need not suspend the queue.
 func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0}, func(t *testing.T, w *lab.World, before time.Duration) {
 		l := inOrder(t, w, 3, lab.Config())
@@ -344,7 +350,7 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 		lab.Elapse(20 * time.Second)
 		waits.Sent()
 		lab.Elapse(20 * time.Second)
-		if n := lab.Count(waits.Sent(), lab.Call.Reads); tc.joins == 0 && (n < 35 || n > 45) { // the client reads often, because PollMax is half a second
+		if n := lab.Count(waits.Sent(), lab.Call.Reads); tc.joins == 0 && (n < 35 || n > 45) { // outside the queue, a client reads at least every half second (PollMax)
 			t.Errorf("%d reads in twenty seconds", n)
 		}
 		renew(w, lock)
@@ -355,7 +361,7 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 	})
 }
 
-// A late join may add an entry after the queue was suspended.
+// A client that joins late may add an entry to a queue that is already suspended.
 func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -368,16 +374,18 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 		}
 		next := <-l.got[0]
 		l.wantWaiting(0)
-		again := w.Queue(l.holder, "job") // a client that has left a queue joins it again before it sends a grant
+		// After a hand-over, the former holder joins the queue before it sends a grant.
+		// Here it has handed nothing over, and the queue is suspended.
+		again := w.Queue(l.holder, "job")
 		wantCount(t, "joins of the releaser", l.wire.Sent(), joins, 0)
 		w.Release(next)
 		w.Release(<-again)
 	})
 }
 
-// While the queue is suspended, the record does not show which clients wait, as they poll.
-// So goroutines of one client leave the key to other processes after sixteen hand-overs
-// among themselves, as in a layout without a queue.
+// While the queue is suspended, waiters of other processes poll, and the record does not
+// show them. So after sixteen hand-overs among its own goroutines, the client releases the
+// key. It does the same in a layout without a queue.
 func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
@@ -400,7 +408,7 @@ func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 		lab.Elapse(time.Second)
 		wire.Sent()
 		lab.Elapse(20 * time.Second)
-		row, rows := 0, 0 // hand-overs since the last release, and the number of releases
+		row, rows := 0, 0 // row counts hand-overs since the last release; rows counts releases
 		for _, call := range wire.Sent() {
 			switch {
 			case call.HandsOver():
@@ -439,8 +447,9 @@ func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
 	})
 }
 
-// The hand-over is rejected because the head of the queue has changed. The record cannot be
-// decoded, so the holder's grant may still be current, and the holder must release it.
+// The waiter has left the queue, so the hand-over is rejected. The record in the rejection
+// cannot be decoded. The holder's grant may still be current, so the holder must release
+// it.
 func TestReleaseFreesKeyIfHandOverFindsDamagedRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// oneClient runs test in a bubble, with a client.
+// oneClient runs test in a bubble, with one new client and its wire.
 func oneClient(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -23,7 +23,7 @@ func oneClient(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.
 	})
 }
 
-// oneLock runs test in a bubble, with a client that holds the key "job".
+// oneLock runs test in a bubble, with one client that holds the key "job".
 func oneLock(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock)) {
 	t.Helper()
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
@@ -31,21 +31,21 @@ func oneLock(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Cl
 	})
 }
 
-// begin calls f in a goroutine. It returns a channel that receives the result.
+// begin calls f in a goroutine. It returns a channel that receives the result of f.
 func begin[R any](f func() R) <-chan R {
 	result := make(chan R, 1)
 	go func() { result <- f() }()
 	return result
 }
 
-// eventLog collects the events of a client, and what the client logs.
+// eventLog collects the events and the log lines of a client.
 type eventLog struct {
 	mu     sync.Mutex
 	events []leasehold.Event
 	text   bytes.Buffer
 }
 
-// logged returns a client and its wire, and a log of the client's events.
+// logged returns a new client, its wire, and an eventLog of its events and log lines.
 func logged(w *lab.World, cfg leasehold.Config) (*leasehold.Client, *lab.Wire, *eventLog) {
 	l := &eventLog{}
 	cfg.OnEvent, cfg.Logger = l.onEvent, slog.New(slog.NewTextHandler(l, nil))
@@ -59,7 +59,7 @@ func (l *eventLog) onEvent(_ context.Context, e leasehold.Event) {
 	l.events = append(l.events, e)
 }
 
-// Write writes to the text of the log.
+// Write adds a log line to the collected text.
 func (l *eventLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func as[E error](err error) (found E) {
 	return found
 }
 
-// wantCount fails the test unless n calls satisfy is.
+// wantCount fails the test unless exactly n calls satisfy the predicate is.
 func wantCount(t *testing.T, what string, calls []lab.Call, is func(lab.Call) bool, n int) {
 	t.Helper()
 	if got := lab.Count(calls, is); got != n {
@@ -109,7 +109,8 @@ func wantCount(t *testing.T, what string, calls []lab.Call, is func(lab.Call) bo
 	}
 }
 
-// wantSent fails the test unless n requests were sent since the last call of Sent.
+// wantSent fails the test unless exactly n requests were sent since the last call of
+// wire.Sent.
 func wantSent(t *testing.T, wire *lab.Wire, n int) {
 	t.Helper()
 	if sent := wire.Sent(); len(sent) != n {
@@ -117,7 +118,7 @@ func wantSent(t *testing.T, wire *lab.Wire, n int) {
 	}
 }
 
-// wantFree fails the test if the record of a key shows a holder.
+// wantFree fails the test if the record of one of the keys shows a holder.
 func wantFree(w *lab.World, keys []leasehold.Key) {
 	w.T.Helper()
 	for _, key := range w.HeldAmong(keys) {
@@ -125,27 +126,29 @@ func wantFree(w *lab.World, keys []leasehold.Key) {
 	}
 }
 
-// electionOf returns an election. Its error is ignored, as the key is valid.
+// electionOf returns an election for key. It ignores the error of New, because key is
+// valid.
 func electionOf(c *leasehold.Client, key string) *election.Election {
 	e, _ := election.New(c, key)
 	return e
 }
 
-// The functions below end the test if the call fails.
+// The functions below fail the test at once if the call of the client fails.
 
 func acquireAny(ctx context.Context, w *lab.World, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()
 	return lab.Must(c.AcquireAny(ctx, keys, opts...))(w.T)
 }
 
-// holds acquires a key for a client of its own.
+// holds creates a client and acquires a key with it.
 func holds(w *lab.World, key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	w.T.Helper()
 	c, _ := w.Client(lab.Config())
 	return w.Acquire(c, key, opts...)
 }
 
-// share returns another handle of the lock's grant.
+// share acquires the key of lock again, with Reentrant. It returns a second handle of the
+// same grant.
 func share(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) *leasehold.Lock {
 	w.T.Helper()
 	return lab.Must(c.Acquire(lock.Context(), lock.Key().Partition, leasehold.Reentrant()))(w.T)
@@ -161,7 +164,7 @@ func get(w *lab.World, c *leasehold.Client, key string) leasehold.Record {
 	return lab.Must(c.Get(w.T.Context(), key))(w.T)
 }
 
-// breaks breaks the grant that a record shows.
+// breaks breaks the grant that the record r contains.
 func breaks(w *lab.World, c *leasehold.Client, r leasehold.Record) {
 	w.T.Helper()
 	lab.OK(w.T, c.Break(w.T.Context(), r, leasehold.BreakOptions{}))

@@ -68,7 +68,7 @@ func TestLeaseIsRenewedUntilCancelledFunctionReturns(t *testing.T) {
 		err := c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error {
 			cancel()
 			<-ctx.Done()
-			time.Sleep(time.Minute) // the function takes a minute to stop
+			time.Sleep(time.Minute) // the function returns only a minute after its context has ended
 			lab.WantErr(t, "the lease ended while the function ran", l.Err(), nil)
 			return nil
 		})
@@ -106,7 +106,7 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 	})
 }
 
-func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // in python_dynamodb_lock the trusted time begins after the call
+func TestLockTrustCountsFromWhenRenewalIsSent(t *testing.T) { // python_dynamodb_lock counts from the reply instead, so its holder trusts the lock for too long
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		is := func(what string, sent time.Time, lock *leasehold.Lock) {
 			t.Helper()
@@ -165,7 +165,7 @@ func TestFirstCheckAfterPauseReportsLoss(t *testing.T) {
 				bound, cancel := lock.Bind(t.Context())
 				defer cancel()
 				lab.WantErr(t, "lock before the pause", look(lock, bound), nil)
-				k.Boot.Store(int64(19 * time.Second)) // the machine was suspended: no timer has run
+				k.Boot.Store(int64(19 * time.Second)) // the machine was suspended, so no timer has fired
 				switch err := look(lock, bound); {
 				case err == nil:
 					t.Fatal("after the pause the lock is believed in")
@@ -195,7 +195,7 @@ func TestLossIsBlamedOnPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 
 		renewed := w.Acquire(c, "renewed")
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
-		lab.Elapse(20 * time.Second) // during this time one renewal fails, and later ones succeed
+		lab.Elapse(20 * time.Second) // the first renewal fails meanwhile, and the next ones succeed
 		k.Boot.Store(int64(time.Hour))
 		if !errors.As(renewed.Err(), &lost) || lost.Reason != leasehold.LostPaused || lost.Err != nil {
 			t.Errorf("paused after renewals: %v", renewed.Err())
@@ -213,7 +213,7 @@ func TestLeaseOfMaximumDurationCanBeAcquired(t *testing.T) {
 	})
 }
 
-func TestRenewSurvivesOneLostReply(t *testing.T) { // in dynamolock, awslabs and python_dynamodb_lock, heartbeats stop permanently after one lost reply
+func TestRenewSurvivesOneLostReply(t *testing.T) { // in dynamolock, awslabs and python_dynamodb_lock, one lost reply stops all further heartbeats
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
 		lab.Elapse(2 * time.Minute)

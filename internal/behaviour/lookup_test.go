@@ -72,7 +72,7 @@ func TestListReportsDamagedRecordAndContinues(t *testing.T) {
 func TestListSkipsSessionRows(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
-		var want []string // these keys sort before and after the session's row
+		var want []string // keys that sort before the session's row, and keys that sort after it
 		for letter := 'A'; letter <= 'z'; letter++ {
 			want = append(want, string(letter))
 			w.Acquire(c, string(letter))

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A release with MarkDone that returns nil has stored the mark. In most of these tests, a
-// release cannot store the mark.
+// If Release with MarkDone returns nil, the mark is stored. In most of the tests below,
+// Release cannot store the mark and must return an error.
 
 func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
 	for name, before := range map[string]func(*lab.World, *leasehold.Client, *lab.Wire, *leasehold.Lock){
@@ -58,7 +58,7 @@ func TestMarkDoneOfEndedHandleReturnsError(t *testing.T) {
 	})
 }
 
-// Close waits until the release at the end of a Do has stored the mark.
+// At the end of Do, a release stores the mark. Close waits for that release.
 func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		for range 20 {
@@ -83,8 +83,9 @@ func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
 	})
 }
 
-// Another client has since been granted the key, and has replaced or deleted the mark in the
-// record. It is unknown whether this client's mark was stored before that.
+// Another client was granted the key meanwhile. It has replaced the mark in the record, or
+// has deleted the record. So it is unknown whether the first client had stored its mark
+// before.
 func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
 		"that marked": leasehold.Once("mon"), "that deleted": leasehold.DeleteOnRelease(true),
@@ -102,8 +103,8 @@ func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
 	})
 }
 
-// Every write was answered, so it is known that this client has stored no mark. So no other
-// client can have removed such a mark.
+// Every write of the first client was answered, so it knows that it has not stored its
+// mark. No other client can have removed that mark.
 func TestReleaseWithMarkReportsLossIfAllWritesWereAnswered(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"nothing": nil, "marked it": {leasehold.Once("mon")}, "deleted the record": {leasehold.DeleteOnRelease(true)},
@@ -151,7 +152,7 @@ func TestReleaseOfLostLockStoresNoMark(t *testing.T) {
 	})
 }
 
-// A release that is repeated without MarkDone stores the mark, too.
+// If Release with MarkDone fails, a second Release stores the mark even without MarkDone.
 func TestRepeatedReleaseStoresMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
@@ -172,7 +173,7 @@ func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		w.Release(lock)
-		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // the work may be done again, as the error says
+		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // as the error says, no mark is stored, so the work may be done again
 	})
 }
 
@@ -196,7 +197,9 @@ func TestReleaseFindsMarkStoredByUnansweredCommit(t *testing.T) {
 					lab.WantErr(t, "commit and release", lock.CommitAndRelease(w.Within(time.Second), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
 					since(w)
 					wire.SetFault(nil)
-					if found { // during this time the client repeats the release itself, and finds that the lock has ended
+					// The client repeats the release in the background meanwhile, and finds
+					// that the lock has ended.
+					if found {
 						lab.Elapse(5 * time.Second)
 					}
 					err := lock.Release(t.Context(), leasehold.MarkDone())

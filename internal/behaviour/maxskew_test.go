@@ -19,16 +19,17 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// withMaxSkew returns the configuration of a client whose wall clock is wrong by at most skew.
+// withMaxSkew returns the configuration of a client whose wall clock is wrong by at most
+// skew.
 func withMaxSkew(skew time.Duration) leasehold.Config {
 	cfg := lab.Config()
 	cfg.MaxSkew = skew
 	return cfg
 }
 
-// withDeadHolder makes a client with the configuration cfg hold "job". The client renews the
-// lock at once, and dies. The test runs twice: the end of the lease is stored in the lock's
-// record, and in the row of the client's session.
+// withDeadHolder runs test twice, with a client that holds "job", renews it at once, and
+// dies. In one run the record of "job" contains the end of the lease. In the other run the
+// row of the client's session contains it.
 func withDeadHolder(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock)) {
 	t.Helper()
 	lab.Each(t, map[string]bool{"a lock": false, "a shared lease": true}, func(t *testing.T, w *lab.World, shared bool) {
@@ -49,7 +50,9 @@ func TestMaxSkewAllowsTakeoverOnceLeaseEndsByClock(t *testing.T) {
 		lab.WantErr(t, "a millisecond too early", lab.ErrorOf(early.Acquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
 		lab.Elapse(time.Millisecond)
 		_, wire, lock := w.Holding(withMaxSkew(skew), leasehold.NoWaitEvenIfDead())
-		if writes := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }); writes > 3 { // up to three writes: a rejected grant, a session's mark and a takeover
+		// Up to three writes: a rejected grant, a write that marks the session as dead, and
+		// a takeover.
+		if writes := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }); writes > 3 {
 			t.Errorf("%d writes", writes)
 		}
 		w.Release(lock)
@@ -99,7 +102,8 @@ func TestClientWithoutMaxSkewObservesForFullLease(t *testing.T) {
 	}
 }
 
-// Clients without MaxSkew renew a record without changing attributes that they do not know.
+// A client without MaxSkew does not know the attribute leaseEnds. So its renewals leave an
+// outdated value in the record, which must be ignored.
 func TestLeaseEndOfEarlierRecordVersionIsIgnored(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
@@ -129,7 +133,7 @@ func TestLeaseEndOfEarlierRecordVersionIsIgnored(t *testing.T) {
 	}
 }
 
-// endIn returns the end of the lease in the record of "job".
+// endIn returns the end of the lease that the record of "job" contains.
 func endIn(t *testing.T, w *lab.World) time.Time {
 	t.Helper()
 	b, ok := w.Item("job")["leaseEnds"].(*types.AttributeValueMemberB)
@@ -142,7 +146,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 func TestLeaseEndIsNeverBeforeEndOfTrust(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
-		var pauses bool // if true, the client pauses right after it next reads the wall clock
+		var pauses bool // if true, the process pauses for 5 s after the client's next read of the wall clock
 		var on lab.Jumps
 		c, _ := w.Client(withMaxSkew(skew), on.Edit, func(m *machine.Machine) {
 			wall := m.Wall
@@ -185,13 +189,15 @@ func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 			began := time.Now()
 			<-died.Context().Done()
 			lab.Want(t, fmt.Sprint("trusted with a MaxSkew of ", skew), time.Since(began), 18*time.Second-skew)
-			lab.Elapse(attempts.Limit) // wait until a renewal that has just been sent has ended
+			lab.Elapse(attempts.Limit) // let a renewal in flight end
 		})
 	}
 }
 
 func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
-	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // each clock is wrong by its client's MaxSkew
+	// The holder's clock is behind by its MaxSkew, and the waiter's clock is ahead by its
+	// MaxSkew.
+	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second
 	wrongBy := func(d time.Duration) lab.Edit {
 		return lab.Wall(func() time.Time { return time.Now().Add(d) })
 	}
@@ -211,8 +217,9 @@ func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
 	})
 }
 
-// The releaser builds the hand-over write early, and the write arrives late. The head's
-// trust in the key counts from one of its reads. That read came after the write was built.
+// The releaser builds the hand-over early, and it is applied late. Meanwhile the head reads
+// the record, and counts its trust from that read. So the head trusts the key for longer
+// than the releaser could know.
 func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -230,14 +237,17 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 		})
 		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() && !r.Sets("waiters") {
-				return lab.Cut(r) // the head's first renewal fails: it would write a lease end of its own
+				// The head's first renewal fails. It would replace the end of the lease in
+				// the record.
+				return lab.Cut(r)
 			}
 			return r.Send()
 		})
 		sent := time.Now()
 		w.Release(lock)
 		handed := <-next
-		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // at this time the lease would have ended if its end had been computed from the former holder's clock
+		// By the former holder's clock, the lease of the hand-over would have ended by now.
+		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond))))
 		fresh, _ := w.Client(cfg)
 		if other, err := fresh.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("granted to %v while the head believes: %v, %v", other, handed.Err(), err)
@@ -247,8 +257,8 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	})
 }
 
-// A hand-over has a short lease. A possible difference between the clocks shortens the
-// head's trust further.
+// The lease of a hand-over is short. The head subtracts from it how much the two clocks may
+// differ, so its trust may be too brief to be useful.
 func TestKeyIsNotHandedToHeadThatWouldTrustItTooBriefly(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {

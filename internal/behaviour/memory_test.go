@@ -15,13 +15,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// heapOf returns how much heap memory fn adds, divided by n. It does not count the stacks
-// of goroutines.
+// heapOf returns the heap memory that fn adds, divided by n. The stacks of goroutines do
+// not count.
 func heapOf(n int, fn func()) int {
 	inUse := func() int {
 		synctest.Wait()
 		runtime.GC()
-		runtime.GC() // the second run frees memory that the first one has finalized
+		runtime.GC() // memory of objects with finalizers is freed only by the second run
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
@@ -36,17 +36,20 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 		t.Skip("the race detector has memory of its own for each word")
 	}
 	const most = 3000
-	// The runtime may keep stopped timers until they would have fired; these may be up to a
-	// quarter of all timers. Each stopped timer keeps the context of its attempt in memory.
-	// So the test measures after this time. No renewal is due before then.
+	// The runtime may keep a stopped timer until the time at which it would have fired.
+	// Such a timer keeps the context of its attempt in memory. Up to a quarter of all
+	// timers may be such timers, so the test measures after that time. No renewal is due
+	// earlier.
 	const attemptsAreOver = attempts.Limit + time.Second
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		n := lab.Crowd()
-		before, _ := w.Client(lab.Config()) // this client creates the records before the measurement, because the engine's memory for them must not count
+		// This client creates the records before the measurement, so that the memory of the
+		// engine for them does not count.
+		before, _ := w.Client(lab.Config())
 		w.AcquireMany(before, "job", n)
 		_ = before.Close(t.Context())
 		least := math.MaxInt
-		for range 5 { // the test takes the least of five measurements, because garbage of other tests adds to some
+		for range 5 { // garbage of other tests may add to a measurement, so the test takes the least of five
 			c, wire := w.Client(cfg)
 			w.Release(w.Acquire(c, "first"))
 			var locks []*leasehold.Lock
@@ -101,8 +104,8 @@ func TestWaiterTakesUnderTwoKilobytesBesideItsGoroutine(t *testing.T) {
 	})
 }
 
-// goroutinesOf returns how many more goroutines there are after fn than before it. It
-// counts them once all goroutines block.
+// goroutinesOf returns how many goroutines fn adds. It counts them when all goroutines of
+// the bubble are blocked.
 func goroutinesOf(fn func()) int {
 	synctest.Wait()
 	before := runtime.NumGoroutine()
@@ -111,19 +114,18 @@ func goroutinesOf(fn func()) int {
 	return runtime.NumGoroutine() - before
 }
 
-// strays is the number of goroutines that the runtime, or an earlier test, may start during
-// the measurement. If each of hundreds of locks had one goroutine, the count would exceed
-// strays.
+// strays is how many goroutines the runtime or an earlier test may start meanwhile. One
+// goroutine for each of hundreds of locks would exceed it.
 const strays = 5
 
-// Goroutines cost memory: a few kilobytes each, for as long as a lock is held.
+// A goroutine takes a few kilobytes, for as long as the lock is held.
 func TestHeldLockNeedsNoGoroutine(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		w.Acquire(c, "first")
 		if n := goroutinesOf(func() {
 			for _, l := range w.AcquireMany(c, "job", lab.Crowd()) {
-				_ = l.Context() // this context ends with the lock, and must not need a goroutine for that
+				_ = l.Context() // creates the lock's context, which must not need a goroutine
 			}
 		}); n > strays {
 			t.Errorf("%d goroutines for %d locks", n, lab.Crowd())
@@ -159,8 +161,8 @@ func TestReleasedLockIsGarbageCollected(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		gone := releasedLock(w, c)
-		_ = releasedLock(w, c) // a second lock is released, because the last released lock may still be referenced
-		synctest.Wait()        // goroutines of the releases refer to their locks until they end
+		_ = releasedLock(w, c) // the lock released last may still be referenced, so a second one is released
+		synctest.Wait()        // let the goroutines of the releases end: they refer to the locks
 		runtime.GC()
 		lab.Want(t, "lock kept by the client", gone.Value(), nil)
 		closes(w, c)

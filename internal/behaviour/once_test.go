@@ -17,14 +17,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// runs counts how often the work was done.
+// runs counts how often its method do was called.
 type runs int
 
 func (n *runs) do(context.Context, *leasehold.Lock) error { *n++; return nil }
 
 var errFailed = errors.New("failed")
 
-// works does the work once.
+// works runs Do, and fails the test unless Do has called its function once.
 func works(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption) {
 	w.T.Helper()
 	var n runs
@@ -35,7 +35,7 @@ func works(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption) {
 
 func fails(context.Context, *leasehold.Lock) error { return errFailed }
 
-// isDone fails the test unless err is a DoneError of label.
+// isDone fails the test unless err is a DoneError for the work called label.
 func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	t.Helper()
 	var done *leasehold.DoneError
@@ -68,7 +68,9 @@ func TestFailedWorkWithOnceIsRepeatedByNextCall(t *testing.T) {
 		}()
 		synctest.Wait()
 		w.Release(w.Acquire(c, "job", leasehold.Once("mon")))
-		works(w, c, leasehold.Once("mon")) // the work runs, as the failure, the panic and the release before stored no mark
+		// The work runs, because the failure, the panic and the plain release above have
+		// stored no mark.
+		works(w, c, leasehold.Once("mon"))
 	})
 }
 
@@ -88,7 +90,7 @@ func TestWaiterWithOnceReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 			isDone(t, <-ended, "mon")
 		}
 		calls := wire.Sent()
-		if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // up to two requests are allowed, which the waiter needs to leave the queue
+		if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // up to two requests: the waiter needs them to leave the queue
 			t.Errorf("who waited elsewhere has sent %v since", lab.Ops(calls))
 		}
 	})
@@ -106,7 +108,7 @@ func TestOnceNeedsNoExtraRequest(t *testing.T) {
 }
 
 func TestEveryRunsWorkOncePerPeriod(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) { // a bubble begins at midnight UTC
+	lab.InBubble(t, func(t *testing.T, w *lab.World) { // the time in a bubble begins at midnight UTC
 		c, _ := w.Client(lab.Config())
 		works(w, c, leasehold.Every(24*time.Hour))
 		lab.Elapse(24*time.Hour - time.Second)
@@ -131,8 +133,8 @@ func TestEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 	})
 }
 
-// The period is the one in which the call began. If the call waits beyond the end of that
-// period, it does not do the work of the next period instead.
+// Every does the work of the period in which the call began. If the wait for the key lasts
+// into the next period, Every does not do the work of that next period.
 func TestEveryUsesPeriodInWhichCallBegan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
@@ -143,7 +145,7 @@ func TestEveryUsesPeriodInWhichCallBegan(t *testing.T) {
 		w.Release(lock, leasehold.MarkDone())
 		lab.WantErr(t, "do", <-ended, leasehold.ErrDone)
 		lab.Want(t, "times run", n, 0)
-		works(w, b, leasehold.Every(24*time.Hour)) // the work of the new day
+		works(w, b, leasehold.Every(24*time.Hour)) // this call begins on the next day, whose work is not done yet
 	})
 }
 
@@ -230,7 +232,7 @@ func TestForgottenMarkAllowsWorkAgain(t *testing.T) {
 		works(w, c, leasehold.Once("mon"))
 		marked := get(w, c, "job")
 		wire.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == "UpdateItem" }, lab.LoseReply))
-		for range 2 { // the first reply is lost
+		for range 2 { // the reply to the first call's write is lost, so the second call finds the mark gone
 			lab.OK(t, c.ForgetDone(t.Context(), marked))
 		}
 		works(w, c, leasehold.Once("mon"))
@@ -337,7 +339,7 @@ func TestUnreadableMarkIsIgnored(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		w.Update("job", map[string]types.AttributeValue{"lastDone": lab.Str("mon")}) // a valid mark is a map
+		w.Update("job", map[string]types.AttributeValue{"lastDone": lab.Str("mon")}) // a valid mark is a map; this mark is a string
 		if err := c.Do(t.Context(), "job", fails, leasehold.Once("mon")); errors.Is(err, leasehold.ErrDone) {
 			t.Error(err)
 		}
@@ -358,8 +360,8 @@ func TestCallForFinishedWorkEmitsEventDone(t *testing.T) {
 	})
 }
 
-// A client hands the key to its next goroutine without a check of the mark. So it does not
-// hand the key to a goroutine whose work may be done.
+// A client hands the key to its own next goroutine without reading the mark. So it skips a
+// goroutine that waits with Once.
 func TestKeyIsNotHandedToGoroutineWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
@@ -403,8 +405,8 @@ func TestLostLockStoresNoMarkForFinishedWork(t *testing.T) {
 	})
 }
 
-// Each of three other processes has a worker that acquires the key again at once. If a
-// waiter had no entry in the queue, it would never be granted the key.
+// Three other processes acquire the key again at once after each release. A waiter without
+// an entry in the queue would never be granted the key.
 func TestWaiterWithOnceJoinsQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -432,7 +434,8 @@ func TestWaiterWithOnceJoinsQueue(t *testing.T) {
 	})
 }
 
-// The write that hands the key to the head of the queue does not read the mark.
+// The client that hands the key to the head of the queue does not know the head's work. So
+// the head itself must read the mark after the hand-over.
 func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 	lab.Each(t, map[string]bool{"it is handed the key": true, "it still stands in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
 		_, _, lock := w.Holding(lab.Config())
@@ -442,7 +445,7 @@ func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 		behind, _ := w.Client(lab.Config())
 		got := w.Queue(behind, "job")
 		lab.Elapse(10 * time.Second)
-		mark := map[string]types.AttributeValue{"once": lab.Str("mon"), "by": lab.Str(lock.Record().Owner)} // the mark as a client of an older version may write it
+		mark := map[string]types.AttributeValue{"once": lab.Str("mon"), "by": lab.Str(lock.Record().Owner)} // an older version of leasehold may write the mark in this form
 		w.Update("job", map[string]types.AttributeValue{"lastDone": &types.AttributeValueMemberM{Value: mark}})
 		renew(w, lock) // the reply to the renewal shows the queue to the holder
 		if handed {
@@ -459,11 +462,13 @@ func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 	})
 }
 
-// The key is handed over while a grant of the head is in flight. The reply to that grant
-// shows the hand-over.
+// The waiter's grant is in flight when the holder hands the key over. The reply to that
+// grant shows the hand-over, and that the work is done.
 func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
-		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // without renewals the holder does not see the waiter, so its release frees the key
+		// Without renewals the holder does not learn of the waiter. So its release frees
+		// the key instead of handing it over.
+		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal())
 		head, wire := w.Client(lab.Config())
 		ended := begin(func() error { return head.Do(t.Context(), "job", fails, leasehold.Once("mon")) })
 		lab.Elapse(10 * time.Second)

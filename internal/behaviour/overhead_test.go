@@ -1,7 +1,7 @@
 //go:build unix && !race
 
-// These tests do not run with the race detector, which allocates memory itself. They run
-// only on Unix, because only Unix reports how much CPU time a process has used.
+// The race detector allocates memory itself, so these tests are not built with it. They run
+// only on Unix, because Getrusage reports there how much CPU time a process has used.
 
 package behaviour_test
 
@@ -27,18 +27,18 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside compares two ways to send the same two requests. In the first, the client acquires
-// and releases. In the second, the SDK alone sends the requests, with ready-made inputs.
-// Both use the SDK's own HTTP client over loopback, to a server that costs next to nothing.
-// So the difference is the client's cost.
+// beside sends the same two writes in two ways. With lock, the client acquires and releases
+// a key. With twoWrites, the SDK alone sends ready-made inputs. Both use the SDK's HTTP
+// client over loopback. The server repeats recorded replies, so the difference is the
+// client's own cost.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client
 	writes []*dynamodb.UpdateItemInput
 }
 
-// recorder is a DB that records its writes. It also records the replies, in the form in
-// which a server sends them.
+// recorder is a DB that records the client's writes. It also records each reply as a server
+// would send it.
 type recorder struct {
 	*dynamodb.Client
 	engine  *localdynamo.Engine
@@ -51,7 +51,7 @@ func (r *recorder) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 	return r.Client.UpdateItem(ctx, in, opts...)
 }
 
-// Do sends a request of the SDK, and records the reply.
+// Do sends a request of the SDK to the engine, and records the reply.
 func (r *recorder) Do(req *http.Request) (*http.Response, error) {
 	res, err := r.engine.RoundTrip(req)
 	if err != nil {
@@ -62,7 +62,8 @@ func (r *recorder) Do(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// repeat answers the requests of a connection with the given replies, in a cycle.
+// repeat answers each request on a connection with the next of replies. After the last
+// reply it starts again with the first.
 func repeat(conn net.Conn, replies [][]byte) error {
 	requests := bufio.NewReader(conn)
 	for n := 0; ; n++ {
@@ -134,7 +135,7 @@ func newBeside(tb testing.TB) *beside {
 	return b
 }
 
-// lock acquires and releases.
+// lock acquires and releases one key with the client.
 func (b *beside) lock(ctx context.Context) error {
 	l, err := b.client.Acquire(ctx, "job")
 	if err != nil {
@@ -143,7 +144,7 @@ func (b *beside) lock(ctx context.Context) error {
 	return l.Release(ctx)
 }
 
-// twoWrites sends the two requests by the SDK alone.
+// twoWrites sends the two recorded writes with the SDK alone.
 func (b *beside) twoWrites(ctx context.Context) error {
 	for _, in := range b.writes {
 		if _, err := b.bare.UpdateItem(ctx, in); err != nil {
@@ -153,8 +154,8 @@ func (b *beside) twoWrites(ctx context.Context) error {
 	return nil
 }
 
-// processorTime returns the processor time that the process has used, including its garbage
-// collector and the server.
+// processorTime returns the CPU time that this process has used so far. That includes the
+// garbage collector and the server.
 func processorTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var used syscall.Rusage
@@ -164,8 +165,8 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkAcquireAndReleaseBesideTwoBareWrites alternates between the client and the two
-// bare writes, so that other load of the machine affects both alike.
+// BenchmarkAcquireAndReleaseBesideTwoBareWrites runs the client and the two bare writes
+// alternately. So other load on the machine affects both in the same way.
 func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
 	const turn = 50
 	both := newBeside(b)
@@ -187,9 +188,9 @@ func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
 	b.ReportMetric(of(0)/of(1), "ratio")
 }
 
-// The test compares the number of allocations of an acquisition and its release with the
-// number for two bare writes. The ratio does not depend on the machine, except that the SDK
-// drops a connection now and then.
+// The test divides the number of allocations of Acquire and Release by that of two bare
+// writes. The ratio is the same on every machine. It varies a little only when the SDK
+// drops a connection.
 func TestAcquireAndReleaseAllocateLittleMoreThanTwoWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)

@@ -23,7 +23,9 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 		acquire func(context.Context, *leasehold.Client) error
 	}
 	acquire := func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "job")) }
-	lab.Each(t, map[string]row{ // a wait for several keys is left out: it calls OnEvent on another goroutine, where a panic would end the process
+	// No case waits for several keys: such a wait calls OnEvent on another goroutine, where
+	// a panic would end the process.
+	lab.Each(t, map[string]row{
 		"Acquire":            {leasehold.EventGranted, acquire},
 		"Acquire that waits": {leasehold.EventWaiting, acquire},
 		"AcquireAll": {leasehold.EventGranted, func(ctx context.Context, c *leasehold.Client) error {
@@ -80,7 +82,8 @@ func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
 				panic("work")
 			})
 		})
-		if took := time.Since(panicked); p != "work" || took > 2*time.Second { // the release delays the panic for Config.ReleaseGrace at most
+		// The panic continues once the release is answered, or after Config.ReleaseGrace.
+		if took := time.Since(panicked); p != "work" || took > 2*time.Second {
 			t.Errorf("panic %v after %v", p, took)
 		}
 		lab.Elapse(5 * time.Second)

@@ -20,20 +20,20 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// handOverLease is the lease of a hand-over by a client with the default lease of 20 s.
+// handOverLease is the lease of a hand-over if the releaser has the default lease of 20 s.
 const handOverLease = 10 * time.Second
 
-// joins reports whether a request joins the queue.
+// joins reports whether a request adds its client to the queue in the record.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// A section is the work of one client under the lock. The limit for a section is the length
-// of its work plus two round trips: one of a grant and one of a release.
+// A section is the work of one client under the lock. At best, the time from one section to
+// the next is its work plus two round trips: one for the grant and one for the release.
 //
-// If one request in a hundred is slow, each section may cost a little more, but a slow
-// request must not make a waiter sleep through its turn.
+// If one request in a hundred is slow, each section may take a little longer. But no waiter
+// may miss its turn because of a slow request.
 //
-// The queue has no room for 64 clients. The clients outside the queue join as places become
-// free. Those that have waited longest most likely join first.
+// The queue has no room for 64 clients. The clients outside the queue join it as positions
+// become free. The clients that have waited longest most likely join first.
 //
 // The longest wait is counted in rounds. In a round each client has one section. The
 // figures are medians of several runs, because each run varies by chance: with 64 clients,
@@ -61,10 +61,12 @@ func TestQueueGrantsWaitersInOrderOfArrival(t *testing.T) {
 		runs, worse := 3, 1.
 		switch {
 		case lab.Race && tc.section > 1.04:
-			continue // rare slow requests make one run differ too much from another
+			// With the race detector there is only one run, and rare slow requests make
+			// single runs differ too much.
+			continue
 		case lab.Race:
 			runs, worse = 1, 1.125
-		case tc.clients >= 16: // more runs, because the median is close to the bound
+		case tc.clients >= 16: // the median is close to the bound, so the test takes more runs
 			runs = 7
 		}
 		var each, longest, units, overtaken []float64
@@ -93,7 +95,8 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// lined is a held key with a queue of waiters. The holder has seen the queue.
+// lined is a key that one client holds, while other clients wait in its queue. The holder
+// knows the queue from the reply to a renewal.
 type lined struct {
 	*lab.World
 	holder *leasehold.Client
@@ -105,19 +108,20 @@ type lined struct {
 	leave  []context.CancelFunc
 }
 
-// inOrder makes the given number of clients join the queue, one after the other.
+// inOrder makes clients join the queue of a held key one after the other. waiters is their
+// number.
 func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
 }
 
-// inOrderBehind does what inOrder does, with the configuration holds for the holder.
+// inOrderBehind is like inOrder, but the holder has the configuration holds.
 func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return behind(t, w, holds, nil, waiters, cfg, opts...)
 }
 
-// behind does what inOrderBehind does. The holder acquires the key with the options held.
+// behind is like inOrderBehind, but the holder acquires the key with the options held.
 func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold.AcquireOption, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	holder, wire := w.Client(holds)
@@ -140,14 +144,15 @@ func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold
 	return l
 }
 
-// handOver releases the holder's lock. It returns the lock of the given waiter.
+// handOver releases the holder's lock. It returns the lock of the waiter with the index to.
 func (l *lined) handOver(to int) *leasehold.Lock {
 	l.T.Helper()
 	l.Release(l.lock)
 	return <-l.got[to]
 }
 
-// releaseAll releases each waiter's lock as soon as the waiter is granted it.
+// releaseAll waits until each waiter is granted the key, and releases the waiter's lock at
+// once.
 func (l *lined) releaseAll() {
 	var all sync.WaitGroup
 	for _, got := range l.got {
@@ -156,7 +161,7 @@ func (l *lined) releaseAll() {
 	all.Wait()
 }
 
-// wantWaiting fails the test unless n clients are in the queue.
+// wantWaiting fails the test unless the record's queue has n entries.
 func (l *lined) wantWaiting(n int) {
 	l.T.Helper()
 	if got := l.waiting(); got != n {
@@ -183,8 +188,9 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 			lab.Want(t, "token of the next grant", next.Token(), last.Token()+1)
 			lab.WantErr(t, "next holder", next.Err(), nil)
 			lab.Want(t, fmt.Sprintf("grants sent by waiter %d", i), lab.Count(l.wires[i].Sent(), lab.Call.Grants), 0)
-			// A late copy of the waiter's join may lead to a hand-over with the same grant again.
-			// So a hand-over needs a version that differs from its grant.
+			// A late copy of the waiter's join may be applied, and may lead to another
+			// hand-over with the same grant id. So a hand-over must not use its grant id as
+			// its version.
 			if r := next.Record(); r.Version == r.Grant {
 				t.Errorf("number %d was handed the key under a version that may come back", i)
 			}
@@ -211,7 +217,7 @@ func TestWaiterBehindFiveDeadHeadsWaitsForOneShortLease(t *testing.T) {
 		for _, leave := range l.leave {
 			leave()
 		}
-		lab.Elapse(15 * time.Second) // requests of the dead clients end without a reply
+		lab.Elapse(15 * time.Second) // let the requests of the dead clients end
 	})
 }
 
@@ -224,13 +230,15 @@ func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
 			lab.Elapse(time.Second)
 		}
 		l.wantWaiting(1)
-		w.Release(l.lock) // the client that the holder saw at the head of the queue has left the queue
+		// The holder still takes the first client for the head of the queue, but that
+		// client has left.
+		w.Release(l.lock)
 		w.Release(<-l.got[2])
 	})
 }
 
-// Each client that leaves moves the clients behind it to new positions. These clients may
-// be leaving as well.
+// When a client leaves the queue, the clients behind it get new positions. They may be
+// leaving at the same time.
 func TestManyWaitersThatGiveUpTogetherLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
@@ -301,7 +309,7 @@ func TestQueueHeadThatHasGivenUpFreesKey(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		renew(w, l.lock)
 		w.Release(l.lock)
-		l.leave[0]() // the waiter leaves before it has read the hand-over
+		l.leave[0]() // the waiter gives up before it has read that it was handed the key
 		<-l.got[0]
 		lab.Elapse(time.Second)
 		w.WantReleased("job")
@@ -314,7 +322,7 @@ func TestWaiterThatFailedToLeaveQueueAcceptsHandOver(t *testing.T) {
 		l.wires[0].SetFault(lab.Cut)
 		l.leave[0]()
 		<-l.got[0]
-		lab.Elapse(15 * time.Second) // no request of the head arrives
+		lab.Elapse(15 * time.Second) // all requests of the waiter are lost, so its entry stays in the queue
 		w.Release(l.lock)
 		l.wires[0].SetFault(nil)
 		began := time.Now()
@@ -370,7 +378,7 @@ func TestUnreadableQueueIsIgnored(t *testing.T) {
 			c, wire := w.Client(lab.Config())
 			got := w.Queue(c, "job")
 			lab.Elapse(time.Minute)
-			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // the limit is sixteen joins, plus one every four seconds
+			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // a waiter may join sixteen times, and after that once in four seconds
 				t.Errorf("it has asked %d times for a place that it cannot see", n)
 			}
 			w.Release(lock)
@@ -379,14 +387,14 @@ func TestUnreadableQueueIsIgnored(t *testing.T) {
 	})
 }
 
-// A hand-over does not write the head's data or the head's lease. So the head writes its
-// data or its lease by a grant of its own.
+// A hand-over cannot write the head's data or the length of the head's lease. So a head
+// with data or with its own lease replaces the hand-over by a grant of its own.
 func TestQueueHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {
 		cfg  leasehold.Config
 		opts []leasehold.AcquireOption
-		data string // data in the record of the head's grant
+		data string // data that the record must contain after the head's grant
 	}
 	lab.Each(t, map[string]row{
 		"data":           {lab.Config(), []leasehold.AcquireOption{leasehold.WithData(mine)}, "mine"},
@@ -408,7 +416,8 @@ func TestQueueHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 	})
 }
 
-// Each waiter must be able to join: if DynamoDB refused a join, the wait would end.
+// DynamoDB limits the size of an item. If a waiter's entry did not fit into the record,
+// DynamoDB would refuse it, and the waiter's call would fail.
 func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -424,8 +433,8 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 			}()
 			lab.Elapse(time.Second)
 		}
-		// Waiters that have waited longer may also take the last positions, so the test
-		// fills these, too.
+		// The last positions are reserved for clients that have waited for longer. The test
+		// fills these positions by hand.
 		list := w.Item("job")["waiters"].(*types.AttributeValueMemberL).Value
 		for _, entry := range list[:protocol.LastPlaces] {
 			another := slices.Clone(entry.(*types.AttributeValueMemberB).Value)
@@ -441,8 +450,8 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-// The head may begin to work as soon as it has read the record. This holds even if the
-// reply to the hand-over is lost, so the releaser must not undo the hand-over.
+// The head may begin to work as soon as it reads that it was handed the key. The releaser
+// does not know this if its reply was lost. So it must not undo the hand-over.
 func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -465,7 +474,7 @@ func TestUnansweredHandOverIsNotMistakenForOwnGrant(t *testing.T) {
 		limit := w.Within(200 * time.Millisecond)
 		lab.WantErr(t, "Release", l.lock.Release(limit), leasehold.ErrUnknownOutcome)
 		next := <-l.got[0]
-		l.wires[0].SetFault(lab.Cut) // the head cannot renew, so the record still shows the hand-over itself
+		l.wires[0].SetFault(lab.Cut) // the head cannot renew, so the record keeps the version of the hand-over
 		l.wire.SetFault(nil)
 		for range 3 {
 			if lock, err := l.holder.TryAcquire(t.Context(), "job"); err == nil || next.Err() != nil {
@@ -496,12 +505,14 @@ func TestWaiterFindsItsUnansweredQueueJoinInRecord(t *testing.T) {
 	})
 }
 
-// The reply to the waiter's join is lost. When the waiter notices this, it may already be
-// first in the queue and be handed the key.
+// The reply to the waiter's join is lost, so the waiter does not know that it is in the
+// queue. It may be handed the key at once, so it must read the record soon.
 func TestWaiterReadsSoonAfterUnansweredQueueJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		lab.Elapse(time.Minute) // a waiter outside the queue reads such an old grant only every twelve seconds
+		// A waiter outside the queue reads a record that is this old only every twelve
+		// seconds.
+		lab.Elapse(time.Minute)
 		l.wires[0].SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
 			defer func() {
 				if err := l.lock.Renew(context.Background()); err != nil { // the reply to the renewal shows the waiter's entry to the holder
@@ -539,7 +550,7 @@ func TestOnlyNativeRecordsHaveQueues(t *testing.T) {
 	})
 }
 
-// A queue may be erased many times while a call waits, for example by takeovers.
+// While a call waits, the queue may be erased many times, for example by takeovers.
 func TestWaiterJoinsAgainEachTimeQueueIsErased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// everyAttribute returns one value of each of DynamoDB's types.
+// everyAttribute returns attributes of all of DynamoDB's types, one of each.
 func everyAttribute() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
 		"s": lab.Str("text"), "n": lab.Num("7"), "b": &types.AttributeValueMemberB{Value: []byte("bytes")},
@@ -28,7 +28,7 @@ func everyAttribute() map[string]types.AttributeValue {
 	}
 }
 
-// spoil changes everything that a record refers to.
+// spoil overwrites everything to which a record refers: its data and its attributes.
 func spoil(r leasehold.Record) {
 	copy(r.Data, "spoiled!")
 	spoilAttributes(r.Attributes)
@@ -86,7 +86,7 @@ func TestReturnedRecordIsCopyThatCallersMayChange(t *testing.T) {
 		copy(lock.Record().Data, "spoiled!")
 		is("the record, spoiled by its data,", lock.Record())
 
-		// Another call of this client tries to acquire the key, and is rejected.
+		// TryAcquire fails, because another call of this client holds the key.
 		var held *leasehold.HeldError
 		if _, err := c.TryAcquire(t.Context(), "job"); !errors.As(err, &held) {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestReturnedRecordIsCopyThatCallersMayChange(t *testing.T) {
 		spoil(held.Holder)
 		is("the record, spoiled by who did not get it,", lock.Record())
 
-		// The lock is not renewed, and another client takes it over.
+		// The holder does not renew its lock, and another client takes the lock over.
 		_, _, next := w.Holding(cfg)
 		for range 2 {
 			dead, ok := next.TookOver()
@@ -145,7 +145,7 @@ func TestRecordJSONShowsHowLongLockIsHeld(t *testing.T) {
 			}
 		}
 		lock := w.Acquire(c, "job")
-		lab.Elapse(time.Minute) // renewals do not change the held time
+		lab.Elapse(time.Minute) // the lock is renewed meanwhile, which must not change the time since its grant
 		r := get(w, c, "job")
 		held("a minute later", r, 60_000.0)
 		r.GrantedAt = time.Now().Add(time.Hour)
@@ -203,7 +203,7 @@ func TestRecordJSONContainsOnlyWhatIsKnown(t *testing.T) {
 	}{"next", at})
 	for name, tc := range map[string]struct {
 		record leasehold.Record
-		want   string // the JSON after the key
+		want   string // the expected JSON after the field of the key
 	}{
 		"a peer's grant": {leasehold.Record{}, `"state":"held","owner":"","version":"","leaseMs":0}`},
 		"a free key":     {leasehold.Record{Released: true}, `"state":"released","owner":"","version":"","leaseMs":0}`},

@@ -81,7 +81,7 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 		w.Release(closed)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(16 * time.Second)
-		late := share("late") // the lock is trusted for less than the warning time
+		late := share("late") // the remaining trust is already less than the warning time
 		lab.Elapse(time.Second)
 		mu.Lock()
 		want := map[string][]*leasehold.Lock{"outer": {outer}, "inner": {inner}, "group": {g.Locks()[0]}, "late": {late}}
@@ -107,7 +107,7 @@ func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		opt    leasehold.ReleaseOption
-		stored bool // true if the value is already stored, or if there is nothing to store
+		stored bool // true if the record already contains the option's value, or if the option stores nothing
 	}{
 		"nothing":             {leasehold.DeleteOnRelease(false), true},
 		"the data it has":     {leasehold.WithData([]byte("data")), true},

@@ -12,10 +12,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// refusal is an error that concerns credentials or permissions, and that may be temporary.
+// refusal is an error code of DynamoDB about credentials or permissions. Such an error may
+// be temporary.
 type refusal struct {
 	code   string
-	advice string // part of the error's text
+	advice string // advice that the error's text must contain
 }
 
 var refusals = map[string]refusal{
@@ -26,8 +27,8 @@ var refusals = map[string]refusal{
 	},
 }
 
-// blocked lists calls that wait for a key. The function block makes another client hold the
-// key.
+// blocked lists calls that wait for a key. block makes the client c hold the key, so that
+// the call waits.
 var blocked = map[string]struct {
 	block func(w *lab.World, c *leasehold.Client) (unblock func())
 	wait  func(ctx context.Context, c *leasehold.Client) error
@@ -48,7 +49,7 @@ func blockJob(w *lab.World, c *leasehold.Client) func() {
 	return func() { w.Release(lock) }
 }
 
-// granted fails the test unless a wait has ended with a grant.
+// granted fails the test unless the channel receives nil: the wait ended with a grant.
 func granted(t *testing.T, ended <-chan error) {
 	t.Helper()
 	select {
@@ -92,7 +93,7 @@ func TestWaitUnderSharedLeaseContinuesAfterRefusal(t *testing.T) {
 		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job")) })
 		lab.Elapse(2 * time.Second)
 		wire.SetFault(lab.Refused(refused.code))
-		lab.Elapse(30 * time.Second) // the waiter's own session is lost
+		lab.Elapse(30 * time.Second) // long enough for the waiter to lose its session
 		w.Release(lock)
 		lab.Elapse(2 * time.Second)
 		wire.SetFault(nil)
@@ -112,7 +113,7 @@ func TestErrorOfTimedOutWaitIncludesLastRefusal(t *testing.T) {
 				time.AfterFunc(2*time.Second, func() { wire.SetFault(lab.Refused(refused.code)) })
 				err := b.wait(w.Within(5*time.Minute), c)
 				lab.WantErr(t, "the wait", err, context.DeadlineExceeded)
-				if name != "lead" && (!errors.Is(err, leasehold.ErrHeld) || !strings.Contains(err.Error(), refused.advice)) { // lead returns only the cause
+				if name != "lead" && (!errors.Is(err, leasehold.ErrHeld) || !strings.Contains(err.Error(), refused.advice)) { // Lead returns only the cause of its context
 					t.Errorf("ended with %v", err)
 				}
 				lab.WantRange(t, "wait errors reported in five minutes", len(events.of(leasehold.EventWaitError)), 4, 6)
@@ -160,14 +161,17 @@ func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
 		}
 	}
 	t.Run("first of the client", func(t *testing.T) { lab.Each(t, refusals, refused(false)) })
-	t.Run("first of the call", func(t *testing.T) { // a refusal of credentials counts as temporary here
+	// Only "denied" is tested here: once DynamoDB has accepted a request of the client,
+	// refused credentials count as temporary.
+	t.Run("first of the call", func(t *testing.T) {
 		lab.Each(t, map[string]refusal{"denied": refusals["denied"]}, refused(true))
 	})
 }
 
 func TestAcquireInLocalQueueContinuesAfterDenial(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
-		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) }) // a call with Once is not handed the key: it sends a grant itself
+		// With Once, the goroutine is not handed the key. It sends a grant itself.
+		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) })
 		lab.Elapse(time.Second)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Releases() {

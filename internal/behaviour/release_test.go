@@ -41,7 +41,7 @@ func TestReleaseFreesExpiredLock(t *testing.T) {
 	})
 }
 
-func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and awslabs the old handle stops the newer grant's heartbeats
+func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and awslabs, the old handle stops the heartbeats of the newer grant
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, stale *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		lab.Elapse(30 * time.Second)
@@ -75,7 +75,8 @@ func TestReleaseOfExpiredLockSendsOneRequest(t *testing.T) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
 		lock := w.Acquire(c, "job")
-		k.Boot.Store(int64(time.Hour)) // the test calls no method of the lock between its grant and the release
+		// The lease expires before any method of the lock has read the clock.
+		k.Boot.Store(int64(time.Hour))
 		wire.SetFault(lab.Cut)
 		wire.Sent()
 		lab.WantErr(t, "Release", lock.Release(t.Context()), leasehold.ErrLost)
@@ -136,7 +137,7 @@ func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 			synctest.Wait()
 		}
 		wire.Sent()
-		lab.Elapse(time.Minute) // goroutines do not poll a key that their own client holds
+		lab.Elapse(time.Minute) // goroutines of the holder's client wait in memory and send no requests
 		for _, c := range wire.Sent() {
 			if !c.Renews() {
 				t.Errorf("sent %s while the key was held", c.Op)
@@ -147,7 +148,7 @@ func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 		lab.Want(t, "order", order, []int{0, 1, 2, 3, 4})
 		lab.Want(t, "last token", tokens[4], lock.Token()+5)
 		sent := wire.Sent()
-		if len(sent) != 6 { // five hand-overs and a release
+		if len(sent) != 6 { // five hand-overs from goroutine to goroutine, and the last release
 			t.Errorf("%d requests", len(sent))
 		}
 	})

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// waits are the calls that wait for DynamoDB.
+// waits are calls that keep waiting while DynamoDB does not answer.
 var waits = map[string]func(ctx context.Context, c *leasehold.Client) error{
 	"acquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "job")) },
 	"all": func(ctx context.Context, c *leasehold.Client) error {
@@ -173,7 +173,9 @@ func TestLogsShowLocksAndRecordsWithoutData(t *testing.T) {
 						t.Errorf("a %s as %s, without %q: %s", what, name, part, &said)
 					}
 				}
-				for _, part := range []string{"secret", "c2VjcmV0", "115 101", "0xc"} { // the data as text, as base64 and as bytes, and the beginning of a memory address
+				// Forms of the data: as text, as base64 and as bytes. The last part is the
+				// beginning of a memory address.
+				for _, part := range []string{"secret", "c2VjcmV0", "115 101", "0xc"} {
 					if strings.Contains(said.String(), part) {
 						t.Errorf("a %s as %s, with %q: %s", what, name, part, &said)
 					}

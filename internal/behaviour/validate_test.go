@@ -43,7 +43,7 @@ func TestInvalidInputIsRejectedBeforeAnyRequest(t *testing.T) {
 			"data too large":                 acquire("job", leasehold.WithData(make([]byte, 400<<10))),
 			"initial data too large":         acquire("job", leasehold.WithInitialData(make([]byte, 400<<10))),
 			"attributes too large":           acquire("job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str(strings.Repeat("a", 400<<10))})),
-			"a reserved attribute":           acquire("job", attribute("isReleased")), // in other libraries this attribute lets a second holder acquire the lock
+			"a reserved attribute":           acquire("job", attribute("isReleased")), // other lock libraries accept this attribute, and a second holder can then acquire the lock
 			"the key as an attribute":        acquire("job", attribute("key")),
 			"an attribute without a name":    acquire("job", attribute("")),
 			"a reserved attribute, renewing": func() error { return lock.Renew(t.Context(), attribute("fencingToken")) },
@@ -90,7 +90,8 @@ func TestItemSizeLimitIncludesKey(t *testing.T) {
 	})
 }
 
-// refusedBytes returns the size of a record that is too large, as the error states it.
+// refusedBytes acquires a key with a record that is too large. It returns the record's size
+// as the error states it.
 func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leasehold.AcquireOption) (n int) {
 	t.Helper()
 	_, err := c.Acquire(t.Context(), key, opts...)
@@ -251,7 +252,8 @@ func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 			lab.WantErr(t, where, lock.Err(), nil)
 			remove := leasehold.WithAttributes(map[string]types.AttributeValue{"note": nil})
 			lab.WantErr(t, "a nil value removes one", lock.Renew(t.Context(), remove), nil)
-			// CommitAndRelease releases the lock even if the writes fail.
+			// CommitAndRelease is tested last, because it releases the lock even if it
+			// rejects the option.
 			lab.WantText(t, "commit, "+where, lock.CommitAndRelease(t.Context(), nil, opt), where)
 		})
 	}

@@ -8,14 +8,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// If records do not store when a lease ends, neither trust nor takeovers depend on the wall
-// clock. The times in the records then serve only people and TTL.
+// Without MaxSkew, neither trust nor takeovers depend on wall clocks. The times in the
+// records then serve only people and TTL.
 func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, cfg := range lab.Leases() {
-		// course cuts a holder off from the network after a minute, while a client waits.
-		// Every 700 ms it sets the wall clocks of both. It returns the time when trust
-		// ended, and the time when the key was taken over.
+		// course makes one client hold a key and another client wait for it. After a minute
+		// it cuts the holder off from the network. Every 700 ms it sets the wall clocks of
+		// both clients. It returns when trust ended, and when the waiter took the key over.
 		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}

@@ -14,11 +14,10 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// polls is the longest time until Watch shows a change: twice the longest time between two
-// polls.
+// polls is the longest time until Watch shows a change: two pauses between its polls.
 const polls = 2 * 500 * time.Millisecond
 
-// sightings are the changes that a Watch has yielded.
+// sightings collects what one call of Watch has yielded.
 type sightings struct {
 	seen []leasehold.Sighting
 	err  error
@@ -33,7 +32,9 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 		defer close(s.over)
 		for seen, err := range c.Watch(ctx, key, opts...) {
 			if s.err = err; err != nil {
-				continue // the loop continues, so that anything that Watch yields after the error overwrites s.err
+				// The loop continues after an error. If Watch yields anything after it,
+				// s.err is overwritten and the test fails.
+				continue
 			}
 			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {
 				s.seen = append(s.seen, seen)
@@ -44,7 +45,7 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 	return s
 }
 
-// end ends the Watch and returns its sightings.
+// end stops the Watch. It returns the collected sightings and the error of Watch.
 func (s *sightings) end() ([]leasehold.Sighting, error) {
 	s.stop()
 	<-s.over
@@ -58,7 +59,7 @@ func TestWatchReportsEachChangeOfLockOnce(t *testing.T) {
 		s := startWatch(w, watches, "job")
 		lab.Elapse(time.Minute)
 		first := w.Acquire(c, "job")
-		lab.Elapse(time.Minute) // during this time the lock is renewed, which makes no new grant
+		lab.Elapse(time.Minute) // the lock is renewed meanwhile, which is no new grant
 		w.Release(first)
 		lab.Elapse(polls)
 		second := w.Acquire(dies, "job", leasehold.WithData([]byte("d")))
@@ -110,7 +111,7 @@ func TestWatchObservesOnlyRequestedSortKey(t *testing.T) {
 func TestWatchReportsEachThrottledRead(t *testing.T) {
 	type row struct {
 		fault              lab.Fault
-		throttled, failing int // number of reports of each of these kinds
+		throttled, failing int // expected number of EventThrottled and of EventWaitError
 	}
 	lab.Each(t, map[string]row{
 		"throttled":  {lab.Refused("ThrottlingException"), 3, 0},

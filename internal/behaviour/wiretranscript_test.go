@@ -21,7 +21,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/wire.txt anew, to be read as a diff")
 
-// mishap is a failure of the first request of an operation.
+// mishap is a fault that affects the first request of an operation.
 type mishap struct {
 	name  string
 	fault lab.Fault
@@ -42,15 +42,16 @@ var mishaps = []mishap{
 	}},
 }
 
-// Every operation, alone and with each mishap, sends the requests in testdata/wire.txt: a
-// change of how requests are made shows there. After an intended change, read the diff of
+// testdata/wire.txt records the requests that each operation sends, alone and with each
+// mishap. The test fails if any of these requests has changed. After an intended change,
+// read the diff of
 //
 //	go test -run '^TestRequestsOfOperationsMatchRecordedTranscript$' ./internal/behaviour -rewrite
 func TestRequestsOfOperationsMatchRecordedTranscript(t *testing.T) {
 	var got strings.Builder
 	record := func(of string, cfg leasehold.Config, ops []priced) {
 		for _, op := range ops {
-			first := map[string]string{} // maps requests to the first mishap that led to them
+			first := map[string]string{} // for each list of requests, the first mishap with which the operation sent it
 			for _, m := range mishaps {
 				sent := transcribe(t, cfg, op, m)
 				if as, ok := first[sent]; ok {
@@ -84,21 +85,23 @@ func TestRequestsOfOperationsMatchRecordedTranscript(t *testing.T) {
 	}
 }
 
-// transcribe runs an operation and lets m happen to its first request. It returns the
-// operation's requests, one by one.
+// transcribe runs an operation, and applies the fault of m to its first request. It returns
+// the operation's requests as text.
 func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string {
 	var b strings.Builder
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		// How many renewals fall into a period depends on chance. So the test replaces
-		// chance by a constant.
+		// The times of renewals are random. The test uses a constant instead of random
+		// numbers, so that every run sends the same renewals.
 		p := newProcess(w.Work(), cfg, lab.Chance(func() float64 { return 0.5 }))
 		before := p.before
 		p.before = func() {
 			before()
-			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // x and y are sent in any order, so the mishap is limited to x
+			// The requests for x and y may be sent in either order. The fault affects only
+			// x, so that every run sends the same requests.
+			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault))
 		}
 		op.what(w, p)
-		lab.Elapse(time.Second) // background requests are sent during this time
+		lab.Elapse(time.Second) // let the operation's background requests be sent
 		names := &pseudonyms{}
 		for _, c := range byKey(p.wire.Sent()) {
 			b.WriteString(names.spell(c))
@@ -108,8 +111,8 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 	return b.String()
 }
 
-// byKey sorts successive requests of one kind by their keys: parallel requests come in any
-// order.
+// byKey sorts consecutive requests with the same operation by their keys. Parallel requests
+// are sent in random order.
 func byKey(calls []lab.Call) []lab.Call {
 	for from := 0; from < len(calls); {
 		to := from + 1
@@ -122,8 +125,8 @@ func byKey(calls []lab.Call) []lab.Call {
 	return calls
 }
 
-// keyOf returns the partition key of a request for one record. It returns "" for the row of
-// a session, because session ids are random.
+// keyOf returns the partition key of a request for one record. For a session's row it
+// returns "", because the session's id is random.
 func keyOf(c lab.Call) string {
 	var in struct {
 		Key struct{ Key struct{ S string } }
@@ -135,7 +138,7 @@ func keyOf(c lab.Call) string {
 	return in.Key.Key.S
 }
 
-// pseudonyms gives random strings in requests the same names in every run.
+// pseudonyms replaces random strings in requests by names that are the same in every run.
 type pseudonyms struct{ known []string }
 
 var (
@@ -144,7 +147,7 @@ var (
 	anID     = regexp.MustCompile(`^[a-z2-7]{26}$`)
 )
 
-// of returns the name of a random string, and returns other strings unchanged.
+// of returns the name that replaces a random string. It returns any other string unchanged.
 func (p *pseudonyms) of(s string) string {
 	if prefix, id, ok := strings.Cut(s, "session/"); ok && anID.MatchString(id) {
 		return prefix + "session/" + p.of(id)
@@ -169,8 +172,8 @@ func (p *pseudonyms) of(s string) string {
 	return kind + strconv.Itoa(i+1)
 }
 
-// value returns an attribute value as text. Every number that comes from a clock becomes
-// CLOCK.
+// value returns an attribute value as text. It replaces numbers that were read from a clock
+// by CLOCK.
 func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 	for kind, raw := range v {
 		var s string
@@ -180,7 +183,7 @@ func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 			return "CLOCK"
 		case kind == "S":
 			return p.of(s)
-		case kind == "B": // entries of queues, which contain random ids
+		case kind == "B": // queue entries are binary and contain random ids
 			return "ENTRY"
 		case kind == "L":
 			var list []map[string]json.RawMessage
@@ -209,8 +212,8 @@ const maxToken = "9007199254740989"
 
 var placeholder = regexp.MustCompile(`[#:][a-z0-9]+`)
 
-// spell returns a request as text, with the names and values that its placeholders stand
-// for.
+// spell returns a request as text. It replaces each placeholder of an expression by its
+// name or value.
 func (p *pseudonyms) spell(c lab.Call) string {
 	if c.Op == "TransactWriteItems" {
 		var b strings.Builder
@@ -250,7 +253,7 @@ func (p *pseudonyms) spell(c lab.Call) string {
 			continue
 		}
 		s += "  " + placeholder.ReplaceAllStringFunc(e, func(at string) string {
-			if name, ok := in.ExpressionAttributeNames[at]; ok && aVersion.MatchString(name) { // the attribute is an entry of a map that has grants as keys
+			if name, ok := in.ExpressionAttributeNames[at]; ok && aVersion.MatchString(name) { // the attribute is an entry of a map from grant ids to values
 				return p.of(name)
 			} else if ok {
 				return name

@@ -92,7 +92,7 @@ func TestBreakThatNeverArrivedReportsThatNothingWasFreed(t *testing.T) {
 
 func TestBreakEndsGrantOfOtherLibraryOnlyIfOwnerIsUnchanged(t *testing.T) {
 	type row struct {
-		change map[string]types.AttributeValue // changes of the record beside a new version
+		change map[string]types.AttributeValue // attributes that change between the read and the break, besides the version
 		opts   leasehold.BreakOptions
 		want   error
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// tellsOfABreak reports whether the request notifies a session of a broken grant.
+// tellsOfABreak reports whether the request writes a break notice to the row of a session.
 func tellsOfABreak(c lab.Call) bool {
 	return c.Op == "UpdateItem" && bytes.Contains(c.Body, []byte("leasehold/session/")) && !c.Sets("recordVersionNumber")
 }
@@ -96,8 +96,9 @@ func TestThrottledBreakNoticeIsReported(t *testing.T) {
 	})
 }
 
-// While a fleet moves to another layout, a client of one layout may break a lock by a record
-// that a client of the other layout has read.
+// While a fleet moves from one layout to another, both layouts are in use. A client of one
+// layout may read a record, and a client of the other layout may break the lock by that
+// record.
 func TestBreakByClientOfLayoutWithoutSessionsFreesKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())

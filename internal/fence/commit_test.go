@@ -21,19 +21,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// fate is the outcome of one request.
+// fate is what happens to one request of a commit and to its reply.
 type fate string
 
 const (
 	answered  fate = "answered"
 	replyLost fate = "reply lost"
 	lost      fate = "lost"
-	late      fate = "late" // the request arrives after a later request, or after the commit has ended
+	late      fate = "late" // the request arrives after a later request, or after Commit has returned
 	throttled fate = "throttled"
 	refused   fate = "refused"
 )
 
-// change is a change of the table before a request is sent.
+// change is a change of the table that happens just before a request is sent.
 type change string
 
 const (
@@ -48,22 +48,22 @@ type event struct {
 	fate   fate
 }
 
-// table is DynamoDB as a commit sees it: a guard, a write with a condition, and the request
-// that has used the token. It is also the network between the commit and DynamoDB.
+// table simulates DynamoDB and the network for one commit. It has a guard, a write with a
+// condition, and the body of the request that has used the idempotency token.
 type table struct {
-	attempts.DB // nil, as a commit calls only TransactWriteItems
+	attempts.DB // nil, because a commit calls only TransactWriteItems
 
-	held, open bool // held: the condition of the guard is true; open: the condition of the write is true
+	held, open bool // held: the guard's condition is true; open: the write's condition is true
 	used       string
 	applied    int
 	late       []*dynamodb.TransactWriteItemsInput
 
 	script    []event
-	afterward func() // called at the end of the script
+	afterward func() // called when the script has no more events
 	tokens    map[string]bool
 	untrusted bool
-	heard     func() // called when the commit reports a throttled request
-	turn      func() // called when the commit may send its next request
+	heard     func() // called when the commit reports that a request was throttled
+	turn      func() // called just before the commit may send its next request
 }
 
 var errSilence = errors.New("silence")
@@ -110,7 +110,8 @@ func (tb *table) arrive() {
 	tb.late = nil
 }
 
-// apply executes a request, which consists of a write and the guard, or of the guard alone.
+// apply executes a transaction. It consists of a write and the guard, or of the guard
+// alone.
 func (tb *table) apply(in *dynamodb.TransactWriteItemsInput) error {
 	body := fmt.Sprint(len(in.TransactItems))
 	switch tb.used {
@@ -166,7 +167,7 @@ func (tb *table) commit() *fence.Commit {
 	return fence.New(&core.Env{Requests: sender, Machine: machine.Machine{Now: func() decide.Instant { return decide.Instant{} }}}, tb, one, one, one)
 }
 
-// afterwards is the event that follows a script.
+// afterwards is what happens once all events of a script have happened.
 type afterwards string
 
 const (
@@ -175,10 +176,10 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestCommitReportsTrueOutcomeForEveryRequestSequence plays every sequence of fates of
-// three requests. A write that is reported as written was written exactly once. A write
-// that is reported as not written is never written, even after all late requests have
-// arrived.
+// TestCommitReportsTrueOutcomeForEveryRequestSequence runs a commit with every sequence of
+// fates of three requests. If Commit reports that a write was applied, it was applied
+// exactly once. If Commit reports that it was not applied, it is never applied, even by a
+// request that arrives late.
 func TestCommitReportsTrueOutcomeForEveryRequestSequence(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
@@ -260,7 +261,7 @@ func TestCommitAfterEndOfTrustIsNotSent(t *testing.T) {
 
 func TestCommitSendsNothingAfterContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	tb := &table{held: true, open: true, turn: cancel} // the context is cancelled while the commit waits to send
+	tb := &table{held: true, open: true, turn: cancel} // the context ends while the commit waits for permission to send
 	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {
 		t.Errorf("step %v, %d requests, applied %d times", r.Step, r.Requests, tb.applied)
 	}
@@ -279,7 +280,8 @@ func TestCommitSendsNoMoreRequestsAfterCallerCancels(t *testing.T) {
 	}
 }
 
-// The caller leaves while the commit waits to repeat a request without an answer.
+// The first request of the commit gets no reply. The caller cancels the context while the
+// commit waits before it sends the request again.
 func TestCancelOfUnansweredCommitReturnsUnknownOutcome(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, late}}}
 	c := tb.commit()

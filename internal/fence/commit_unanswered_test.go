@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// applied returns a fault that applies the request and answers as the given fault does.
+// applied returns a fault that applies the request, drops DynamoDB's reply, and replies as
+// the fault answer does.
 func applied(answer lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()
@@ -44,7 +45,7 @@ func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
 				bodies = append(bodies, c.Body)
 			}
 		}
-		// Equal bytes show that the requests have the same token, and list the
+		// Equal bodies mean that all requests have the same idempotency token, and list the
 		// members of every map in the same order.
 		lab.Want(t, "requests", len(bodies), 4)
 		for _, b := range bodies {
@@ -154,7 +155,8 @@ func TestCommitRetriesConflictsAndThrottlingWithSameToken(t *testing.T) {
 	})
 }
 
-// The first request arrives before the request with only the guards can use up the token.
+// The commit's first request is delayed. It arrives before the commit can use up the token
+// with a request that has only the guards.
 func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 	lab.Each(t, map[string][]lab.Fault{
 		"answered":           {nil},
@@ -171,7 +173,7 @@ func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 				return nil, lab.ErrReset
 			},
 			func(r *lab.Request) (*http.Response, error) {
-				res, err := r.Send() // this attempt fails
+				res, err := r.Send() // this request is rejected, because the write's condition is still false
 				w.Open("a")
 				_, _ = lost()
 				return res, err
@@ -184,8 +186,8 @@ func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 	})
 }
 
-// DynamoDB forgets an idempotency token after ten minutes, and so does the engine. A
-// request that is repeated later would be another commit.
+// DynamoDB and the embedded engine forget an idempotency token after ten minutes. After
+// that, a repeated request would be executed as a new commit.
 func TestCommitIsNotRepeatedIfTokenExpiredDuringSuspend(t *testing.T) {
 	lab.Each(t, map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},
@@ -200,7 +202,7 @@ func TestCommitIsNotRepeatedIfTokenExpiredDuringSuspend(t *testing.T) {
 		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 			_, _ = r.Send()
 			time.Sleep(20 * time.Minute)
-			k.Mono.Store(int64(-20 * time.Minute)) // the monotonic clock stopped while the machine was suspended
+			k.Mono.Store(int64(-20 * time.Minute)) // the machine was suspended, and the monotonic clock stood still meanwhile
 			meanwhile(w)
 			return nil, lab.ErrReset
 		}))
@@ -213,8 +215,8 @@ func TestCommitIsNotRepeatedIfTokenExpiredDuringSuspend(t *testing.T) {
 	})
 }
 
-// slowKeys is a credential provider whose first answer is late, as after a pause of the
-// process.
+// slowKeys is a credential provider. It returns the next credentials only after the time
+// pause, as if the process had been paused.
 type slowKeys struct {
 	pause atomic.Int64
 }
@@ -234,15 +236,17 @@ func TestCommitIsNotSentIfTokenExpiredBeforeSigning(t *testing.T) {
 		wire.Sent()
 		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 			_, _ = r.Send()
-			keys.pause.Store(int64(11 * time.Minute)) // the pause lies between the check of the token's age and the signing
+			// The next request is paused after the check of the token's age and before its
+			// signature.
+			keys.pause.Store(int64(11 * time.Minute))
 			return nil, lab.ErrReset
 		}))
 		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
 		lab.Want(t, "commits", lab.Commits(wire.Sent()), 1)
 		w.WantLog("1")
 
-		// A commit whose first request was delayed has written nothing, and its error says
-		// so.
+		// The first request of this commit is delayed by 11 minutes and is therefore not
+		// sent. The error is definite: nothing was written.
 		keys.pause.Store(int64(11 * time.Minute))
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2")))
 		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || lab.Commits(wire.Sent()) != 0 {
@@ -252,8 +256,8 @@ func TestCommitIsNotSentIfTokenExpiredBeforeSigning(t *testing.T) {
 	})
 }
 
-// plain wraps a client. Its methods have the same signatures as the SDK's, but drop the
-// options of each call.
+// plain is a client without per-call options: its methods accept the SDK's options and drop
+// them.
 type plain struct{ machine.DB }
 
 func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
@@ -268,8 +272,9 @@ func TestCommitWorksIfClientWrapperDropsOptions(t *testing.T) {
 		c := w.ClientOf(plain{w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = slowly })}, lab.Config())
 		lock := w.Acquire(c, "job")
 		lab.WantErr(t, "commit", lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))), nil)
-		// The commit does not learn when the SDK has read the caller's values, so the
-		// caller waits for the reply.
+		// Without options, the commit cannot know when the SDK has finished reading the
+		// caller's values. So it does not return at the caller's timeout, but waits for the
+		// reply.
 		lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "2"))), nil)
 		w.WantLog("1", "2")
 		w.Release(lock)

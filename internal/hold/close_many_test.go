@@ -16,13 +16,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// server processes a limited number of requests at a time; others wait. It records the
-// releases, and the largest number of them that were in flight at one time.
+// server processes a limited number of releases at a time, and lets the others wait. It
+// records the order of the releases, and how many were in flight at most.
 type server struct {
 	places chan struct{}
 	takes  time.Duration
 
-	inFlight // counts the releases, served and waiting
+	inFlight // counts the releases that are processed or waiting
 	released []string
 }
 
@@ -50,18 +50,20 @@ func newServer(places int, takes time.Duration) *server {
 
 func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
 	thousands := 10_000
-	if lab.Race { // use fewer locks with the race detector: make test runs all of them without it
+	if lab.Race { // the race detector is slow, so it tests fewer locks; make test tests all without it
 		thousands = 600
 	}
 	type row struct {
 		locks  int
 		places int
 		takes  time.Duration
-		most   int // largest number of releases in flight: the limit is 128, but a release that hangs for a second loses its slot to another
+		// Limit for the releases in flight at a time. The client sends at most 128. But a
+		// release without a reply for a second no longer counts, and another is sent.
+		most int
 	}
 	lab.Each(t, map[string]row{
 		"128 at a time": {thousands, 128, 5 * time.Millisecond, 128},
-		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // if all requests were sent at once, half of them would time out
+		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // half of the requests would time out if all were sent at once
 	}, func(t *testing.T, w *lab.World, tc row) {
 		server := newServer(tc.places, tc.takes)
 		c, wire := w.Client(lab.Config())
@@ -81,7 +83,7 @@ func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
 func TestCloseReleasesLocksWithLeastTrustFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
-		for i := range 64 { // each lock is trusted for less time than the one before
+		for i := range 64 { // each lock is trusted for one second less than the lock before
 			w.Acquire(c, fmt.Sprint(i), leasehold.WithLease(100*time.Second-time.Duration(i)*time.Second))
 		}
 		s := newServer(16, 5*time.Millisecond)
@@ -98,7 +100,7 @@ func TestCloseReleasesLocksWithLeastTrustFirst(t *testing.T) {
 func TestCloseReleasesOtherLocksWhileOneReleaseHangs(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
-		w.AcquireMany(c, "hung", 40, leasehold.WithLease(10*time.Second)) // trusted for less time than the others
+		w.AcquireMany(c, "hung", 40, leasehold.WithLease(10*time.Second)) // these locks have the least trust, so Close releases them first
 		w.AcquireMany(c, "job", 100)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if keys := r.Keys(); len(keys) == 1 && strings.HasPrefix(keys[0], "hung/") {
@@ -132,7 +134,7 @@ func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 					t.Errorf("close does not say of how many: %q", text)
 				}
 				lab.WantAs[*leasehold.OpError](t, "close", err)
-				lab.Elapse(3 * time.Second) // wait until the requests in flight, which are never answered, have ended
+				lab.Elapse(3 * time.Second) // let the unanswered requests end
 			})
 		})
 	}
@@ -152,7 +154,7 @@ func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
 			case !sent.Swap(true):
 				return nil, lab.ErrReset
 			}
-			return lab.Refusal(400, "AccessDeniedException"), nil // this release ends first
+			return lab.Refusal(400, "AccessDeniedException"), nil // the release of this key ends here, while the throttled releases are still repeated
 		})
 		err := c.Close(w.Within(6 * time.Second))
 		if !errors.Is(err, leasehold.ErrUnknownOutcome) || !strings.Contains(err.Error(), "3 of 3 locks") || !strings.Contains(err.Error(), "throttled: raise the table's capacity") {

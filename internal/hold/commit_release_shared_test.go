@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// sharedGrant is a handle of "job" whose grant another handle shares. It is alone, or in a
-// group with "other", whose grant is not shared.
+// sharedGrant is a handle of "job". A second handle shares its grant. The handle is alone,
+// or in a group with "other", whose grant has only one handle.
 type sharedGrant struct {
 	*lab.World
 	c            *leasehold.Client
@@ -45,12 +45,13 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 	return s.commits.CommitAndRelease(ctx, noted(value), opts...)
 }
 
-// grouped are the cases of a handle that is alone, and of one in a group.
+// grouped runs a test with a handle that is alone, and with a handle in a group.
 var grouped = map[string]bool{"alone": false, "in a group": true}
 
 func TestAppliedCommitAndReleaseOfSharedHandleSucceeds(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
-	for name, between := range map[string]func(s *sharedGrant){ // called between the applied commit and its reply
+	// Each function is called after the commit was applied and before its reply.
+	for name, between := range map[string]func(s *sharedGrant){
 		"nothing":                  func(*sharedGrant) {},
 		"granted to another":       func(s *sharedGrant) { s.Steal("job") },
 		"and the other key":        func(s *sharedGrant) { s.Steal("other") },
@@ -116,8 +117,8 @@ func TestGroupCommitAndReleaseFreesOnlyUnsharedLocks(t *testing.T) {
 	})
 }
 
-// Two handles commit at the same time. Neither may free the key before the other handle's
-// writes are applied, and the last handle frees the key.
+// Two handles of a grant commit and release at the same time. The commit that is applied
+// first must not free the key, as it would reject the other handle's writes.
 func TestCommitAndReleaseByAllHandlesAtOnceIsApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
@@ -177,7 +178,7 @@ func TestUnansweredCommitDoesNotDelayOtherHandles(t *testing.T) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
 		lab.WantErr(t, "commit and release", s.commitAndRelease(w.Within(2500*time.Millisecond), "1"), leasehold.ErrUnknownOutcome)
-		s.wire.SetFault(nil) // the first request is still in flight
+		s.wire.SetFault(nil) // the request of the commit is still in flight, but later requests are answered
 		w.Release(s.outer)
 		w.WantReleased("job")
 	})

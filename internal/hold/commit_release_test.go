@@ -48,7 +48,8 @@ func TestCommitAndReleaseSucceedsDespiteLostReply(t *testing.T) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
 		lab.WantErr(t, "its reply lost", lock.CommitAndRelease(t.Context(), noted("1"), opts...), nil)
-		// No repeated request is answered before the caller's time has run out.
+		// The commit is repeated until the caller's context ends, and no request gets a
+		// reply.
 		lock = w.Acquire(c, "job")
 		wire.SetFault(lab.Script(lab.Unheard, lab.Unheard, lab.Unheard))
 		lab.WantErr(t, "never answered", lock.CommitAndRelease(w.Within(2*time.Second), noted("2"), opts...), leasehold.ErrUnknownOutcome)
@@ -206,7 +207,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 		wire.SetFault(lab.Cut)
 		time.AfterFunc(30*time.Second, func() { wire.SetFault(nil) })
 		first := lab.Go(func() error { return lock.Commit(t.Context(), noted("1")) })
-		// This call waits for a commit that takes longer than the lease.
+		// CommitAndRelease waits for the first commit, which takes longer than the lease.
 		err := lock.CommitAndRelease(t.Context(), noted("2"))
 		lab.Want(t, "reason", reasonOf(err), leasehold.LostExpired)
 		lab.WantErr(t, "commit", <-first, nil)
@@ -225,7 +226,7 @@ func TestFailedCommitIsDefiniteEvenIfReleaseIsUnknown(t *testing.T) {
 		return lab.Cancellation(codes...), nil
 	}
 	for name, tc := range map[string]struct {
-		commits lab.Fault // outcome of the commits; releases are never answered
+		commits lab.Fault // the fault of the commits; releases never get a reply
 		first   time.Duration
 		said    func(error) bool
 	}{
@@ -269,7 +270,7 @@ func TestFailedCommitIsDefiniteEvenIfReleaseIsUnknown(t *testing.T) {
 					}
 					w.WantLog()
 					wire.SetFault(nil)
-					lab.Elapse(time.Minute) // let the last requests return
+					lab.Elapse(time.Minute) // let the requests in flight end
 				})
 			})
 		}
@@ -301,8 +302,9 @@ func TestCommitAndReleaseReturnsWhenLockBoundToContextEnds(t *testing.T) {
 	})
 }
 
-// While the lease lasted, no other client could be granted the key before the commit had
-// freed it. So another client's grant shows that the commit was applied.
+// No other client can be granted the key before this client's lease has ended, unless the
+// commit was applied and freed the key. So the grant of another client within the lease
+// proves that the commit was applied.
 func TestNextGrantProvesThatCommitAndReleaseWasApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
@@ -311,7 +313,7 @@ func TestNextGrantProvesThatCommitAndReleaseWasApplied(t *testing.T) {
 		wire.SetFault(lab.On(lab.Call.Commits, lab.Unheard))
 		lab.WantErr(t, "never answered", lock.CommitAndRelease(w.Within(2*time.Second), noted("1")), leasehold.ErrUnknownOutcome)
 		next := w.Acquire(other, "job")
-		lab.Elapse(10 * time.Second) // long enough for the release after the commit to be answered
+		lab.Elapse(10 * time.Second) // let the release that follows the commit be answered
 		lab.WantErr(t, "released again", lock.Release(t.Context()), nil)
 		w.Release(next)
 	})

@@ -12,8 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// appliedUnheard makes the network apply the first commit, call the function then, and drop
-// the reply to the commit.
+// appliedUnheard applies the next commit, calls then, and drops the reply to the commit.
 func appliedUnheard(wire *lab.Wire, then func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()
@@ -22,7 +21,8 @@ func appliedUnheard(wire *lab.Wire, then func()) {
 	}))
 }
 
-// isUnknownAlone fails the test unless err is ErrUnknownOutcome and reports no loss.
+// isUnknownAlone fails the test unless err matches ErrUnknownOutcome and does not report a
+// lost lock.
 func isUnknownAlone(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, leasehold.ErrUnknownOutcome) || errors.Is(err, leasehold.ErrLost) || reasonOf(err) != "" {
@@ -35,7 +35,8 @@ func TestCommitAndReleaseWithUnknownOutcomeReportsNoLoss(t *testing.T) {
 		other, _ := w.Client(lab.Config())
 		return w.Acquire(other, "job")
 	}
-	for name, found := range map[string]func(w *lab.World){ // changes of the record after the commit
+	// Each function changes the record after the commit was applied.
+	for name, found := range map[string]func(w *lab.World){
 		"another grant":          func(w *lab.World) { another(w) },
 		"another grant released": func(w *lab.World) { w.Release(another(w)) },
 		"no record":              func(w *lab.World) { w.Delete("job") },
@@ -79,7 +80,7 @@ func TestCommitReportsOnlyUnknownOutcomeIfLockIsAlsoLost(t *testing.T) {
 				ctx, cancel := lock.Bind(outer.Context())
 				defer cancel()
 				appliedUnheard(wire, func() {
-					wire.SetFault(lab.Cut) // repeated requests of the commit get no answer
+					wire.SetFault(lab.Cut) // the commit is sent again, but gets no reply either
 					w.Steal(lost)
 					if lost == "outer" {
 						_ = outer.Renew(t.Context())
@@ -90,7 +91,7 @@ func TestCommitReportsOnlyUnknownOutcomeIfLockIsAlsoLost(t *testing.T) {
 				isUnknownAlone(t, commit(ctx, lock))
 				w.WantLog("1")
 				wire.SetFault(nil)
-				lab.Elapse(time.Minute) // let the requests in flight return
+				lab.Elapse(time.Minute) // let the requests in flight end
 			})
 		})
 	}

@@ -39,9 +39,9 @@ func TestCommitsOfSameLockRunOneAtATime(t *testing.T) {
 	})
 }
 
-// The groups name the same locks in opposite orders, and the commits for which they wait
-// end at the same time. If the commit of a group took its locks in the group's order, each
-// group would have one lock and wait forever for the other.
+// Two groups contain the same locks in opposite orders. Both wait for earlier commits,
+// which end at the same time. If each group blocked its locks in its own order, each would
+// block one lock and wait forever for the other.
 func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
@@ -68,7 +68,7 @@ func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 	lab.Each(t, map[string]bool{"released": false, "handed over": true}, func(t *testing.T, w *lab.World, waiting bool) {
 		c, wire, lock := w.Work().Holding(lab.Config())
 		wire.SetFault(lab.Script(lab.ArriveAfter(2 * time.Second)))
-		// The caller of this commit leaves while the commit is in flight.
+		// The context of this call ends while its commit is in flight.
 		lab.WantErr(t, "commit", lock.Commit(w.Within(time.Second), lab.Writes(lab.Note("a", "1"))), leasehold.ErrUnknownOutcome)
 		next := make(chan *leasehold.Lock, 1)
 		if waiting {
@@ -127,7 +127,7 @@ func TestReleaseFreesKeyDespiteUnansweredCommit(t *testing.T) {
 func TestRenewalWaitsForCommitAtMostQuarterOfRemainingTrust(t *testing.T) {
 	lab.Each(t, map[string]struct{ commit, wait time.Duration }{
 		"a short one": {time.Second, time.Second},
-		"a long one":  {3 * time.Second, 2 * time.Second}, // a quarter of the 8 s for which the lock is still trusted
+		"a long one":  {3 * time.Second, 2 * time.Second}, // the lock is still trusted for 8 s, and the renewal waits for a quarter of that
 	}, func(t *testing.T, w *lab.World, tc struct{ commit, wait time.Duration }) {
 		_, wire, lock := w.Work().Holding(lab.Config(), leasehold.WithoutRenewal())
 		lab.Elapse(10 * time.Second)

@@ -45,7 +45,7 @@ func TestResumeRecognisesItsOwnEarlierAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
-		over := time.Now().Add(30 * time.Second) // longer than the lease
+		over := time.Now().Add(30 * time.Second) // the throttling ends after the lease
 		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
 			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 				if time.Now().Before(over) {
@@ -63,7 +63,7 @@ func TestConcurrentResumesOfSameGrantSucceedOnlyOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
-		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second))) // the renewal is applied at once, and answered late
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second))) // the renewal is applied at once, but its reply takes two seconds
 		ended := make(chan error, 2)
 		resume := func() {
 			_, err := c.Resume(t.Context(), g)
@@ -99,8 +99,8 @@ func TestResumeEndedByCloseLeavesGrantHeld(t *testing.T) {
 	})
 }
 
-// Resume logs a warning that the client holds many locks, after its answer and before the
-// check whether its client is closing. The log handler blocks it there.
+// After its request is answered, Resume logs that the client holds many locks. The log
+// handler blocks at that line, before Resume checks whether the client is closed.
 func TestResumeAnsweredDuringCloseLeavesGrantHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
@@ -175,8 +175,8 @@ func TestReleaseOfResumedLockWakesOnlyOneLocalWaiter(t *testing.T) {
 func TestUnansweredResumeMayBeRepeated(t *testing.T) {
 	type row struct {
 		fault  lab.Fault
-		leaves time.Duration // time after which the first caller leaves
-		later  time.Duration // time after which the second comes
+		leaves time.Duration // timeout of the first Resume
+		later  time.Duration // pause before the second Resume
 	}
 	lab.Each(t, map[string]row{
 		"its reply was lost":      {lab.LoseReply, time.Nanosecond, 2 * time.Second},
@@ -193,7 +193,8 @@ func TestUnansweredResumeMayBeRepeated(t *testing.T) {
 	})
 }
 
-// While the queue is suspended, the first goroutine in the local queue sends a grant itself.
+// While the queue is suspended, the first goroutine that waits in this client sends a grant
+// itself, instead of being handed the key.
 func TestReleaseOfResumedLockKeepsTurnOfLocalWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -41,7 +41,7 @@ func TestRefusedReleaseOfLostLockIsSentAgain(t *testing.T) {
 func TestReleaseOfLostLockRecognisesDeletionByEarlierRelease(t *testing.T) {
 	type row struct {
 		deletes bool
-		fate    lab.Fault // fate of the first release
+		fate    lab.Fault // fault of the first release
 		freed   bool
 	}
 	lab.Each(t, map[string]row{
@@ -77,7 +77,7 @@ func TestReleaseAfterLeaseReportsLossIfAnotherClientHoldsKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.OutageConfig())
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
-		_, _, taken := w.Holding(lab.OutageConfig()) // the outage does not affect the other client
+		_, _, taken := w.Holding(lab.OutageConfig()) // only the first client is in the outage
 		lab.WantErr(t, "lock during the outage", lock.Err(), nil)
 		wire.SetFault(lab.Drop)
 		lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
@@ -91,7 +91,7 @@ func TestRefusedReleaseLeavesEarlierReleaseUnknown(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.OutageConfig() // with this config, the lock expires but is not known to be lost
+				cfg := lab.OutageConfig() // with HoldThroughOutage, the lock expires, but is not reported as lost
 				_, wire, lock := w.Holding(cfg)
 				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
 				lab.Elapse(time.Minute)
@@ -116,7 +116,7 @@ func TestReleaseWithLostReplySucceedsIfRepeatedAfterLease(t *testing.T) {
 			return lab.LoseReply(r)
 		}))
 		lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
-		lab.Elapse(time.Minute) // longer than the lease
+		lab.Elapse(time.Minute) // the lease ends
 		next := w.Acquire(other, "job")
 		wire.SetFault(nil)
 		lab.WantErr(t, "again, while another has it", lock.Release(t.Context()), nil)
@@ -138,7 +138,9 @@ func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 				foreign := make(chan *leasehold.Lock)
 				go func() { l := w.Acquire(b, "job"); wire.SetFault(nil); foreign <- l }()
 				lab.Elapse(15 * time.Second)
-				wire.SetFault(lab.Cut) // the network is cut until the lease has run out and the other client is granted the key
+				// The outage lasts until the lease has ended and the other client was
+				// granted the key.
+				wire.SetFault(lab.Cut)
 				lab.WantErr(t, "release", lock.Release(t.Context()), nil)
 				w.Release(<-foreign)
 				wg.Wait()
@@ -147,8 +149,8 @@ func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 	}
 }
 
-// If a lock has lost its session, its key may be granted to any client while a release is
-// in flight. So another client's grant does not show that the release was applied.
+// Once the session of a lock is lost, another client may be granted the key while a release
+// is in flight. So its grant does not prove that the release was applied.
 func TestReleaseAfterLossOfSessionReportsLostLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.SharedConfig())
@@ -161,7 +163,7 @@ func TestReleaseAfterLossOfSessionReportsLostLock(t *testing.T) {
 		})
 		go func() {
 			lab.Elapse(time.Millisecond)
-			w.Delete(w.Sessions()[0]) // the row is deleted, as if by hand
+			w.Delete(w.Sessions()[0]) // deletes the session's row, as an operator might do by hand
 			lab.Elapse(10 * time.Second)
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
 			taken.Store(true)
@@ -180,13 +182,13 @@ func TestSecondReleaseNeverFreesGrantOfNextHolder(t *testing.T) {
 			switch {
 			case !r.Grants():
 				return r.Send()
-			case handOver == nil: // the hand-over stays in flight for a long time
+			case handOver == nil: // the hand-over is delayed until the next grant is sent
 				handOver = r.Send
 				return lab.Cut(r)
 			}
-			// The next goroutine requests the key itself. Its write is rejected by an
-			// engine that returns no record with a rejection, and then the late hand-over
-			// arrives.
+			// The next goroutine sends a grant itself. The delayed hand-over is applied
+			// first, and so the grant is rejected. The rejection does not contain the
+			// record.
 			wire.SetFault(nil)
 			_, _ = handOver()
 			return lab.Refusal(400, "ConditionalCheckFailedException"), nil

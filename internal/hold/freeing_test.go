@@ -52,7 +52,7 @@ func TestReleaseDoesNotWaitForAbandonedRelease(t *testing.T) {
 		lock := acquire(w, c)
 		wire.SetFault(lab.Cut)
 		lab.WantErr(t, "without a network", lock.Release(w.Ended()), leasehold.ErrUnknownOutcome)
-		wire.SetFault(nil) // later requests are answered; the unanswered request stays unanswered
+		wire.SetFault(nil) // later requests are answered, but the first request still gets no reply
 		began := time.Now()
 		if err := lock.Release(w.Ended()); err != nil || time.Since(began) > 100*time.Millisecond || !w.IsReleased("job") {
 			t.Errorf("again: %v after %v, record %v", err, time.Since(began), w.Item("job"))
@@ -87,7 +87,7 @@ func TestKeyAfterFailedReleaseIsFreeForSameClient(t *testing.T) {
 	})
 }
 
-func TestUnansweredReleasesStayWithinLimitOfConditionOperands(t *testing.T) { // a condition names 100 versions at most
+func TestUnansweredReleasesStayWithinLimitOfConditionOperands(t *testing.T) { // DynamoDB allows 100 operands of IN
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -115,7 +115,7 @@ func TestDoIgnoresErrorOfFailedRelease(t *testing.T) {
 		for i, want := range []error{nil, errors.New("work")} {
 			key := fmt.Sprint("job/", i)
 			err := c.Do(t.Context(), key, func(context.Context, *leasehold.Lock) error { return want })
-			if err != want { //nolint:errorlint // Do returns the error itself
+			if err != want { //nolint:errorlint // no errors.Is here: Do returns the function's own error unwrapped
 				t.Errorf("work returned %v, Do %v", want, err)
 			}
 			if !slices.ContainsFunc(released(), func(e leasehold.Event) bool { return e.Key.Partition == key && e.Err != nil }) {
@@ -123,7 +123,7 @@ func TestDoIgnoresErrorOfFailedRelease(t *testing.T) {
 			}
 		}
 		wire.SetFault(nil)
-		if err := c.Close(t.Context()); err != nil { // Close ends the repetitions in the background
+		if err := c.Close(t.Context()); err != nil { // Close also ends the release that is repeated in the background
 			t.Error(err)
 		}
 	})
@@ -164,8 +164,8 @@ func TestClientRepeatsFailedReleaseUnderSharedLease(t *testing.T) {
 	})
 }
 
-// touchingSoon is the longest pause between two attempts of a release under a session. The
-// client renews each record under a session every twenty minutes.
+// touchingSoon is the longest pause between attempts to release a lock under a session. The
+// client renews the record of such a lock every twenty minutes.
 const touchingSoon = 20 * time.Minute
 
 func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {

@@ -67,7 +67,7 @@ func TestGroupCommitAndReleaseIsOneRequest(t *testing.T) {
 		}
 		w.WantLog("1")
 		lab.WantErr(t, "the group", g.Err(), leasehold.ErrReleased)
-		w.Release(w.Acquire(c, "x")) // fails if the local queue is blocked
+		w.Release(w.Acquire(c, "x")) // this call blocks forever if the client's own queue for x is still blocked
 	})
 }
 
@@ -218,12 +218,16 @@ func TestGroupCommitAndReleaseIsNotSentIfAnyLockIsLost(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			case <-yEnds: // y is lost: show the true time again, so that x can be released
+			// y is lost: from now on, both clocks show the true time, so that x can be
+			// released.
+			case <-yEnds:
 				return mono, mono
 			default:
 			}
 			select {
-			case <-xEnds: // x was given up: show a time an hour ahead, so that y expires
+			// x was released: from now on, the second clock is an hour ahead, so that y
+			// expires.
+			case <-xEnds:
 				return mono, mono + time.Hour
 			default:
 				return mono, mono

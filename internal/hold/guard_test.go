@@ -48,8 +48,8 @@ func TestFailedGuardAtEveryIndexEndsItsLock(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
-		lost []string // keys that are lost in a group of a, b and c, sorted
-		only bool     // the case exists only under a shared lease
+		lost []string // keys of the locks that are lost, sorted; the group has a, b and c
+		only bool     // if true, the case is tested only under a shared lease
 	}{
 		"none":        {func(*lab.World) {}, nil, false},
 		"the first":   {func(w *lab.World) { w.Steal("a") }, []string{"a"}, false},
@@ -76,7 +76,7 @@ func TestFailedGuardAtEveryIndexEndsItsLock(t *testing.T) {
 						told := g.GuardError(err, first)
 						var lost *leasehold.LostError
 						switch {
-						case len(tc.lost) == 0 && told != err: //nolint:errorlint // GuardError returns the error itself
+						case len(tc.lost) == 0 && told != err: //nolint:errorlint // no errors.Is here: GuardError returns err itself
 							t.Errorf("error %v, want %v", told, err)
 						case len(tc.lost) > 0 && (!errors.As(told, &lost) || lost.Key.Partition != tc.lost[0] || !errors.Is(told, err)):
 							t.Errorf("error %v, want the loss of %s", told, tc.lost[0])
@@ -97,7 +97,7 @@ func TestFailedGuardOfSessionDoesNotEndResumedLock(t *testing.T) {
 		first, _ := w.Client(lab.Config())
 		grant := w.Detach(w.Acquire(first, "a"))
 		c, _ := w.Client(lab.SharedConfig())
-		resumed := w.Resume(c, grant) // has a lease of its own
+		resumed := w.Resume(c, grant) // a resumed lock has its own lease and no session
 		g := reentrant(w, c, resumed, "a", "b")
 		w.MarkDead(w.Sessions()[0])
 		told := g.GuardError(w.Transact(g.Guards()...), 0)
@@ -116,7 +116,7 @@ func TestWrongGuardIndexDoesNotEndLocks(t *testing.T) {
 		w.Steal("b")
 		err := w.Transact(append(g.Guards(), lab.Note("behind", "1"))...)
 		for _, first := range []int{math.MinInt, -1, 1, 2, 3, 4, 5, math.MaxInt} {
-			if told := g.GuardError(err, first); told != err || g.Err() != nil { //nolint:errorlint // GuardError returns the error itself
+			if told := g.GuardError(err, first); told != err || g.Err() != nil { //nolint:errorlint // no errors.Is here: GuardError returns err itself
 				t.Errorf("from %d on: %v, the locks: %v", first, told, g.Err())
 			}
 		}

@@ -10,29 +10,30 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Duration of a critical section, and of a round trip to the table.
+// sectionTakes is how long a client holds the key. roundTrip is the time from a request to
+// its reply.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
 )
 
-// acquire is a way in which a goroutine of a crowd acquires a lock.
+// acquire is the way in which each goroutine of amongCrowd acquires its lock.
 type acquire func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error)
 
 func theJob(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 	return c.Acquire(ctx, "job")
 }
 
-// amongCrowd runs fn beside a crowd: several processes with several goroutines each. Each
-// goroutine repeatedly acquires the lock for one section. When fn returns, the goroutines
-// stop, and waiters that give up leave the queue.
+// amongCrowd starts several processes with several goroutines each, and then runs fn. Each
+// goroutine repeatedly acquires the lock for one section. When fn has returned, the
+// goroutines stop, and their waiters leave the queue.
 func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, acquire acquire, fn func(w *lab.World)) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for i := range processes {
 			c, wire := w.Client(cfg)
-			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond)) // each client has a different round trip
+			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond)) // the processes have slightly different round trips
 			for range goroutines {
 				all.Go(func() {
 					for ctx.Err() == nil {
@@ -52,7 +53,8 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 	})
 }
 
-// TryAcquire fails while the key is held, and also when the key is handed to other waiters.
+// TryAcquire must fail while any client holds the key, and also at the moment when the key
+// is handed to the next waiter.
 func TestTryAcquireReturnsHeldWhileWaitersTakeTurns(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
@@ -68,8 +70,8 @@ func TestTryAcquireReturnsHeldWhileWaitersTakeTurns(t *testing.T) {
 	}
 }
 
-// At least one goroutine of the first process is always waiting. The reply to each
-// hand-over shows which clients have joined the queue in the meantime.
+// At least one goroutine of the first process waits at any time. The reply to each
+// hand-over shows the first process which other clients have joined the queue.
 func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -90,8 +92,9 @@ func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// The other client joins the queue during one section. The release of that
-				// section may not know of it yet, so the client may wait for a second one.
+				// The other client joins the queue while a goroutine holds the key. The
+				// release of that goroutine may not know of the client yet, so the client
+				// may wait for one more section.
 				if lock, err := theJob(w.Within(2*section+10*roundTrip+time.Second/4), other); err != nil {
 					t.Error(err)
 				} else {
@@ -164,7 +167,7 @@ func TestAcquireAllLeavesQueueWhenItGivesUp(t *testing.T) {
 	})
 }
 
-// If both keys are handed to the call at once, the call gives one back.
+// Both keys may be handed to the call at once. The call then releases one of them.
 func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
@@ -200,16 +203,16 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	})
 }
 
-// One process waits beside many goroutines of another process. The record's queue makes
-// sure that the first process gets its turn.
+// One process waits while many goroutines of another process contend for the key. The
+// record's queue must give the single process its turn.
 func TestQueuedProcessIsGrantedKeyDespiteGoroutinesOfHolder(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)
 	})
 }
 
-// waitsAtMost makes another process acquire the key fifty times, one after the other. The
-// test fails if one of the waits is longer than most.
+// waitsAtMost makes a new client acquire the key fifty times. It fails the test if one of
+// the waits is longer than most.
 func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire) {
 	t.Helper()
 	c, wire := w.Client(lab.Config())

@@ -27,7 +27,7 @@ func TestHandOverToCancelledGoroutinePassesKeyOn(t *testing.T) {
 		leave, left := mayLeave(w, c)
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-			leave() // the goroutine leaves while the hand-over to it is in flight
+			leave() // the goroutine gives up while the hand-over to it is in flight
 			return lab.Slow(100 * time.Millisecond)(r)
 		}))
 		w.Release(lock)
@@ -38,7 +38,7 @@ func TestHandOverToCancelledGoroutinePassesKeyOn(t *testing.T) {
 	})
 }
 
-// holdUp is a log handler that blocks every goroutine that logs a warning.
+// holdUp is a log handler that blocks each warning until the channel until is closed.
 type holdUp struct {
 	slog.Handler
 	until <-chan struct{}
@@ -51,15 +51,17 @@ func (h holdUp) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// noPool is an HTTP client that claims to keep no idle connections.
+// noPool is an HTTP client whose transport claims to keep no idle connections. So a client
+// logs a warning when it holds many locks.
 type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
-// crowded returns a client that holds job and other locks. The function another acquires
-// one more lock. After a call of another, a hand-over of job logs a warning about the
-// number of held locks. The log handler blocks the hand-over at that moment, after the
-// grant and before the check of the queue. It blocks until the channel until is closed.
+// crowded returns a client that holds "job" and eight other locks. The function another
+// acquires one more lock. After that, the next hand-over of "job" logs a warning that the
+// client holds many locks. The log handler blocks the hand-over at this line until the
+// channel until is closed. The hand-over is applied then, but the client has not yet
+// checked whether the goroutine still waits.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -89,7 +91,7 @@ func TestGrantToCancelledGoroutineIsReleasedDespiteRenewal(t *testing.T) {
 			}))
 			another()
 			leave()
-			return lab.Slow(2300 * time.Millisecond)(r) // the answer comes within the lease of 3 s
+			return lab.Slow(2300 * time.Millisecond)(r) // the reply comes within the goroutine's lease of 3 s
 		})
 		w.Release(lock)
 		lab.WantErr(t, "the one who left", <-left, context.Canceled)
@@ -165,7 +167,8 @@ func TestHandOverOfKeyFreedByOperatorGrantsNothing(t *testing.T) {
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.LoseReply(r)
-			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) // marked as released, as if by hand, with the same version
+			// An operator marks the record as released by hand, without a new version.
+			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
 			return res, err
 		}))
 		w.Release(lock)
@@ -192,7 +195,7 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 				c, wire, lock := w.Holding(lab.Config())
 				leave, _ := mayLeave(w, c)
 				handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
-					leave() // the goroutine leaves while the hand-over to it is in flight
+					leave() // the goroutine gives up while the hand-over to it is in flight
 					return hand(r)
 				})
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -207,10 +210,10 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 	}
 }
 
-// The hand-over is applied and stores no mark. The goroutine has left, but the release of
-// its grant is refused. Then the record changes, so that it shows neither that grant nor a
-// mark. The next release does not report a loss. It returns an error because its mark is
-// not stored.
+// The hand-over stores no mark. The goroutine that is handed the key has given up, and the
+// release of its grant is refused. Then the record changes: it no longer shows this grant,
+// and has no mark. The next Release returns an error, because its mark is not stored. But
+// it must not report a loss.
 func TestMarkIsNotReportedStoredAfterHandOverToCancelledGoroutine(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
@@ -230,8 +233,9 @@ func TestMarkIsNotReportedStoredAfterHandOverToCancelledGoroutine(t *testing.T) 
 	})
 }
 
-// leavesUnderHandOver applies a fault to the first hand-over and refuses releases. While the
-// hand-over is in flight, the goroutine that waits for it leaves.
+// leavesUnderHandOver applies the fault hand to the first hand-over, and refuses all
+// releases. While the hand-over is in flight, the goroutine that waits for the key gives
+// up.
 func leavesUnderHandOver(leave func(), hand lab.Fault) lab.Fault {
 	handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
 		leave()
@@ -313,8 +317,8 @@ func TestReleaseWithChangesDoesNotHandOverToGoroutine(t *testing.T) {
 	})
 }
 
-// mostNamed returns the number of versions in the longest list of versions in a request's
-// condition.
+// mostNamed returns the length of the longest list of versions in the condition of a
+// request.
 func mostNamed(c lab.Call) int {
 	most := 0
 	for _, in := range regexp.MustCompile(` IN \(([^)]*)\)`).FindAllSubmatch(c.Body, -1) {
@@ -367,7 +371,7 @@ func TestHandOverWorksUnderSharedLease(t *testing.T) {
 			lab.Want(t, name, lab.Text(w.Item("job"), name), lab.Text(before, name))
 		}
 		w.MarkDead(w.Sessions()[0])
-		lab.Elapse(5 * time.Second) // long enough for the next renewal of the session
+		lab.Elapse(5 * time.Second) // let the session be renewed
 		lab.WantErr(t, "it outlives the session", next.Err(), leasehold.ErrLost)
 	})
 }

@@ -13,11 +13,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Callers may assert the type: the documentation says that the error is a *LostError.
+// The documentation promises that a loss is returned as a *LostError, so callers may use a
+// type assertion.
 func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 	isLostError := func(t *testing.T, what string, err error) {
 		t.Helper()
-		if _, ok := err.(*leasehold.LostError); !ok { // no errors.As here: the error itself must have the type
+		if _, ok := err.(*leasehold.LostError); !ok { // no errors.As here: err itself must have the type
 			t.Errorf("%s: %T: %v", what, err, err)
 		}
 	}
@@ -59,7 +60,7 @@ func TestLostLockErrorNamesNewHolder(t *testing.T) {
 		"broken": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
 		}, leasehold.LostBroken},
-		// An operator has changed the record by hand, without a new version.
+		// An operator has marked the record as released by hand, without a new version.
 		"marked released": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
 		}, leasehold.LostBroken},
@@ -97,8 +98,8 @@ func TestLostLockErrorNamesNewHolder(t *testing.T) {
 	})
 }
 
-// The call returns the same error as the lock's context and Err, although the release by
-// Close ended the trust.
+// Close releases the lock while the call is waiting. The call returns the same error as the
+// lock's Err and the cause of its context.
 func TestCallInterruptedByCloseReturnsErrClosed(t *testing.T) {
 	renewsJob := func(c lab.Call) bool { return c.Renews() && slices.Contains(c.Keys(), "job") }
 	for name, tc := range map[string]struct {

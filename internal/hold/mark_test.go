@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// outage applies a fault to all requests of a client until d has passed.
+// outage applies a fault to all requests until the time d has passed.
 func outage(d time.Duration, fault lab.Fault) lab.Fault {
 	began := time.Now()
 	return func(r *lab.Request) (*http.Response, error) {
@@ -23,7 +23,7 @@ func outage(d time.Duration, fault lab.Fault) lab.Fault {
 	}
 }
 
-// troubles are failures after which a release is repeated.
+// troubles are faults after which a client sends its release again.
 var troubles = map[string]lab.Fault{
 	"throttled": lab.Throttled, "server error": lab.Out, "connection reset": lab.Drop, "no answer": lab.Cut,
 	"reply lost": lab.LoseReply,
@@ -68,7 +68,9 @@ func TestMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
 						}()
 						synctest.Wait()
 						wire.SetFault(outage(6*time.Second, fault))
-						cancel() // a cancelled context limits a release without a mark to the grace
+						// Without a mark, a release would be sent for at most ReleaseGrace
+						// after its context has ended.
+						cancel()
 					})
 					lab.WantErr(t, "do", err, nil)
 					lab.WantErr(t, "a waiter", <-waits, leasehold.ErrDone)
@@ -81,7 +83,7 @@ func TestMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
 func TestReleaseReturnsErrorIfMarkIsNotStoredWithinLease(t *testing.T) {
 	for trouble, fault := range troubles {
 		if trouble == "reply lost" {
-			continue // in this case the mark is stored
+			continue // a write whose reply is lost was applied, so its mark is stored
 		}
 		t.Run(trouble, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -141,8 +143,8 @@ func TestCloseLimitsTimeForStoringMark(t *testing.T) {
 	})
 }
 
-// longLease returns a configuration with a lease so long that no caller waits for its end.
-// So a failed release is repeated in the background.
+// longLease returns a configuration with a lease of 15 minutes. No call waits for so long,
+// so a failed release is repeated in the background.
 func longLease() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Lease = 15 * time.Minute
@@ -159,7 +161,7 @@ func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
 		if took := time.Since(began); err == nil && !w.IsReleased("job") || took > 2100*time.Millisecond {
 			t.Errorf("after %v: %v", took, err)
 		}
-		lab.Elapse(75*time.Second - time.Since(began)) // the longest pause between attempts is a minute
+		lab.Elapse(75*time.Second - time.Since(began)) // pauses between the repeated releases are at most a minute
 		w.WantReleased("job")
 		w.WantSilence(wire, time.Hour)
 	})

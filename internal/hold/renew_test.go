@@ -39,7 +39,7 @@ func TestResumedLockHasSeparateLeaseDespiteSharedLease(t *testing.T) {
 		lock := w.Resume(c, g, leasehold.WithLease(10*time.Second))
 		lab.OK(t, lock.Renew(t.Context(), leasehold.WithLease(40*time.Second)))
 		wire.SetFault(lab.Cut)
-		if left := time.Until(lock.TrustedUntil()); left != 36*time.Second { // the lease of 40 s minus the margin, a tenth of the lease
+		if left := time.Until(lock.TrustedUntil()); left != 36*time.Second { // the lease of 40 s, less a margin of a tenth of it
 			t.Errorf("trusted for %v", left)
 		}
 		lab.Elapse(time.Minute)
@@ -88,12 +88,12 @@ func TestOnEventMayCommitRenewOrReleaseLock(t *testing.T) {
 	}
 }
 
-// logged returns a config with a log, and a function that counts the lines of the log with
-// a given message.
+// logged returns a configuration with a logger. It also returns a function that counts the
+// logged lines with a given message.
 func logged() (leasehold.Config, func(message string) int) {
 	var log bytes.Buffer
 	cfg := lab.Config()
-	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) // lines may be logged concurrently, as the handler locks a mutex for each line
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) // concurrent calls are safe, because the handler locks a mutex for each line
 	return cfg, func(message string) int { return strings.Count(log.String(), message) }
 }
 
@@ -105,7 +105,7 @@ func TestFailingRenewalsAreSummedUpInLog(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		wire.SetFault(lab.Out)
 		lab.Elapse(12 * time.Second)
-		if n := said("level=WARN"); n != 2 { // one warning at once, and one after ten seconds
+		if n := said("level=WARN"); n != 2 { // one warning about the first failure, and one after ten seconds
 			t.Errorf("%d warnings in 12 s", n)
 		}
 		if said("locks=1 attempts=1 ") != 1 || said("locks=200 attempts=") != 1 || said("remaining=") != 2 {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// collect deletes the items that have expired, as DynamoDB's TTL does.
+// collect deletes the items whose TTL has passed, as DynamoDB does in the background.
 func collect(w *lab.World) {
 	for _, item := range w.Scan() {
 		due, err := strconv.ParseInt(lab.Number(item, "expiresAt"), 10, 64)
@@ -73,7 +73,7 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 		retention time.Duration
 		option    []leasehold.AcquireOption
 		end       []leasehold.ReleaseOption
-		want      time.Duration // time until the TTL; zero means that the record never expires
+		want      time.Duration // time until the record's TTL; zero if the record must have no TTL
 	}
 	withData := []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}
 	withA := []leasehold.AcquireOption{leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("x")})}
@@ -171,7 +171,9 @@ func TestRecordHasTTLAfterUnansweredHandOverWithoutData(t *testing.T) {
 		<-left
 		wire.SetFault(nil)
 		w.Release(lock)
-		synctest.Wait() // the goroutine that left may have sent a grant before: it frees the key in the background
+		// The goroutine that gave up may have sent a grant. Let the client undo that grant
+		// in the background.
+		synctest.Wait()
 		if item := w.Item("job"); item["expiresAt"] == nil {
 			t.Errorf("record %v", item)
 		}

@@ -32,7 +32,7 @@ func TestCommitIsNotAppliedAfterSessionEndFreedLock(t *testing.T) {
 				lab.Each(t, lockOrGroup, func(t *testing.T, w *lab.World, acquire func(*lab.World, *leasehold.Client) held) {
 					c, wire := w.Work().Client(lab.SharedConfig())
 					lock := acquire(w, c)
-					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), lab.Cut)) // the first request arrives after the key has been freed
+					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), lab.Cut)) // the first request of the commit arrives only after the key was freed
 					done := lab.Go(func() error { return commit(t.Context(), lock) })
 					lab.Elapse(time.Millisecond)
 					free(c, w)
@@ -98,7 +98,8 @@ func TestReadUnderSharedLeaseChecksSession(t *testing.T) {
 }
 
 func TestFailedCommitReportsLossIfSessionIsDead(t *testing.T) {
-	// A write fails while an earlier request has no answer, so the guards alone are sent.
+	// The commit's first request is unanswered, and its second is rejected by the write's
+	// condition. So the commit sends the guards alone, to use up the token of the first.
 	lab.Each(t, map[string]bool{"it stands": false, "it is dead": true}, func(t *testing.T, w *lab.World, dead bool) {
 		c, wire, lock := w.Work().Holding(lab.SharedConfig())
 		wire.SetFault(lab.Script(lab.Delayed(10*time.Second), nil, func(r *lab.Request) (*http.Response, error) {
@@ -153,7 +154,7 @@ func TestGuardsPassWhileGrantAndSessionAreCurrent(t *testing.T) {
 		guards := lock.Guards()
 		lab.WantErr(t, "guarded write", w.Transact(append(guards, lab.Note("a", "1"))...), nil)
 		lab.Want(t, "guards", len(guards), 2)
-		lab.Elapse(time.Minute) // the session is renewed for a minute
+		lab.Elapse(time.Minute) // let the session be renewed
 		lab.OK(t, w.Transact(append(guards, lab.Note("a", "2"))...))
 		w.MarkDead(w.Sessions()[0])
 		err := w.Transact(append(guards, lab.Note("a", "late"))...)
@@ -176,7 +177,7 @@ func TestFailedGuardOfAnotherLockDoesNotEndLock(t *testing.T) {
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
 		w.Steal("other")
 		err := w.Transact(lock.Guards()[0], other.Guards()[0])
-		if told := lock.GuardError(err, 1); told != err || lock.Err() != nil { //nolint:errorlint // GuardError returns the error itself
+		if told := lock.GuardError(err, 1); told != err || lock.Err() != nil { //nolint:errorlint // no errors.Is here: GuardError returns err itself
 			t.Errorf("an index that is not its own ended the lock: %v", told)
 		}
 		if told := other.GuardError(err, 1); !errors.Is(told, leasehold.ErrLost) {
@@ -214,8 +215,8 @@ func TestCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// Two thousand commits of 10 ms each wait in the queue. The session's renewals do
-		// not wait in that queue.
+		// Two thousand commits of 10 ms each wait for one another, as they check the same
+		// session. The renewals of the session need not wait for them.
 		if longest == 0 || longest > 5050*time.Millisecond {
 			t.Errorf("the session was renewed %v after the renewal before", longest)
 		}
@@ -225,7 +226,7 @@ func TestCommitsUnderSharedLeaseDoNotConflict(t *testing.T) {
 	})
 }
 
-// isStuck reports whether the request is the commit of a note for the item "stuck".
+// isStuck reports whether the request is a commit that writes the item "stuck".
 func isStuck(c lab.Call) bool { return c.Commits() && strings.Contains(string(c.Body), `"stuck"`) }
 
 func TestHangingCommitDoesNotDelayOtherLocks(t *testing.T) {
@@ -257,7 +258,7 @@ func TestAbandonedCommitDoesNotDelayOtherCommitsOfSession(t *testing.T) {
 		synctest.Wait()
 		brief := w.Within(100 * time.Millisecond)
 		wg.Go(func() { _ = leaver.Commit(brief, lab.Writes(lab.Note("left", "1"))) })
-		lab.Elapse(time.Second) // after this second, neither commit is first in the queue
+		lab.Elapse(time.Second) // after this second, neither of the two commits blocks the commits of the session
 		began := time.Now()
 		lab.WantErr(t, "commit", other.Commit(ctx, lab.Writes(lab.Note("a", "1"))), nil)
 		lab.Want(t, "committed after", time.Since(began), 0)

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// slowHandler is a log handler that takes a millisecond for each line.
+// slowHandler is a log handler that takes a millisecond to log a line.
 type slowHandler struct{ slog.Handler }
 
 func (h slowHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -42,7 +42,9 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 		}
 		c, wire := w.Client(cfg)
 		held := make([]*leasehold.Lock, locks)
-		ended := make([]<-chan struct{}, locks) // taken now, as a later call of Context would read the clock
+		// The channels are stored now, because a later call of Context would check the
+		// clock.
+		ended := make([]<-chan struct{}, locks)
 		for i := range held {
 			held[i] = w.Acquire(c, fmt.Sprint("lock/", i))
 			ended[i] = held[i].Context().Done()
@@ -97,7 +99,7 @@ func TestFirstErrCallAfterSessionEndReportsOnlyOneLock(t *testing.T) {
 		c, _ := w.Client(cfg, k.Edit)
 		lock := w.Acquire(c, "job")
 		others := w.AcquireMany(c, "lock", 9)
-		k.Boot.Store(int64(19 * time.Second)) // no timer has noticed the suspend
+		k.Boot.Store(int64(19 * time.Second)) // the machine was suspended, so no timer has fired
 		looked := time.Now()
 		lab.WantErr(t, "believed in", lock.Err(), leasehold.ErrLost)
 		lab.WantTook(t, "duration of a check of one lock", looked, 0, time.Second)
@@ -117,7 +119,7 @@ func TestLostSessionEndsEveryLockAtOnce(t *testing.T) {
 		c, _ := w.Client(lab.SharedConfig())
 		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
 		loss(w, w.Sessions()[0])
-		lab.Elapse(5 * time.Second) // long enough for the next renewal
+		lab.Elapse(5 * time.Second) // let the session be renewed
 		for _, lock := range []*leasehold.Lock{a, b} {
 			lab.Want(t, lock.Key().String(), reasonOf(lock.Err()), leasehold.LostBroken)
 		}
@@ -145,7 +147,7 @@ func TestLockContextShowsSessionEndAfterSuspend(t *testing.T) {
 		k := &lab.Jumps{}
 		c, _ := w.Client(lab.SharedConfig(), k.Edit)
 		lock := w.Acquire(c, "job")
-		k.Boot.Store(int64(19 * time.Second)) // no timer has noticed the suspend
+		k.Boot.Store(int64(19 * time.Second)) // the machine was suspended, so no timer has fired
 		if lock.Context().Err() == nil {
 			t.Error("a lock whose session's lease ended in suspend is believed in")
 		}
@@ -162,7 +164,7 @@ func TestLocksEndWithSessionDespiteBlockedOnEvent(t *testing.T) {
 		cfg := lab.SharedConfig()
 		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 			if e.Kind == leasehold.EventLost {
-				<-told // block like a slow listener
+				<-told // OnEvent blocks here
 			}
 		}
 		c, wire := w.Client(cfg)
@@ -194,9 +196,12 @@ func TestLockGrantedUnderEndedSessionIsReportedLostAtOnce(t *testing.T) {
 		c, wire := w.Client(cfg)
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
-		w.Delete(w.Sessions()[0]) // the session's next renewal finds no row, and is answered before the grant
+		// The session's next renewal finds no row. Its reply comes before the reply to the
+		// grant.
+		w.Delete(w.Sessions()[0])
 		warned := make(chan struct{}, 1)
-		// Before the checks, the test calls no method of the lock, as that would check the session.
+		// The test calls no method of this lock before the checks below, because such a
+		// call would end the lock itself.
 		lock := w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
 		lab.Elapse(0)
 		told := 0
@@ -224,7 +229,7 @@ func TestTakeoverUnderSharedLeaseIsNotReportedAsBreak(t *testing.T) {
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 		taken, left := g.Locks()[0], g.Locks()[1]
 		k.Boot.Store(int64(30 * time.Second))
-		w.MarkDead(w.Sessions()[0]) // a waiter does this when it takes one of the locks over
+		w.MarkDead(w.Sessions()[0]) // a waiter marks the session as dead when it takes a lock over
 		w.Steal("a")
 		if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
 			t.Errorf("by its own clocks: %v", left.Err())

@@ -16,7 +16,7 @@ import (
 
 func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 	locks := 10_000
-	if lab.Race { // use fewer locks with the race detector: make check also runs this test without it
+	if lab.Race { // the race detector is slow, so it tests fewer locks; make check also runs the test without it
 		locks = 1_000
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -29,7 +29,7 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 			}
 		}
 		holderWire.Sent()
-		lab.Elapse(60 * time.Second) // the length of three leases
+		lab.Elapse(60 * time.Second) // three leases
 		sent := holderWire.Sent()
 		for _, c := range sent {
 			if !c.RenewsSession() {
@@ -38,14 +38,14 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 		}
 		lab.WantRange(t, "renewals in 60 s", len(sent), 11, 13)
 
-		// The holder dies. Another client takes over 500 of its locks; a separate call
-		// waits for each.
+		// The holder dies. Another client acquires 500 of its locks, with one call for
+		// each.
 		cfg := lab.SharedConfig()
 		cfg.PollMax = 5 * time.Second
 		heir, _ := w.Client(cfg)
 		holderWire.SetFault(lab.Cut)
 		died := time.Now()
-		lastRenewed := died // latest possible time of the last renewal
+		lastRenewed := died // the session's last renewal was not later than this
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		earliest, latest := time.Hour, time.Duration(0)
@@ -61,8 +61,8 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// The session was last renewed at most one period before the holder died. Waiters
-		// saw that renewal for the first time after the death.
+		// The session was last renewed less than one period before the holder died. The
+		// waiters read this renewal for the first time after that.
 		if earliest < 20*time.Second || latest > 30*time.Second {
 			t.Errorf("taken over from %v to %v after the death of the holder", earliest, latest)
 		}
@@ -163,8 +163,8 @@ func TestGrantRequestIsCancelledWhenSessionTrustEnds(t *testing.T) {
 	})
 }
 
-// noTouch is a fault that makes every renewal of a lock's own record hang. It lets the
-// renewals of the session pass.
+// noTouch lets no renewal of a lock's own record get a reply. Renewals of the session are
+// not affected.
 func noTouch(r *lab.Request) (*http.Response, error) {
 	if r.Renews() && !r.RenewsSession() {
 		return lab.Cut(r)
@@ -172,7 +172,8 @@ func noTouch(r *lab.Request) (*http.Response, error) {
 	return r.Send()
 }
 
-// patient returns cfg with long pauses between polls, for tests that take hours.
+// patient returns cfg with long pauses between polls, so that a test of many hours has few
+// steps.
 func patient(cfg leasehold.Config) leasehold.Config {
 	cfg.PollMax = time.Minute
 	return cfg
@@ -236,7 +237,9 @@ func TestLockOfDeadSessionIsTakenOverDespiteFreshRecord(t *testing.T) {
 		lab.OK(t, lock.Renew(t.Context()))
 		wire.SetFault(lab.On(lab.Call.RenewsSession, lab.Cut))
 		lab.Elapse(17 * time.Second)
-		if err := lock.Renew(t.Context()); err != nil { // a renewal by the caller does not extend the trust
+		// Renew writes only the lock's own record. The lock is trusted until the session's
+		// lease ends.
+		if err := lock.Renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		lab.Elapse(2 * time.Second)

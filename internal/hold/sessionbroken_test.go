@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// told returns the number of break notices in the only session's row.
+// told returns the number of break notices in the row of the session. The table has only
+// one session.
 func told(w *lab.World) int {
 	m, _ := w.Item(w.Sessions()[0])["brokenGrants"].(*types.AttributeValueMemberM)
 	if m == nil {
@@ -24,8 +25,8 @@ func told(w *lab.World) int {
 	return len(m.Value)
 }
 
-// lostByBreak fails the test unless a break has ended the lock, and its error names the
-// operator and the reason.
+// lostByBreak fails the test unless the lock was lost by a break, and its error contains
+// the operator and the reason.
 func lostByBreak(t *testing.T, lock *leasehold.Lock, reason string) {
 	t.Helper()
 	var lost *leasehold.LostError
@@ -43,7 +44,7 @@ func TestHolderNoticesBreakAtNextSessionRenewal(t *testing.T) {
 		wire.Sent()
 		w.Break(op, broken, "stuck")
 		lab.Want(t, "requests of a break of one grant", len(opWire.Sent()), 2)
-		lab.Elapse(5 * time.Second) // long enough for the session's next renewal
+		lab.Elapse(5 * time.Second) // let the session be renewed
 		lostByBreak(t, broken, "stuck")
 		lab.Elapse(55 * time.Second)
 		sent := wire.Sent()
@@ -90,7 +91,7 @@ func TestHoldersNoticeManySimultaneousBreaks(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, lock := range locks[1:] {
 			op, _ := w.Client(lab.Config())
-			for range 1 + i%2 { // some locks are broken twice
+			for range 1 + i%2 { // every second lock is broken by two concurrent calls
 				wg.Go(func() {
 					if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "all"}); err != nil && !errors.Is(err, leasehold.ErrChanged) {
 						t.Error(err)
@@ -104,7 +105,9 @@ func TestHoldersNoticeManySimultaneousBreaks(t *testing.T) {
 			lostByBreak(t, lock, "all")
 		}
 		lab.WantErr(t, "that which nobody broke", locks[0].Err(), nil)
-		lab.Elapse(10 * time.Second) // long enough to remove all notices: one renewal removes a hundred
+		// Let the session be renewed until all notices are removed. Each renewal removes up
+		// to a hundred.
+		lab.Elapse(10 * time.Second)
 		lab.Want(t, "break notices", told(w), 0)
 		_ = c.Close(t.Context())
 	})
@@ -113,7 +116,7 @@ func TestHoldersNoticeManySimultaneousBreaks(t *testing.T) {
 func TestLockBrokenBeforeGrantReplyIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
-		cfg.Lease = 4 * time.Second // this session is renewed every second
+		cfg.Lease = 4 * time.Second // the client renews this session every second
 		c, wire := w.Client(cfg)
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
@@ -145,7 +148,7 @@ func TestFailedCheckAfterBreakNoticeIsRepeated(t *testing.T) {
 			return r.Send()
 		})
 		w.Break(op, lock, "stuck")
-		lab.Elapse(16 * time.Second) // long enough for three renewals of the session
+		lab.Elapse(16 * time.Second) // let the session be renewed three times
 		lostByBreak(t, lock, "stuck")
 		_ = c.Close(t.Context())
 	})
@@ -153,9 +156,9 @@ func TestFailedCheckAfterBreakNoticeIsRepeated(t *testing.T) {
 
 func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		// The next renewal of the record itself comes at a random time within twenty
-		// minutes of the check, and looks like another check. Here it comes after ten
-		// minutes.
+		// The client checks the record once, because of the notice. Its next renewal of the
+		// record would look like a second check. That renewal comes at a random time within
+		// twenty minutes; with this constant, it comes after ten.
 		half := lab.Chance(func() float64 { return 0.5 })
 		c, wire := w.Client(lab.SharedConfig(), half)
 		lock := w.Acquire(c, "job")
@@ -176,11 +179,11 @@ func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 func TestSecondBreakIsNoticedAfterFirstWasNotApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
-		lab.Elapse(5 * time.Second) // from now on the session is renewed every 5 s
+		lab.Elapse(5 * time.Second) // let the session's first renewals pass; later ones come every 5 s
 		op, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Cut))
 		lab.WantErr(t, "without a reply", op.Break(w.Within(time.Second), lock.Record(), leasehold.BreakOptions{}), leasehold.ErrUnknownOutcome)
-		lab.Elapse(5 * time.Second) // long enough to read the notice, but not to remove it
+		lab.Elapse(5 * time.Second) // long enough for the client to read the notice, but not to remove it
 		lab.WantErr(t, "lock", lock.Err(), nil)
 		lab.Want(t, "break notices", told(w), 1)
 		w.Break(op, lock, "stuck")
@@ -202,7 +205,7 @@ func TestForgedBreakNoticesDoNotStopRenewalOfSession(t *testing.T) {
 		lab.Elapse(10 * time.Minute)
 		lab.WantErr(t, "lock", lock.Err(), nil)
 		lab.Want(t, "break notices after ten minutes", told(w), 0)
-		if n := len(wire.Sent()); n > 3000+200 { // one check for each notice, and the renewals of the session
+		if n := len(wire.Sent()); n > 3000+200 { // at most one check for each of 3000 notices, and the renewals of the session
 			t.Errorf("%d requests in ten minutes", n)
 		}
 		w.Release(lock)

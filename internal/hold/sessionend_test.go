@@ -30,8 +30,8 @@ func TestCloseReleasesAllLocksOfSessionInOneWrite(t *testing.T) {
 		for i := range 20 {
 			w.Release(lab.Must(other.TryAcquire(t.Context(), fmt.Sprint("lock/", i)))(t))
 		}
-		// Each key needs a rejected grant, a grant and a release. The session is read only
-		// once.
+		// Each of the 20 keys needs a rejected grant, a grant and a release. The session is
+		// read only once, for the first key.
 		lab.Want(t, "requests for 20 locks of a dead session", len(otherWire.Sent()), 61)
 	})
 }
@@ -82,7 +82,7 @@ func TestReleaseAfterCloseOfSessionSucceedsWithoutRequest(t *testing.T) {
 		c, wire, lock := w.Holding(cfg)
 		lab.OK(t, c.Close(t.Context()))
 		wire.Sent()
-		if err := lock.Release(t.Context()); err != nil { // the release that the caller had deferred
+		if err := lock.Release(t.Context()); err != nil { // Release after Close, as a deferred call sends it
 			t.Errorf("released again: %v", err)
 		}
 		lab.Want(t, "requests after Close", len(wire.Sent()), 0)
@@ -110,14 +110,16 @@ func TestLockIsNotReportedReleasedIfCloseCannotEndSession(t *testing.T) {
 func TestCloseReportsLossIfSomeoneElseEndedSession(t *testing.T) {
 	remove := func(w *lab.World) { w.Delete(w.Sessions()[0]) }
 	type row struct {
-		applied bool // true if Close's first request to mark the row is applied
-		lost    bool // true if that request gets no answer
+		applied bool // if true, the first write by which Close ends the session is applied
+		lost    bool // if true, that write gets no reply
 		happens func(w *lab.World)
 		want    error
 	}
 	lab.Each(t, map[string]row{
-		"deleted before Close":                       {false, false, remove, leasehold.ErrLost},
-		"deleted behind Close's write, not answered": {true, true, remove, nil}, // no error, as the request of Close is the first that could end the session
+		"deleted before Close": {false, false, remove, leasehold.ErrLost},
+		// No error: the row was still there, so the write of Close may have ended the
+		// session.
+		"deleted behind Close's write, not answered": {true, true, remove, nil},
 		"marked dead before Close repeats its write": {false, true, func(w *lab.World) { w.MarkDead(w.Sessions()[0]) }, leasehold.ErrLost},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire, _ := w.Holding(lab.SharedConfig())

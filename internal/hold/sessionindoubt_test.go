@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leavesGrantUnanswered returns a client and its wire. The client holds the lock other under
-// its session. It has also sent a grant of job, which got no answer before its caller left.
+// leavesGrantUnanswered returns a client that holds the lock "other" under its session, and
+// the client's wire. The client has also sent a grant of "job". The caller gave up before
+// the reply to this grant.
 func leavesGrantUnanswered(w *lab.World, cfg leasehold.Config, fault lab.Fault) (*leasehold.Client, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
@@ -68,7 +69,7 @@ func TestKeyWithManyUnansweredGrantsIsCheckedOnce(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			lab.WantFailed(t, "acquire without a network", lab.ErrorOf(c.Acquire(ctx, "job")))
 			cancel()
-			lab.Elapse(4 * time.Second) // long enough for requests that hang to be given up
+			lab.Elapse(4 * time.Second) // let the unanswered requests end
 		}
 		wire.SetFault(nil)
 		wire.Sent()
@@ -100,7 +101,8 @@ func TestLateGrantUnderSessionIsReleasedOrDeletedAsConfigured(t *testing.T) {
 			late = r.Send
 			return lab.Cut(r)
 		})
-		lab.Elapse(time.Minute) // long enough for the immediate undo, which finds nothing
+		// The client tries at once to undo the grant, and finds nothing to undo yet.
+		lab.Elapse(time.Minute)
 		_, _ = late()
 		if w.Item("job") == nil || w.IsReleased("job") {
 			t.Fatal("it did not land: this test tests nothing")

@@ -41,7 +41,8 @@ func TestInvalidCommitIsRejectedBeforeAnyRequest(t *testing.T) {
 	})
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Work().Holding(lab.Config())
-		many := lab.Writes(put("locks", map[string]types.AttributeValue{"key": lab.Str("other"), "x": lab.Str("y")})) // a commit may write the record of another key
+		// This write is allowed: the key of its item is not the key of the lock.
+		many := lab.Writes(put("locks", map[string]types.AttributeValue{"key": lab.Str("other"), "x": lab.Str("y")}))
 		for i := range 98 {
 			many = append(many, lab.Note(fmt.Sprint(i), "1"))
 		}

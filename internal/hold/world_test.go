@@ -12,29 +12,29 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// held is a lock or a group.
+// held is a lock or a group, with the methods that both have.
 type held interface {
 	Commit(context.Context, []types.TransactWriteItem) error
 	CommitAndRelease(context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 	Release(context.Context, ...leasehold.ReleaseOption) error
 }
 
-// lockOrGroup acquires the key job, alone or in a group with the key other.
+// lockOrGroup runs a test with the lock "job", and with a group of "job" and "other".
 var lockOrGroup = map[string]func(w *lab.World, c *leasehold.Client) held{
 	"a lock":  func(w *lab.World, c *leasehold.Client) held { return w.Acquire(c, "job") },
 	"a group": func(w *lab.World, c *leasehold.Client) held { return w.AcquireAll(c, leasehold.Keys("job", "other")) },
 }
 
-// noted returns a write for a commit: it appends value to the log of item "a".
+// noted returns the write of a commit. It appends value to the list in item "a".
 func noted(value string) []types.TransactWriteItem { return lab.Writes(lab.Note("a", value)) }
 
-// reentrant acquires keys again under the grant of a lock.
+// reentrant acquires keys under the context of lock, with Reentrant.
 func reentrant(w *lab.World, c *leasehold.Client, lock *leasehold.Lock, keys ...string) *leasehold.Group {
 	w.T.Helper()
 	return lab.Must(c.AcquireAll(lock.Context(), leasehold.Keys(keys...), leasehold.Reentrant()))(w.T)
 }
 
-// reasonOf returns the reason of the loss in err, or "" if it reports none.
+// reasonOf returns the reason of the LostError in err, or "" if err has none.
 func reasonOf(err error) leasehold.LostReason {
 	var lost *leasehold.LostError
 	if !errors.As(err, &lost) {
@@ -43,8 +43,8 @@ func reasonOf(err error) leasehold.LostReason {
 	return lost.Reason
 }
 
-// mayLeave starts a goroutine that waits for the key job, behind earlier waiters. leave
-// cancels the wait. left receives the error of the wait.
+// mayLeave starts a goroutine that waits for the key "job". leave cancels its context. left
+// receives the error of its Acquire.
 func mayLeave(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption) (leave func(), left <-chan error) {
 	ctx, leave := context.WithCancel(w.T.Context())
 	ended := make(chan error, 1)
@@ -53,13 +53,13 @@ func mayLeave(w *lab.World, c *leasehold.Client, opts ...leasehold.AcquireOption
 	return leave, ended
 }
 
-// inFlight counts the requests in flight.
+// inFlight counts the requests that are in flight now, and the largest number at one time.
 type inFlight struct {
 	mu        sync.Mutex
-	now, most int // now, and at most at one time
+	now, most int // now: requests in flight; most: the largest number at one time
 }
 
-// enter counts a request in flight until leave is called.
+// enter counts one more request in flight. The request counts until leave is called.
 func (f *inFlight) enter() (leave func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,8 +72,8 @@ func (f *inFlight) enter() (leave func()) {
 	}
 }
 
-// wantData fails the test unless the record of "job" has data and no end. Without an end,
-// DynamoDB's TTL never deletes the record.
+// wantData fails the test unless the record of "job" has data and no TTL. Without a TTL,
+// DynamoDB never deletes the record.
 func wantData(w *lab.World) {
 	w.T.Helper()
 	if item := w.Item("job"); item["data"] == nil || item["expiresAt"] != nil {
@@ -81,13 +81,13 @@ func wantData(w *lab.World) {
 	}
 }
 
-// refuseReleases answers every release with an error.
+// refuseReleases is a fault that answers every release with the given error code.
 func refuseReleases(code string) lab.Fault { return lab.On(lab.Call.Releases, lab.Refused(code)) }
 
-// isUpdate reports whether the request is a single UpdateItem.
+// isUpdate reports whether the request is an UpdateItem, and not a part of a transaction.
 func isUpdate(c lab.Call) bool { return c.Op == "UpdateItem" }
 
-// allOrOne returns the whole group or one of its locks, for a commit.
+// allOrOne returns the group, or its first lock, to commit with.
 var allOrOne = map[string]func(g *leasehold.Group) held{
 	"of all":         func(g *leasehold.Group) held { return g },
 	"of one of them": func(g *leasehold.Group) held { return g.Locks()[0] },

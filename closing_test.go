@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// isClosedAlone fails the test unless err matches ErrClosed, and neither ErrReleased nor
-// ErrLost.
+// isClosedAlone fails the test unless err matches ErrClosed. It also fails if err matches
+// ErrReleased or ErrLost.
 func isClosedAlone(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, leasehold.ErrClosed) || errors.Is(err, leasehold.ErrReleased) || errors.Is(err, leasehold.ErrLost) {
@@ -41,8 +41,8 @@ func TestCloseEndsGrantsWithErrClosed(t *testing.T) {
 	}
 }
 
-// meetsClose runs call, and closes the client while the first request for which fits
-// returns true is in flight. answer replies to each such request.
+// meetsClose runs call. While a request for which fits returns true is in flight, it closes
+// the client for the first time. The fault answer replies to every such request.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -88,9 +88,8 @@ func TestCommitOfReentrantLockDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// A lock ends in two steps: first its lease ends, and then the contexts of its handles. On
-// a busy machine much time may pass between the two steps. Another goroutine may read the
-// lock during that time.
+// A lock ends in two steps: first its lease, and then the contexts of its handles. Another
+// goroutine may read the lock between the two steps, on a busy machine after some time.
 func TestLockReportsItsEndAsSoonAsItsLeaseHasEnded(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

@@ -29,7 +29,8 @@ func openCustomers(ctx context.Context, db *dynamodb.Client) {
 	}
 }
 
-// add is a write that adds cents to the balance of an open account.
+// add returns a write that adds cents to the balance of the customer id. Its condition is
+// that the account is open.
 func add(id, cents string) change {
 	return change{&types.Update{
 		TableName:                 aws.String("customers"),
@@ -51,8 +52,8 @@ func (c change) updateItem() *dynamodb.UpdateItemInput {
 	}
 }
 
-// The write to the application's table frees the key in the same transaction. It cannot
-// land once the lock is lost.
+// One transaction adds to the customer's balance and frees the key. It is rejected once the
+// lock is lost.
 func ExampleLock_CommitAndRelease() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -70,7 +71,7 @@ func ExampleLock_CommitAndRelease() {
 	case errors.Is(err, leasehold.ErrUnknownOutcome):
 		fmt.Println("read the balance before trying again")
 	case err != nil:
-		fmt.Println("not charged:", err) // ErrLost, for example
+		fmt.Println("not charged:", err) // for example ErrLost
 	default:
 		fmt.Println("charged")
 	}
@@ -78,7 +79,8 @@ func ExampleLock_CommitAndRelease() {
 	// Output: charged
 }
 
-// The lock guards a transaction that other code puts together.
+// The application sends its own transaction. Guards adds the condition that the lock is
+// still held.
 func ExampleLock_Guards() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -97,7 +99,7 @@ func ExampleLock_Guards() {
 	}
 	fmt.Println("while the lock is held:", transfer())
 
-	if err := locks.Break(ctx, lock.Record(), leasehold.BreakOptions{}); err != nil { // an operator does this, for example
+	if err := locks.Break(ctx, lock.Record(), leasehold.BreakOptions{}); err != nil { // an operator breaks the lock
 		log.Fatal(err)
 	}
 	fmt.Println("after that, lost:", errors.Is(transfer(), leasehold.ErrLost))

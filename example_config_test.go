@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// An application can count metrics of its own. Adapters exist for Prometheus and
-// OpenTelemetry: leaseholdprom and leaseholdotel.
+// OnEvent can count an application's own metrics. For Prometheus and OpenTelemetry there
+// are ready adapters: leaseholdprom and leaseholdotel.
 func ExampleConfig_OnEvent() {
 	ctx := context.Background()
 	var lost, requests atomic.Int64
@@ -28,7 +28,7 @@ func ExampleConfig_OnEvent() {
 		if e.Kind == leasehold.EventLost {
 			lost.Add(1)
 		}
-		if e.Kind != leasehold.EventThrottled { // the event that ends the call counts these requests, too
+		if e.Kind != leasehold.EventThrottled { // the event of the finished call includes the throttled requests
 			requests.Add(int64(e.Requests))
 		}
 	}})
@@ -43,13 +43,13 @@ func ExampleConfig_OnEvent() {
 	// Output: lost: 0 requests: 2
 }
 
-// The SDK reads a credentials file once, and caches what a credential_process or single
-// sign-on has returned. A service whose credentials may be replaced while it holds locks
-// invalidates the cache when DynamoDB refuses them.
+// The SDK reads a credentials file once. It also caches credentials from a
+// credential_process or from single sign-on. If these credentials may be replaced while a
+// service holds locks, the service must invalidate the cache when DynamoDB refuses them.
 func ExampleConfig_OnEvent_credentials() {
 	ctx := context.Background()
 	credentials := aws.NewCredentialsCache(aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
-		now, err := config.LoadDefaultConfig(ctx) // reads the files again
+		now, err := config.LoadDefaultConfig(ctx) // LoadDefaultConfig reads the credentials file again
 		if err != nil {
 			return aws.Credentials{}, err
 		}
@@ -62,7 +62,7 @@ func ExampleConfig_OnEvent_credentials() {
 	locks, err := leasehold.New(dynamodb.NewFromConfig(cfg), leasehold.Config{Table: "locks", OnEvent: func(_ context.Context, e leasehold.Event) {
 		var refused smithy.APIError
 		if errors.As(e.Err, &refused) && (refused.ErrorCode() == "ExpiredTokenException" || refused.ErrorCode() == "UnrecognizedClientException") {
-			credentials.Invalidate() // the next attempt loads new ones
+			credentials.Invalidate() // the SDK loads new credentials for its next attempt
 		}
 	}})
 	if err != nil {
@@ -71,12 +71,12 @@ func ExampleConfig_OnEvent_credentials() {
 	defer locks.Close(ctx)
 }
 
-// A fleet moves off dynamolock, or off the Java client, without a flag day: the layout is
-// configuration. At first the layout is dynamolock (or awslabs), which shares the table
-// with the old clients. It becomes native once the last old client is gone.
+// A fleet moves off dynamolock, or off the Java client, one process at a time. At first the
+// layout is dynamolock (or awslabs), which shares the table with the old clients. The
+// configuration changes to native once the last old client is gone.
 func Example_moveOffDynamolock() {
 	ctx := context.Background()
-	db := openDB(ctx) // dynamodb.NewFromConfig(cfg)
+	db := openDB(ctx) // on AWS: dynamodb.NewFromConfig(cfg)
 
 	for _, name := range []string{"dynamolock", "native"} { // os.Getenv("LOCK_LAYOUT")
 		l, err := layout.Parse(name)
@@ -101,8 +101,8 @@ func Example_moveOffDynamolock() {
 	// native: every grant has a token: true
 }
 
-// This Java fleet has its own attribute names in its table. Calls without WithSortKey mean
-// shard 0.
+// This program shares a table with Java clients. The layout contains the names of the
+// table's attributes. A call without WithSortKey uses shard 0.
 func Example_shareATableWithJava() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -114,7 +114,7 @@ func Example_shareATableWithJava() {
 	locks, err := leasehold.New(db, leasehold.Config{
 		Table:           "LockTable",
 		Layout:          java,
-		DeleteOnRelease: true, // the Java client's default
+		DeleteOnRelease: true, // as the Java client does by default
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -131,8 +131,9 @@ func Example_shareATableWithJava() {
 	// error: <nil>
 }
 
-// This program shares a table with a service that uses python_dynamodb_lock. A feature that
-// such records do not have is an error before anything is sent.
+// This program shares a table with a service that uses python_dynamodb_lock. Records of
+// that library do not support all features of leasehold. If a call needs a missing feature,
+// it returns an error before it sends a request.
 func Example_shareATableWithPython() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -166,10 +167,12 @@ func Example_shareATableWithPython() {
 	// true leasehold: layout python-dynamodb-lock in table DynamoDBLockTable, as configured, has no KeepOnRelease
 }
 
-// This is the middle stage of a move to another table: every process acquires both locks,
-// the old one first. Processes of the previous stage hold only the old lock, and processes
-// of the next stage only the new one. Tokens of two tables cannot be compared. So a fenced
-// target keeps the greatest token of each table, and checks both in this stage.
+// This is the middle stage of a move to another table. Every process acquires the old lock
+// first, and then the new one. In the stage before, processes hold only the old lock. In
+// the stage after, they hold only the new lock.
+//
+// Tokens of two tables cannot be compared. So in this stage a fenced target keeps the
+// greatest token of each table, and checks both.
 func Example_moveToAnotherTable() {
 	ctx := context.Background()
 	db := openDB(ctx)

@@ -22,7 +22,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// serve works for a customer whenever no other process does, until ctx ends.
+// serve runs work for a customer while no other process does, again and again until ctx
+// ends.
 func serve(ctx context.Context, locks *leasehold.Client, customer string, work func(context.Context, string) error) {
 	for ctx.Err() == nil {
 		err := locks.Do(ctx, "customer/"+customer, func(ctx context.Context, lock *leasehold.Lock) error {
@@ -37,16 +38,17 @@ func serve(ctx context.Context, locks *leasehold.Client, customer string, work f
 		case errors.Is(err, leasehold.ErrLost):
 			log.Printf("%s: stopped in time: %v", customer, err)
 		default:
-			log.Printf("%s: %v", customer, err) // a missing table, a missing permission, or an error of the work itself
+			log.Printf("%s: %v", customer, err) // for example a missing table, a missing permission, or an error of work
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(10 * time.Second): // another attempt may fail at once, too
+		case <-time.After(10 * time.Second): // a pause, because the next attempt may fail at once, too
 		}
 	}
 }
 
-// Workers serve customers. Over all processes, one worker at a time serves each customer.
+// Many processes run a worker for each customer. At any time only one worker serves a
+// customer.
 func ExampleClient_Do() {
 	ctx, stop := context.WithCancel(context.Background())
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -55,7 +57,7 @@ func ExampleClient_Do() {
 	served := make(chan string)
 	work := func(ctx context.Context, customer string) error {
 		served <- customer
-		<-ctx.Done() // the lock was lost, or the service stops
+		<-ctx.Done() // ends when the lock is lost, or when the service stops
 		return context.Cause(ctx)
 	}
 	var workers sync.WaitGroup
@@ -70,15 +72,16 @@ func ExampleClient_Do() {
 	// Output: served: true
 }
 
-// newLocks returns the client of one call, which runs in a process that has observed
-// nothing yet. MaxSkew bounds the error of this process's clock. So a call that died blocks
-// an account only for its lease, and not until another client has observed it for that long.
+// newLocks returns a client for one call of a Lambda function. MaxSkew bounds the error of
+// its clock. So if a call has died, the next call can acquire the key once the lease has
+// expired, without observing it for a lease.
 func newLocks(db leasehold.DB) (*leasehold.Client, error) {
 	return leasehold.New(db, leasehold.Config{Table: "locks", MaxSkew: time.Second})
 }
 
-// closeAccount is one call: it renews by hand, since nothing runs while it is frozen. It
-// returns false if another call is live and works on the account.
+// closeAccount is one call of a Lambda function. It renews by hand, because nothing runs in
+// the background while Lambda has frozen the process. It returns false if another call is
+// working on the account.
 func closeAccount(ctx context.Context, locks *leasehold.Client, account string) (bool, error) {
 	lock, err := locks.Acquire(ctx, "account/"+account,
 		leasehold.WithoutRenewal(), leasehold.NoWait(), leasehold.WithLease(30*time.Second))
@@ -89,7 +92,7 @@ func closeAccount(ctx context.Context, locks *leasehold.Client, account string) 
 		return false, err
 	}
 	err = lock.Do(ctx, func(ctx context.Context, lock *leasehold.Lock) error {
-		for range 3 { // pages of work
+		for range 3 { // three parts of the work; each begins with a renewal if the trust is short
 			if time.Until(lock.TrustedUntil()) < 10*time.Second {
 				if err := lock.Renew(ctx); err != nil {
 					return err
@@ -101,8 +104,8 @@ func closeAccount(ctx context.Context, locks *leasehold.Client, account string) 
 	return err == nil, err
 }
 
-// In a Lambda function nothing runs in the background. If a call dies, the next call makes
-// up for it.
+// A Lambda function is suspended between calls, so nothing renews its locks. If a call
+// dies, the next call does its work.
 func ExampleWithoutRenewal() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -126,7 +129,7 @@ func ExampleWithoutRenewal() {
 	// second call: true <nil>
 }
 
-// A function that acquires a lock is called by a function that holds it already.
+// The outer function holds the lock, and calls a function that acquires the same lock.
 func ExampleReentrant() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -151,8 +154,8 @@ func ExampleReentrant() {
 	// error: <nil>
 }
 
-// A service shuts down in this order: it takes no more work, lets work end, releases its
-// locks, and exits.
+// A service shuts down in this order: it accepts no more requests, lets running work end,
+// releases its locks, and exits.
 func ExampleClient_Close() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -166,10 +169,10 @@ func ExampleClient_Close() {
 		log.Fatal(err)
 	}
 
-	server.Close() // called when SIGTERM comes; waits for requests in flight
+	server.Close() // call this on SIGTERM: it waits for requests in flight
 	bye, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	fmt.Println("closed:", locks.Close(bye)) // waits for functions in Do, and releases the remaining locks
+	fmt.Println("closed:", locks.Close(bye)) // Close waits for functions in Do, and releases all other locks
 	_, err := locks.Acquire(ctx, "order/8")
 	fmt.Println("afterwards:", errors.Is(err, leasehold.ErrClosed))
 
@@ -178,7 +181,7 @@ func ExampleClient_Close() {
 	// afterwards: true
 }
 
-// List holders, and break a lock that has been held for too long.
+// An operator lists the holders, and breaks each lock that has been held for too long.
 func ExampleClient_Break() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -190,12 +193,12 @@ func ExampleClient_Break() {
 	}
 
 	operator, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
-	const tooLong = 0 // in production, for example 6 * time.Hour
+	const tooLong = 0 // for example 6 * time.Hour; zero so that this example breaks the lock
 	for r, err := range operator.List(ctx, leasehold.ListOptions{Prefix: "import/"}) {
 		var bad *leasehold.RecordError
 		switch {
 		case errors.As(err, &bad):
-			log.Print(bad) // the error concerns only this record
+			log.Print(bad) // one record cannot be read; the list continues
 			continue
 		case err != nil:
 			log.Fatal(err)
@@ -214,8 +217,8 @@ func ExampleClient_Break() {
 	// its holder learns with its next request: true
 }
 
-// The same program runs on a laptop, with an embedded engine and a file instead of
-// DynamoDB.
+// This program runs without AWS, for example on a laptop. An embedded engine stores the
+// table in a file.
 func Example_onOneMachine() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "locks")
@@ -229,10 +232,10 @@ func Example_onOneMachine() {
 	}
 	engine := localdynamo.New(localdynamo.WithStore(store))
 	defer engine.Close()
-	server := httptest.NewServer(engine) // serves the AWS CLI and other languages
+	server := httptest.NewServer(engine) // optional: the AWS CLI and other languages can use this endpoint
 	defer server.Close()
 
-	db := engine.Client() // or dynamodb.NewFromConfig(cfg)
+	db := engine.Client() // on AWS: dynamodb.NewFromConfig(cfg)
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		log.Fatal(err)
 	}
@@ -254,17 +257,18 @@ func hostAndPid() string {
 	return fmt.Sprintf("%s/%d/", host, os.Getpid())
 }
 
-// The example tries every two seconds for ten minutes, and the SDK sends a failed request
-// twice more, after random pauses.
+// atMost is the limit for requests in ten minutes. The worker calls Do every two seconds,
+// and the SDK sends each failed request up to three times.
 const atMost = 3 * 300
 
-// Users copy examples: a lasting error must not turn an example into a busy loop.
+// Users copy these examples. So an error that lasts must not make the worker loop without
+// pauses.
 func TestWorkerLoopsInExamplesNeverSpin(t *testing.T) {
 	for name, tc := range map[string]struct {
 		table string
 		fault lab.Fault
 		work  error
-		works bool // whether the example works again once the fault has ended
+		works bool // if true, the worker works again once the fault is removed
 	}{
 		"no table":        {"none", nil, nil, false},
 		"access denied":   {"locks", lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }), nil, true},
@@ -281,7 +285,9 @@ func TestWorkerLoopsInExamplesNeverSpin(t *testing.T) {
 				var sent atomic.Int32
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					if sent.Add(1) > atMost {
-						stop() // without pauses, no virtual time would pass here
+						// A loop without pauses would stop the virtual time, and the test
+						// would not end.
+						stop()
 					}
 					if tc.fault != nil {
 						return tc.fault(r)

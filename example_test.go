@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openDB replaces dynamodb.NewFromConfig(cfg) and a lock table: the embedded engine answers
-// in this process.
+// openDB stands in for dynamodb.NewFromConfig(cfg) and an existing lock table. It creates
+// the table in an embedded engine, which answers within this process.
 func openDB(ctx context.Context) *dynamodb.Client {
 	db := localdynamo.New().Client()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
@@ -27,7 +27,7 @@ func openDB(ctx context.Context) *dynamodb.Client {
 
 func Example() {
 	ctx := context.Background()
-	db := openDB(ctx) // dynamodb.NewFromConfig(cfg)
+	db := openDB(ctx) // on AWS: dynamodb.NewFromConfig(cfg)
 
 	locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
 	if err != nil {
@@ -36,7 +36,7 @@ func Example() {
 	defer locks.Close(ctx)
 
 	err = locks.Do(ctx, "nightly-report", func(ctx context.Context, lock *leasehold.Lock) error {
-		// No other process works on this key. ctx ends if the lock is lost.
+		// Until ctx ends, no other process holds the key. ctx ends if the lock is lost.
 		return report(ctx, lock.Token())
 	})
 	if err != nil {
@@ -53,9 +53,9 @@ func report(ctx context.Context, token int64) error {
 	return ctx.Err()
 }
 
-// Cron starts this process on every host, once a night. The process ends at once if another
-// host is at work. If last night's holder has died, the process observes the record for one
-// lease, and then acquires the key.
+// Every night, cron starts this program on every host. One process acquires the key. The
+// others exit at once, because TryAcquire does not wait for a live holder. If the holder
+// has died, TryAcquire observes the record for one lease, and then takes the key over.
 func ExampleClient_TryAcquire() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -93,7 +93,7 @@ func ExampleClient_TryAcquire() {
 	// reported
 }
 
-// This program skips work that another process is already doing.
+// With NoWait, a program skips work that another process is already doing.
 func ExampleNoWait() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -114,7 +114,7 @@ func ExampleNoWait() {
 	// error: <nil>
 }
 
-// The wait is bounded, and the work is not: the timeout ends the wait, not the lock.
+// The timeout limits only the wait for the key. The lock lasts until the work has ended.
 func ExampleClient_Acquire() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -124,7 +124,7 @@ func ExampleClient_Acquire() {
 	lock, err := locks.Acquire(wait, "reindex")
 	cancel()
 	if err != nil {
-		log.Fatal(err) // matches ErrHeld and context.DeadlineExceeded
+		log.Fatal(err) // after a timeout: matches ErrHeld and context.DeadlineExceeded
 	}
 	err = lock.Do(ctx, func(ctx context.Context, _ *leasehold.Lock) error {
 		fmt.Println("reindexing")
@@ -137,7 +137,8 @@ func ExampleClient_Acquire() {
 	// error: <nil>
 }
 
-// A workflow has two functions: the first acquires the lock, the last releases it.
+// A workflow has two steps, which may run on different machines. The first step acquires
+// the lock, and the last step releases it.
 func ExampleLock_Detach() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -148,14 +149,14 @@ func ExampleLock_Detach() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	grant, err := lock.Detach() // the workflow's state keeps the grant as JSON
+	grant, err := lock.Detach() // the workflow stores the grant as JSON for its last step
 	if err != nil {
 		log.Fatal(err)
 	}
 
 	resumed, err := finish.Resume(ctx, grant)
 	if err != nil {
-		log.Fatal(err) // ErrLost: the workflow took too long
+		log.Fatal(err) // ErrLost if the workflow took longer than the lease
 	}
 	fmt.Println("same token:", resumed.Token() == lock.Token())
 	fmt.Println("error:", resumed.Release(ctx))
@@ -165,7 +166,8 @@ func ExampleLock_Detach() {
 	// error: <nil>
 }
 
-// A transfer locks both accounts, whichever way the money goes.
+// A transfer locks two accounts. Transfers in opposite directions do not deadlock, because
+// AcquireAll sorts the keys.
 func ExampleClient_AcquireAll() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -187,7 +189,7 @@ func ExampleClient_AcquireAll() {
 	// Output: error: <nil>
 }
 
-// Any one of a few licences will do.
+// A company has a few licences. AcquireAny acquires the first licence that is free.
 func ExampleClient_AcquireAny() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -210,7 +212,7 @@ func ExampleClient_AcquireAny() {
 	// licence/2
 }
 
-// The record keeps a little state from holder to holder.
+// The holder stores data in the record. The next holder reads it.
 func ExampleWithData() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -231,7 +233,7 @@ func ExampleWithData() {
 	// was at "version 7"
 }
 
-// This program watches a key without acquiring it.
+// Watch shows the changes of a key without acquiring it.
 func ExampleClient_Watch() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -256,7 +258,7 @@ func ExampleClient_Watch() {
 			return
 		case seen.NewGrant:
 			fmt.Printf("migrates %s\n", seen.Holder.Data)
-			_ = lock.Release(ctx) // the other process does this
+			_ = lock.Release(ctx) // in practice, the other process releases its lock
 		}
 	}
 
@@ -265,8 +267,8 @@ func ExampleClient_Watch() {
 	// done
 }
 
-// Once a day, whichever process comes first writes a report. If the work fails, the next
-// process tries again.
+// The first process of each day writes a report. If its work fails, the next process tries
+// again.
 func ExampleEvery() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -279,7 +281,7 @@ func ExampleEvery() {
 		}
 		return nil
 	}
-	for range 3 { // three hosts, for example
+	for range 3 { // each iteration stands for one host
 		err := locks.Do(ctx, "nightly-report", report, leasehold.Every(24*time.Hour))
 		switch {
 		case errors.Is(err, leasehold.ErrDone):
@@ -296,7 +298,8 @@ func ExampleEvery() {
 	// done before
 }
 
-// Each commit is deployed once. The release marks the deployment as done.
+// Each commit is deployed once: the release marks the deployment as done, and later calls
+// return a DoneError.
 func ExampleOnce() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})

@@ -2,16 +2,16 @@ package leasehold
 
 import "context"
 
-// EndLeaseAlone does the first step of ending a lock: it ends the lease, but not yet the
-// contexts of the handles.
+// EndLeaseAlone does only the first step of ending a lock: it ends the lease. The contexts
+// of the handles have not ended yet.
 func EndLeaseAlone(l *Lock, cause error) { l.h.Lock().Lease().End(cause) }
 
-// Ended returns the error with which the grant has ended, even if its handles report
-// another error.
+// Ended returns the error with which the grant has ended. The handles of the grant may
+// return another error.
 func Ended(l *Lock) error { return l.h.Lock().Ended() }
 
-// ShareGrant shares the grant, as an Acquire with Reentrant does once it has found that the
-// grant is still held.
+// ShareGrant returns another handle of the grant. Acquire with Reentrant does the same once
+// it has found that the grant is still held.
 func ShareGrant(ctx context.Context, l *Lock) (*Lock, error) {
 	return l.c.share(ctx, l.h.Lock(), &request{})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// A data set has many readers and one writer.
+// Several processes read a data set at the same time, and one process at a time replaces
+// it.
 func Example() {
 	ctx := context.Background()
 	db := localdynamo.New().Client() // on AWS: dynamodb.NewFromConfig(cfg)
@@ -32,7 +33,7 @@ func Example() {
 	read := func(inside *sync.WaitGroup) error {
 		return rw.DoRead(ctx, func(ctx context.Context, _ *leasehold.Lock) error {
 			inside.Done()
-			inside.Wait() // waits until the other reader is inside as well
+			inside.Wait() // waits until both readers are inside
 			return ctx.Err()
 		})
 	}
@@ -49,7 +50,7 @@ func Example() {
 	fmt.Println("two read at a time")
 
 	err = rw.DoWrite(ctx, func(ctx context.Context, group *leasehold.Group) error {
-		return group.Commit(ctx, nil) // the writes of the new version are applied only under this lock
+		return group.Commit(ctx, nil) // instead of nil: the writes of the new version, applied only under this lock
 	})
 	fmt.Println("written alone:", err == nil)
 

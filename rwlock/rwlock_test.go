@@ -61,7 +61,8 @@ func TestWriterExcludesReadersAndWriters(t *testing.T) {
 	})
 }
 
-// Two readers alternate without end, so that at every moment at least one of them reads.
+// Two readers take turns for the whole test, so at any moment at least one reader holds the
+// lock.
 func TestWriterIsNotStarvedByReaders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())

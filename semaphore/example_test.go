@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openDB replaces dynamodb.NewFromConfig(cfg) and a lock table: the embedded engine
-// answers, in this process.
+// openDB stands in for dynamodb.NewFromConfig(cfg) and an existing lock table. It creates
+// the table in an embedded engine, which answers within this process.
 func openDB(ctx context.Context) *dynamodb.Client {
 	db := localdynamo.New().Client()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
@@ -25,7 +25,7 @@ func openDB(ctx context.Context) *dynamodb.Client {
 	return db
 }
 
-// render works on jobs, beside other hosts that do the same.
+// render draws jobs on this host. Over all hosts, at most three jobs are drawn at a time.
 func render(ctx context.Context, locks *leasehold.Client, jobs <-chan string, draw func(context.Context, string) error) error {
 	gpu, err := semaphore.New(locks, "gpu", 3)
 	if err != nil {
@@ -43,7 +43,7 @@ func render(ctx context.Context, locks *leasehold.Client, jobs <-chan string, dr
 // At most three workers run at a time on all hosts together.
 func Example() {
 	ctx := context.Background()
-	db := openDB(ctx) // dynamodb.NewFromConfig(cfg)
+	db := openDB(ctx) // on AWS: dynamodb.NewFromConfig(cfg)
 
 	jobs := make(chan string)
 	var working, done, tooMany atomic.Int32
@@ -56,7 +56,7 @@ func Example() {
 		return ctx.Err()
 	}
 	var workers sync.WaitGroup
-	for range 5 { // one iteration for each host
+	for range 5 { // each iteration stands for one host
 		locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
 		if err != nil {
 			log.Fatal(err)

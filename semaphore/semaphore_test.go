@@ -28,7 +28,7 @@ func takePermit(w *lab.World, s *semaphore.Semaphore, opts ...leasehold.AcquireO
 	return lab.Must(s.Acquire(w.T.Context(), opts...))(w.T)
 }
 
-// closed closes the clients one after another.
+// closed closes the given clients, and fails the test if one of them returns an error.
 func closed(t *testing.T, clients ...*leasehold.Client) {
 	t.Helper()
 	for _, c := range clients {
@@ -124,7 +124,7 @@ func TestSemaphoreSharesPermitsBetweenProcesses(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
-		_ = c.Close(t.Context()) // Close waits for grants that arrive after their callers have given up
+		_ = c.Close(t.Context()) // Close waits until grants that arrive after their caller has left are undone
 		_ = other.Close(t.Context())
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// filled returns one attempt for each of n keys.
+// filled returns Attempts that contain one attempt for each of n keys.
 func filled(n int) *Attempts[string] {
 	a := &Attempts[string]{}
 	for i := range n {
@@ -16,8 +16,8 @@ func filled(n int) *Attempts[string] {
 	return a
 }
 
-// fastest returns the duration of the fastest of several runs: other work on the machine
-// can only make a run longer.
+// fastest returns the duration of the fastest of 20 runs. Other work on the machine makes
+// some runs slower.
 func fastest(run func()) time.Duration {
 	best := time.Hour
 	for range 20 {
@@ -38,7 +38,7 @@ func TestLookupOfAttemptTakesConstantTime(t *testing.T) {
 			}
 		}
 	}
-	// If attempts were searched from end to end, the second duration would be about a
+	// If Has searched all attempts one by one, the second duration would be about a
 	// thousand times the first.
 	if few, many := fastest(ask(filled(100))), fastest(ask(filled(most))); many > 50*few {
 		t.Errorf("100 questions took %v beside 100 attempts, and %v beside %d", few, many, most)

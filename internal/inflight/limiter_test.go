@@ -26,7 +26,7 @@ func TestRequestWaitsUntilSlotIsFree(t *testing.T) {
 			t.Fatalf("both slots are taken, and sent are %v", order)
 		}
 		a()
-		a() // a second call frees no slot
+		a() // the second call of a must not free a second slot
 		synctest.Wait()
 		if !slices.Equal(order, []string{"c", "d"}) {
 			t.Errorf("sent are %v", order)
@@ -47,7 +47,9 @@ func TestHangingRequestLosesItsSlot(t *testing.T) {
 		if waited := time.Since(began); !ok || waited != time.Second {
 			t.Errorf("there was a slot after %v: %t", waited, ok)
 		}
-		hangs() // answered late: another request has already taken the slot
+		// The hanging request is answered only now, after another request has taken its
+		// slot.
+		hangs()
 		if l.free != 0 {
 			t.Errorf("%d slots are free while one request is under way", l.free)
 		}
@@ -103,8 +105,8 @@ func TestCancelledWaitDoesNotTakeSlot(t *testing.T) {
 	})
 }
 
-// A waiter that leaves the queue has no slot. If it freed one anyway, a request that
-// is never sent would get a slot, and that slot would never be freed.
+// A waiter that leaves the queue has no slot to free. If it freed one, a request that is
+// never sent would get this slot and keep it forever.
 func TestWaiterThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)
@@ -118,7 +120,8 @@ func TestWaiterThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, ok := l.Effort(nil).Take(ctx); ok { // this request is at the head of the repeated requests
+		// This call waits at the head of the repeated requests until its context ends.
+		if _, ok := l.Effort(nil).Take(ctx); ok {
 			t.Error("there was a slot")
 		}
 		synctest.Wait()

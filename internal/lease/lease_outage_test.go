@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// inOutage returns a client with HoldThroughOutage, its wire, and its lock of the key job.
-// An outage has just begun. It affects only this client.
+// inOutage begins an outage for a new client with HoldThroughOutage that holds the key
+// "job". It returns the client, its wire, and the lock. Other clients are not in the
+// outage.
 func inOutage(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	w.T.Helper()
 	c, wire, lock := w.Holding(lab.OutageConfig())
@@ -22,7 +23,7 @@ func inOutage(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	return c, wire, lock
 }
 
-func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // awslabs has the same option: hold the lock on service unavailable
+func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // awslabs has this option, too: withHoldLockOnServiceUnavailable
 	lab.Each(t, map[string]bool{"on request": true, "by default": false}, func(t *testing.T, w *lab.World, hold bool) {
 		_, wire, lock := w.Holding(lab.ConfigOf("locks", layout.AWSLabs{HoldThroughOutage: hold}))
 		wire.SetFault(lab.Out)
@@ -67,7 +68,7 @@ func TestMissingRepliesDoNotCountAsOutage(t *testing.T) {
 
 func TestReleaseOfLockTakenOverInOutageReportsError(t *testing.T) {
 	type row struct {
-		commit  func(ctx context.Context, g *leasehold.Group) error // nil if the keys are released at once
+		commit  func(ctx context.Context, g *leasehold.Group) error // nil if the group is released without a commit before
 		release func(ctx context.Context, g *leasehold.Group) error
 	}
 	one := func(ctx context.Context, g *leasehold.Group) error { return g.Locks()[0].Release(ctx) }
@@ -78,13 +79,13 @@ func TestReleaseOfLockTakenOverInOutageReportsError(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire := w.Work().Client(lab.OutageConfig())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-		wire.SetFault(lab.Out) // only this process is affected by the outage
+		wire.SetFault(lab.Out) // only this client is in the outage
 		other, _ := w.Client(lab.OutageConfig())
 		theirs := w.AcquireAll(other, leasehold.Keys("x", "y"))
 		lab.WantErr(t, "group during the outage", g.Err(), nil)
 		var sent atomic.Int64
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if sent.Add(1) <= 3 { // the first three requests are neither delivered nor answered
+			if sent.Add(1) <= 3 { // the first three requests are lost
 				return nil, lab.ErrReset
 			}
 			return r.Send()
@@ -155,7 +156,7 @@ func TestManyLocksSurviveOutage(t *testing.T) {
 		lab.Elapse(time.Minute)
 		lab.Want(t, "lost locks", lab.Lost(locks), 0)
 		wire.SetFault(nil)
-		lab.Elapse(20 * time.Second) // time for the pace of renewals to recover
+		lab.Elapse(20 * time.Second) // let the client renew at its usual rate again
 		if s := c.Stats(); s.Held != len(locks) || s.MinRemaining < 10*time.Second {
 			t.Errorf("after the outage: %+v", s)
 		}
@@ -171,7 +172,9 @@ func TestProcessPausedDuringOutageLosesLock(t *testing.T) {
 		wire.SetFault(lab.Out)
 		lab.Elapse(time.Minute)
 		lab.WantErr(t, "lock during the outage", lock.Err(), nil)
-		k.Boot.Store(int64(21 * time.Second)) // the machine was suspended; since then the process has received no report of an outage
+		// The machine was suspended for longer than a lease. The client has seen no failed
+		// request since, so it cannot assume that the outage still lasts.
+		k.Boot.Store(int64(21 * time.Second))
 		lab.WantErr(t, "believed in after a pause longer than a lease", lock.Err(), leasehold.ErrLost)
 		_ = lock.Release(t.Context())
 	})
@@ -182,7 +185,7 @@ func TestClientDoesNotTakeOverOwnLockDuringOutage(t *testing.T) {
 		c, wire, lock := w.Holding(lab.OutageConfig())
 		g := w.Detach(lock)
 		ctx, leave := context.WithCancel(t.Context())
-		ended := lab.Go(func() error { return lab.ErrorOf(c.Acquire(ctx, "job")) }) // this call is the first in the client's queue for the key
+		ended := lab.Go(func() error { return lab.ErrorOf(c.Acquire(ctx, "job")) }) // this call is first among the client's own waiters for the key
 		lock = w.Resume(c, g)
 		wire.SetFault(lab.On(lab.Call.Renews, lab.Out))
 		lab.Elapse(5 * time.Minute)

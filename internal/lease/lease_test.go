@@ -27,10 +27,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// usual is the timing of every lease here: trusted for 18 s, renewed every 5 s.
+// usual is the timing of the leases in these tests. A lease is trusted for 18 s, and
+// renewed every 5 s.
 var usual = Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
 
-// world is one record with a lease. A test decides the outcome of its renewals.
+// world simulates one record and the lease that renews it. A test chooses what happens to
+// each renewal.
 type world struct {
 	attempts.DB
 	client *Leases
@@ -38,25 +40,26 @@ type world struct {
 	began  time.Time
 
 	mu        sync.Mutex    // guards the fields below
-	suspended time.Duration // how far the clock that also runs during suspend is ahead of the other clock
-	version   string        // version in the record
-	named     []string      // versions that the renewal in flight names
+	suspended time.Duration // how far the clock that includes suspends is ahead of the clock that does not
+	version   string        // version that the record contains
+	named     []string      // versions of the record that the condition of the renewal in flight accepts
 	next      string        // version that the renewal in flight writes
-	spelled   func()        // called for each renewal before it is sent; may be nil
-	fate      fate          // decides the outcome of renewals; if nil, renewals are applied and answered
+	spelled   func()        // called just before each renewal is sent; may be nil
+	fate      fate          // what happens to renewals; nil to apply and answer them
 	sent      int
 	losses    []Loss
 	extended  int
 	renewed   int
 }
 
-// fate decides the outcome of a renewal. Its argument apply applies the renewal.
+// fate decides whether a renewal is applied, and what the lease receives as reply. It calls
+// apply to apply the renewal.
 type fate func(apply func() (protocol.Item, error)) (protocol.Item, error)
 
 var errLost = errors.New("lost")
 
-// newWorld returns a world whose grant begins now. If change is not nil, it edits the
-// settings of the lease first.
+// newWorld returns a world with a lease that was granted just now. If change is not nil, it
+// may edit the settings of the lease before the grant.
 func newWorld(change func(*Leases, *Terms)) *world {
 	w := &world{began: time.Now(), version: "granted"}
 	w.client = &Leases{Env: &core.Env{
@@ -73,17 +76,19 @@ func newWorld(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-// inWorld runs a test in a bubble with a world, and ends the lease after it.
+// inWorld runs test in a bubble with a new world, and ends the lease when test has
+// returned.
 func inWorld(t *testing.T, change func(*Leases, *Terms), test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(change)
-		defer func() { w.end() }() // a test may have replaced the lease
+		defer func() { w.end() }() // ends the lease that w has by then: a test may have replaced it
 		test(t, w)
 	})
 }
 
-// manual is an argument for newWorld and inWorld: the lease is then renewed only by calls of renew.
+// manual, as an argument of newWorld and inWorld, stops renewals in the background. Only
+// calls of renew then renew the lease.
 func manual(_ *Leases, t *Terms) { t.Manual = true }
 
 func (w *world) now() decide.Instant {
@@ -109,7 +114,7 @@ func item(version string) protocol.Item {
 	return protocol.Item{"key": &types.AttributeValueMemberS{Value: version}}
 }
 
-// set changes or reads the world while renewals are in flight.
+// set runs change under the lock of the world, so that it is safe during renewals.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,13 +213,13 @@ func (w *world) lostBy(t *testing.T, want core.Reason) {
 	}
 }
 
-// elapse lets virtual time pass.
+// elapse lets the time d pass in the bubble, and waits until all goroutines block.
 func elapse(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// want fails the test unless got, the value named what, is deeply equal to want.
+// want fails the test unless got and want are deeply equal. what names the value.
 func want[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -222,8 +227,8 @@ func want[T any](t *testing.T, what string, got, want T) {
 	}
 }
 
-// wantErr fails the test unless err, which the call named what has returned, matches want.
-// A nil want stands for success.
+// wantErr fails the test unless err matches want. what names the call that returned err. If
+// want is nil, err must be nil.
 func wantErr(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -236,7 +241,7 @@ func TestTrustEndsBeforeLeaseAndIsReportedOnce(t *testing.T) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)
 		elapse(time.Nanosecond)
-		w.lostBy(t, Expired) // the timer noticed the expiry: no method has read the clocks after it
+		w.lostBy(t, Expired) // the lease's timer has found the expiry, because no method was called after it
 		_ = w.lease.Ended()
 		w.lostBy(t, Expired)
 	})
@@ -268,7 +273,7 @@ func TestTrustCountsFromWhenRenewalIsSent(t *testing.T) {
 
 func TestFirstCheckAfterSuspendShowsLoss(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
-		w.suspend(18 * time.Second) // no timer fires, as timers stop during a suspend
+		w.suspend(18 * time.Second) // timers do not run while the machine is suspended
 		if err := w.lease.Ended(); err == nil {
 			t.Error("trusted by the clock that stands still")
 		}
@@ -281,7 +286,9 @@ func TestCheckAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
 		w.suspend(10 * time.Second)
 		wantErr(t, "lease after the suspend", w.lease.Ended(), nil)
 		elapse(8 * time.Second)
-		w.lostBy(t, Expired) // the timer noticed the expiry, because Ended read the clocks after the suspend and set the timer anew
+		// The lease's timer has found the expiry. Ended read the clocks after the suspend,
+		// and so set the timer to an earlier time.
+		w.lostBy(t, Expired)
 	})
 }
 
@@ -289,7 +296,7 @@ func TestRemainingTrustFollowsClockThatIsAhead(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		want(t, "remaining trust", w.lease.Remaining(), 8*time.Second)
-		w.suspend(-10 * time.Second) // the two clocks are level again, so both leave the same trust
+		w.suspend(-10 * time.Second) // both clocks show the same time again, so both leave the same trust
 		want(t, "remaining trust", w.lease.Remaining(), 18*time.Second)
 	})
 }
@@ -298,7 +305,7 @@ func TestTrustNeverRevives(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(17 * time.Second)
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-			w.suspend(2 * time.Second) // trust ends while the request is in flight
+			w.suspend(2 * time.Second) // the trust ends while the renewal is in flight
 			return apply()
 		})
 		if err := w.renew(Changes{}); err == nil {
@@ -344,10 +351,12 @@ func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "without an answer": unheard} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, nil, func(t *testing.T, w *world) {
-				time.Sleep(4 * time.Second) // the lease was renewed a moment before
+				time.Sleep(4 * time.Second) // the lease was renewed a moment ago, at 3.75 s
 				ctx, leave := context.WithCancel(context.Background())
 				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-					leave() // Renew sends no further attempt, as its context ends here; later renewals come from the background
+					// The context of Renew ends here, so Renew sends no second attempt. All
+					// later renewals are sent in the background.
+					leave()
 					w.will(nil)
 					return f(apply)
 				})
@@ -373,7 +382,9 @@ func TestTrustIsLimitedByLaterRenewalWithShorterLease(t *testing.T) {
 func TestRenewalDeliveredTwiceSucceeds(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(10 * time.Second)
-		w.will(doubled) // the reply is to the second copy, whose condition failed
+		// The renewal is delivered twice. The reply belongs to the second copy, whose
+		// condition failed.
+		w.will(doubled)
 		wantErr(t, "renew", w.renew(Changes{}), nil)
 		want(t, "remaining trust", w.lease.Remaining(), 18*time.Second)
 	})
@@ -435,7 +446,9 @@ func TestChildLeaseIsTrustedThroughParentAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
-		child.will(dropped) // a failed renewal of the child neither extends nor ends the trust
+		// A failed renewal of the child's record neither extends nor ends the trust in the
+		// child.
+		child.will(dropped)
 		time.Sleep(time.Hour)
 		if err := child.lease.Ended(); err != nil || child.lease.TrustedUntil() != parent.lease.TrustedUntil() {
 			t.Errorf("%v, trusted until %v, parent until %v", err, child.lease.TrustedUntil(), parent.lease.TrustedUntil())
@@ -471,10 +484,12 @@ func TestRenewalWaitsOnlyBrieflyForTransaction(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
 		defer w.end()
-		turn <- struct{}{} // begin a transaction that hangs
+		turn <- struct{}{} // a transaction begins, and does not end
 		elapse(5 * time.Second)
 		want(t, "renewals beside a transaction", w.requests(), 0)
-		elapse(5 * time.Second) // longer than the renewal waits: a quarter of the remaining trust
+		// A renewal waits for a transaction for at most a quarter of the remaining trust,
+		// which is less than this.
+		elapse(5 * time.Second)
 		if w.requests() == 0 {
 			t.Error("not sent")
 		}
@@ -485,10 +500,10 @@ func TestOverdueRenewalIsSentWhenEarlierRenewalEnds(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		time.Sleep(time.Second)
 		w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
-			time.Sleep(5 * time.Second) // meanwhile the renewal in the background becomes due
+			time.Sleep(5 * time.Second) // the next renewal in the background becomes due meanwhile
 			return nil, errLost
 		})
-		_ = w.renew(Changes{}) // this renewal fails
+		_ = w.renew(Changes{}) // this renewal by the caller fails
 		w.will(answered)
 		synctest.Wait()
 		want(t, "requests", w.requests(), 2)
@@ -502,7 +517,7 @@ func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 	for name, takes := range map[string]func(w *world, turn chan struct{}){
 		"another renewal": func(w *world, _ chan struct{}) {
 			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
-				w.will(answered) // a renewal in the background may begin as the test ends
+				w.will(answered) // another renewal may be sent in the background when the test ends
 				time.Sleep(10 * time.Second)
 				return nil, errLost
 			})
@@ -521,13 +536,15 @@ func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			time.Sleep(100 * time.Millisecond) // the other lease is due this much later, and before a hanging attempt would lose its slot
+			// The other lease is due 100 ms after the first. At that time, an attempt that
+			// hangs would still have its slot.
+			time.Sleep(100 * time.Millisecond)
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
 				sent = append(sent, time.Since(w.began))
 				return renewals.Failed
 			})
-			takes(w, turn) // the renewal in the background is due after 3.75 s
+			takes(w, turn) // the first lease is due after 3.75 s
 			w.client.Scheduler.Remove(other)
 			if len(sent) == 0 || sent[0] != 3850*time.Millisecond {
 				t.Errorf("%s: the other lease was sent after %v", name, sent)
@@ -540,7 +557,8 @@ func TestLossDuringRenewalIsNotReportedAsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
-		turn <- struct{}{} // a transaction: the renewal begins, and waits for it
+		// A transaction begins. The next renewal waits for it.
+		turn <- struct{}{}
 		elapse(5 * time.Second)
 		w.suspend(time.Hour)
 		_ = w.lease.Ended()
@@ -553,7 +571,7 @@ func TestManualLeaseIsNotRenewedInBackground(t *testing.T) {
 		w.lease.ByHand()
 		elapse(18 * time.Second)
 		want(t, "renewals", w.requests(), 0)
-		w.lostBy(t, Expired) // not Paused, as ByHand has stopped the renewals in the background
+		w.lostBy(t, Expired) // the reason is not Paused, because ByHand has stopped the renewals in the background
 	})
 }
 
@@ -568,7 +586,7 @@ func TestUnansweredRenewalIsRepeatedBeforeTrustEnds(t *testing.T) {
 	})
 }
 
-// notBegun returns a world whose lease has not been started.
+// notBegun returns a world with a new lease whose Start was not called.
 func notBegun(change func(*Leases, *Terms)) *world {
 	w := newWorld(change)
 	w.end()
@@ -600,7 +618,7 @@ func TestLeaseIsReadableBeforeStart(t *testing.T) {
 			})
 			synctest.Test(t, func(t *testing.T) {
 				w := notBegun(nil)
-				time.Sleep(time.Minute) // the grant took a minute
+				time.Sleep(time.Minute) // the reply to the grant took a minute
 				wantErr(t, "lease that has expired before its start", look(w), errLost)
 				w.lease.Start()
 				w.lostBy(t, Paused)

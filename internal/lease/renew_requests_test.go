@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // a fault of dynamolock: its retry keeps the version, so it extends only the holder's own trust
+func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // in dynamolock, a retry keeps the version: it extends the holder's own trust, but other clients see no renewal
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		seen := map[string]bool{}
@@ -44,7 +44,8 @@ func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // a fault of dynamolo
 	})
 }
 
-// wrapped is a DB between a client and the SDK. It may ignore the deadline of its context.
+// wrapped is a DB that calls functions of a test before requests. Such a wrapper may ignore
+// the deadline of its context.
 type wrapped struct {
 	machine.DB
 	update func() error
@@ -79,7 +80,9 @@ func TestRenewalIsNotSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 				renewed++
 				return lab.ErrReset
 			},
-			get: func() { // called when the client reads the record to resolve the unanswered attempt
+			// Called when the client reads the record to find out whether the renewal was
+			// applied.
+			get: func() {
 				paused = true
 				k.Boot.Store(int64(2 * time.Hour)) // the machine was suspended, so no timer has fired
 			},

@@ -23,7 +23,8 @@ func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 func TestQueuedRenewReturnsFailureOfItsLastAttempt(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.will(dropped)
-		time.AfterFunc(time.Millisecond, func() { w.lease.enter(context.Background()) }) // locks out renewals before Renew sends its second attempt
+		// enter blocks renewals of the lease before Renew sends its second attempt.
+		time.AfterFunc(time.Millisecond, func() { w.lease.enter(context.Background()) })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if unknown, err := w.lease.Renew(ctx, Changes{}); !errors.Is(err, errLost) || !unknown || w.requests() != 1 {
@@ -32,7 +33,7 @@ func TestQueuedRenewReturnsFailureOfItsLastAttempt(t *testing.T) {
 	})
 }
 
-// slowly applies a renewal and answers two seconds later.
+// slowly is a fate: the renewal is applied, and answered after two seconds.
 func slowly(apply func() (protocol.Item, error)) (protocol.Item, error) {
 	defer time.Sleep(2 * time.Second)
 	return apply()
@@ -45,7 +46,7 @@ func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
 		go func() { _, _ = w.lease.Renew(context.Background(), Changes{}) }()
 		time.Sleep(100 * time.Millisecond)
 		go w.lease.ByHand()
-		time.Sleep(10 * time.Second) // a renewal was due while ByHand waited
+		time.Sleep(10 * time.Second) // a renewal in the background became due while ByHand waited for Renew
 		want(t, "renewals", w.requests(), 1)
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // a fault of dynamolock: it gives no warning if it wakes up after the expiry
+func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // dynamolock gives no warning if its process wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -33,7 +33,7 @@ func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // a fault 
 
 		warned = nil
 		paused := w.Acquire(c, "other", warning)
-		k.Boot.Store(int64(time.Hour)) // the clock jumps past the warning and the lease at once
+		k.Boot.Store(int64(time.Hour)) // the clock jumps past the time of the warning and past the expiry
 		lab.Elapse(10 * time.Second)
 		lab.Want(t, "warnings after a pause", len(warned), 1)
 		_ = paused.Release(t.Context())
@@ -94,7 +94,8 @@ func TestCallbackOfImmediateWarningMayUseLock(t *testing.T) {
 			return c, g.Locks()[0]
 		},
 	}, func(t *testing.T, w *lab.World, acquire func(w *lab.World, opts []leasehold.AcquireOption) (*leasehold.Client, *leasehold.Lock)) {
-		const many = 100 // enough for some warnings to be given while others are being set
+		// With so many warnings, some are given while others are still being set.
+		const many = 100
 		var given atomic.Int64
 		var opts []leasehold.AcquireOption
 		for range many {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// start is when the observations of these tests begin.
+// start is the time at which the tests begin to observe a record.
 var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
 
 func at(d time.Duration) liveness.Reading {
@@ -23,7 +23,7 @@ func TestHolderIsDeadOnlyIfReadBeganAfterLeaseEnded(t *testing.T) {
 		asked time.Time
 		dead  bool
 	}{
-		{seen.Add(lease - 1), false}, // the holder may have renewed while the answer was in flight
+		{seen.Add(lease - 1), false}, // the read began before the lease ended, so the holder may have renewed since
 		{seen.Add(lease), true},
 	} {
 		if b := by.Next(first, r, liveness.Reading{Asked: c.asked, Answered: seen.Add(lease + time.Second)}); b.Dead != c.dead || !b.Until.Equal(seen.Add(lease)) {

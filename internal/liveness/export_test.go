@@ -1,4 +1,4 @@
 package liveness
 
-// Sessions returns how many sessions are remembered.
+// Sessions returns the number of sessions that the observer remembers.
 func (o *Observer) Sessions() int { return len(o.sessions) }

@@ -30,7 +30,8 @@ const lease = 20 * time.Second
 
 var errDamaged = errors.New("damaged")
 
-// world is one table, and observers of it whose clocks show the same time.
+// world is one table and the time. All observers of the table read this time from their
+// clocks.
 type world struct {
 	*testing.T
 	db    *network
@@ -38,8 +39,8 @@ type world struct {
 	now   time.Duration
 }
 
-// network counts reads. While it is cut it does not answer, and while it is odd its answers
-// cannot be decoded.
+// network counts the reads of one client. If cut is true, reads get no reply. If odd is
+// true, the items in replies cannot be decoded.
 type network struct {
 	*dynamodb.Client
 	reads    int
@@ -92,14 +93,14 @@ func (w *world) observer() *liveness.Observer {
 	return o
 }
 
-// told makes the errors that an observer returns.
+// told creates the errors that an observer returns to its caller.
 type told struct{ core.Errors }
 
 func (told) Unreadable(key protocol.Key, _ protocol.Item, err error) error {
 	return fmt.Errorf("%w: %v: %w", errDamaged, key, err)
 }
 
-// send sends a write, which must be applied, and returns the written item.
+// send sends a write and fails the test unless it is applied. It returns the written item.
 func (w *world) send(write *protocol.Write) protocol.Item {
 	w.Helper()
 	r := w.observer().Requests.Write(w.Context(), write, time.Minute)
@@ -109,7 +110,7 @@ func (w *world) send(write *protocol.Write) protocol.Item {
 	return r.Item
 }
 
-// grant grants key to a client, with version as the version.
+// grant writes a grant of key with the given version, and returns the written item.
 func (w *world) grant(key protocol.Key, version string) protocol.Item {
 	w.Helper()
 	return w.send(w.proto.Grant(protocol.Grant{Key: key, Owner: "somebody", Version: version, Lease: lease, Now: time.Now()}))
@@ -135,7 +136,7 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	item = w.send(w.proto.Renew(protocol.Hold{Key: key, Owner: "somebody", Grants: []string{"one"}, Versions: []string{"one"}},
 		protocol.Renewal{Version: "two", Lease: lease, Now: time.Now()}))
 	lab.Want(t, "dead at, after a renewal", deadAt(item), w.now+lease)
-	if another := w.observer(); another != nil { // the other observer sees the same version for the first time
+	if another := w.observer(); another != nil { // a new observer sees this version for the first time, so the lease counts from then
 		w.now += 7 * time.Second
 		r, v, _ := another.Observe(key, item, w.clock())
 		lab.Want(t, "dead at, for a new client", another.DeadAt(*r, v, w.clock(), time.Now()), w.now+lease)

@@ -18,7 +18,8 @@ func TestLockIsTakenOverAfterSessionIsMarkedDead(t *testing.T) {
 		w.Acquire(holder, "job")
 		row := w.Sessions()[0]
 		holderWire.SetFault(lab.Cut)
-		waiter, wire := w.Client(lab.Config()) // a client without a shared lease
+		// The waiter has no session of its own: it must read the session of the holder.
+		waiter, wire := w.Client(lab.Config())
 		var marked bool
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Grants() && strings.Contains(string(r.Body), lab.Text(w.Item("job"), "recordVersionNumber")) {
@@ -45,7 +46,7 @@ func TestTryTakesOverDeadSessionObservedByEarlierTry(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		lab.WantErr(t, "first try", lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
 		lab.Elapse(20 * time.Second)
-		other, _ := w.Client(lab.Config()) // another process, which has observed no holder
+		other, _ := w.Client(lab.Config()) // a new client: it must observe the session for a whole lease
 		lab.WantErr(t, "first try of another client", lab.ErrorOf(other.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
 		lock := lab.Must(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()))(t)
 		w.Release(lock)
@@ -56,7 +57,8 @@ func TestSessionIsIgnoredIfAnotherOwnerHoldsLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
-		// A peer's grant keeps attributes that the peer does not know.
+		// The Java client does not know sessions. Its grant keeps the attribute with the
+		// former holder's session in the record.
 		w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("java"), "recordVersionNumber": lab.Str("j1"), "leaseDuration": lab.Str("20000")})
 		began := time.Now()
 		_, _, lock := w.Holding(lab.Config())
@@ -70,7 +72,7 @@ func TestSessionOfEarlierGrantIsIgnored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		former, _ := w.Client(lab.SharedConfig())
 		w.Release(w.Acquire(former, "job"))
-		if err := former.Close(t.Context()); err != nil { // the session is dead, but its id is still in the record
+		if err := former.Close(t.Context()); err != nil { // the session has ended, but the record still contains its id
 			t.Fatal(err)
 		}
 		_, _, lock := w.Holding(lab.Config())

@@ -16,10 +16,10 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// under returns a record under the session with the given id.
+// under returns a record of a lock under the session with the given id.
 func under(id string) protocol.Record { return protocol.Record{Session: id} }
 
-// begin creates the row of a session.
+// begin writes the row of a new session. The function renew changes the row's version.
 func (w *world) begin(id string) (renew func(from, to string)) {
 	w.Helper()
 	sharing := w.proto.(protocol.Native)
@@ -32,8 +32,8 @@ func (w *world) begin(id string) (renew func(from, to string)) {
 	}
 }
 
-// observing returns a world with a session "s", an observer of it, and a function that
-// renews it.
+// observing returns a world with a session "s", an observer, and a function that renews the
+// session.
 func observing(t *testing.T) (*world, *liveness.Observer, func(from, to string)) {
 	t.Helper()
 	w := newWorld(t, layout.Native{})
@@ -194,7 +194,7 @@ func TestSessionWithUnreadableRowIsNotMarkedDead(t *testing.T) {
 				w.now += lease
 			}
 			w.db.odd = true
-			for range 2 { // the second Look comes just after a read of the row that failed to decode it
+			for range 2 { // the second Look follows a read whose item could not be decoded
 				if _, at, err := o.SessionOf(under("s")).Look(t.Context(), time.Second); !errors.Is(err, errDamaged) {
 					t.Errorf("dead in %v: %v", at-w.now, err)
 				}

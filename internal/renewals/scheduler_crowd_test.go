@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// about reports whether the request is about keys with the given prefix.
+// about returns a predicate for requests whose key has the given prefix.
 func about(prefix string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return bytes.Contains(c.Body, []byte(`"S":"`+prefix)) }
 }
@@ -35,7 +35,7 @@ func TestHangingRenewalsDoNotLoseOtherLocks(t *testing.T) {
 		lab.Want(t, "lost locks whose renewals are answered", lab.Lost(short), 0)
 		lab.Elapse(15 * time.Second)
 		lab.Want(t, "lost locks whose renewals hang", lab.Lost(hung), len(hung))
-		if most > 4*128+8 { // timers of 8 more may fire at the same moment
+		if most > 4*128+8 { // the timers of up to 8 more renewals may fire at the same moment
 			t.Errorf("%d goroutines more for %d locks", most, len(hung)+len(short))
 		}
 		wire.SetFault(nil)
@@ -49,7 +49,7 @@ func TestDueRenewalNeedsNoGoroutineUntilItIsSent(t *testing.T) {
 		w.AcquireMany(c, "job", lab.Crowd())
 		wire.SetFault(lab.Slow(time.Second))
 		before := runtime.NumGoroutine()
-		lab.Elapse(6 * time.Second) // all renewals have become due
+		lab.Elapse(6 * time.Second) // all renewals become due in this time
 		if n := runtime.NumGoroutine() - before; n > 4*16 {
 			t.Errorf("%d goroutines for 16 renewals at a time", n)
 		}
@@ -63,14 +63,14 @@ func TestQueuedRenewalDoesNotDelayCommit(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 200)
 		wire.SetFault(lab.On(lab.Call.Renews, lab.Cut))
-		lab.Elapse(6 * time.Second) // all renewals have become due, but few have a slot
+		lab.Elapse(6 * time.Second) // all renewals become due in this time, but only 16 have a slot
 		slowest := time.Duration(0)
 		for _, l := range locks[:20] {
 			began := time.Now()
 			lab.OK(t, l.Commit(t.Context(), nil))
 			slowest = max(slowest, time.Since(began))
 		}
-		if slowest > 2*time.Second { // the commit may wait for the lock's own renewal, which is in flight
+		if slowest > 2*time.Second { // the commit waits at most for the renewal of its own lock, if that is in flight
 			t.Errorf("a commit took %v", slowest)
 		}
 		wire.SetFault(nil)
@@ -78,8 +78,8 @@ func TestQueuedRenewalDoesNotDelayCommit(t *testing.T) {
 	})
 }
 
-// bunched lets the given time pass, and returns the largest number of renewals in one
-// window.
+// bunched lets the time during pass. It returns the largest number of renewals that were
+// sent within one window.
 func bunched(wire *lab.Wire, during, window time.Duration) int {
 	most := 0
 	wire.Sent()
@@ -98,7 +98,7 @@ func bunched(wire *lab.Wire, during, window time.Duration) int {
 
 func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 	const window = 500 * time.Millisecond
-	const locks, evenShare = 500, 500 / 10 // number of renewals in each window if they are spread evenly over 5 s
+	const locks, evenShare = 500, 500 / 10 // evenShare is the number of renewals in each window if 500 are spread evenly over 5 s
 	until := func(end time.Time) lab.Fault {
 		return func(r *lab.Request) (*http.Response, error) {
 			select {
@@ -114,11 +114,11 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// The renewals of delayed leases are spread at random over a period. The renewals of
-	// the other leases fall into the second part of that period, where both kinds add up.
-	// In a stall with few slots, each window of that part has 70 renewals on average. A
-	// window exceeds its limit by chance once in some million runs. Without the random
-	// spread, a window has 100 renewals or more, and over 300 in a stall with few slots.
+	// Leases whose renewals were delayed are renewed at random times in the next period.
+	// The other leases are renewed in the second part of that period, where both kinds add
+	// up. In a stall with few slots, each window of that part has 70 renewals on average. A
+	// window exceeds its limit by chance once in some million runs. Without random times, a
+	// window has 100 renewals or more, and over 300 in a stall with few slots.
 	type row struct {
 		places int
 		most   int
@@ -151,15 +151,15 @@ func TestFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.AcquireMany(c, "job", 500)
-		if n := bunched(wire, 5*time.Second, 100*time.Millisecond); n > 70 { // an even spread over the second half of the period would give 20
+		if n := bunched(wire, 5*time.Second, 100*time.Millisecond); n > 70 { // if spread evenly over the second half of the period, 20 renewals would be sent within 100 ms
 			t.Errorf("%d of 500 renewals within 100 ms", n)
 		}
 		_ = c.Close(t.Context())
 	})
 }
 
-// takes returns a fault that acts as a table that accepts perSecond requests a second and
-// throttles the others.
+// takes is a fault that simulates a table with little capacity. It accepts perSecond
+// requests in each second, and throttles all others.
 func takes(perSecond int) lab.Fault {
 	var mu sync.Mutex
 	began, taken := time.Now(), 0
@@ -179,7 +179,9 @@ func takes(perSecond int) lab.Fault {
 }
 
 func TestThrottlingSlowsRenewalsWithoutLosingLocks(t *testing.T) {
-	const n = 500 // 100 renewals a second are usual; 28 a second keep all locks trusted
+	// The client usually sends 100 renewals a second. It needs 28 a second to keep all
+	// locks trusted.
+	const n = 500
 	for _, perSecond := range []int{60, 40} {
 		t.Run(fmt.Sprint(perSecond, " a second"), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -255,12 +257,12 @@ func TestFailingRenewalWithDataDoesNotDelayPlainRenewals(t *testing.T) {
 	})
 }
 
-func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // a fault of dynamolock: it renews locks one after another, and half of them expire
+func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock renews its locks one after another, so in this test half of them would expire
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		n := 2 * lab.Crowd()
 		c, wire := w.Client(lab.Config())
 		locks := w.AcquireMany(c, "job", n)
-		slow := 10 * time.Second / time.Duration(n) // one after another, the renewals take two periods
+		slow := 10 * time.Second / time.Duration(n) // so slow that sending one renewal after another would take two periods
 		var now, most atomic.Int64
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			most.Store(max(most.Load(), now.Add(1)))

@@ -16,19 +16,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const trust = 18 * time.Second
 
-// table answers the attempts of a test, and records when they came.
+// table takes the attempts of a Scheduler, gives each its outcome, and records when each
+// was sent.
 type table struct {
 	q     *Scheduler
 	began time.Time
 
 	mu       sync.Mutex
 	sent     []string
-	at       map[string]time.Duration // time of the last attempt of each lease
+	at       map[string]time.Duration // time of the last attempt, by the name of the lease
 	inFlight int
 	most     int
 }
 
-// inBubble runs a test with a Scheduler that has the given number of places and uses a
+// inBubble runs a test with a new Scheduler. places is the number of its slots. It uses a
 // constant instead of random numbers.
 func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	t.Helper()
@@ -38,10 +39,12 @@ func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	})
 }
 
-// lease adds a lease that is due after three quarters of every. takes is how long each of
-// its attempts lasts, and out is their outcome.
+// lease adds a lease that is renewed every period. The first attempt is due after three
+// quarters of that period. Each attempt lasts for the time takes and has the outcome out.
 func (b *table) lease(name string, every, left, takes time.Duration, out Outcome) *Lease {
-	b.mu.Lock() // held until l is set, as the attempt of a lease that is due at once reads l
+	// b.mu is held until l is set: the attempt of a lease that is due at once waits for it,
+	// and then reads l.
+	b.mu.Lock()
 	defer b.mu.Unlock()
 	var l *Lease
 	l = b.q.Add(Times{Every: every, Trust: trust}, left, 0, func() Outcome {
@@ -62,7 +65,7 @@ func (b *table) lease(name string, every, left, takes time.Duration, out Outcome
 	return l
 }
 
-// leases adds n leases, as lease does.
+// leases adds n leases with the same parameters as lease.
 func (b *table) leases(n int, name string, every, left, takes time.Duration, out Outcome) []*Lease {
 	all := make([]*Lease, n)
 	for i := range all {
@@ -71,34 +74,35 @@ func (b *table) leases(n int, name string, every, left, takes time.Duration, out
 	return all
 }
 
-// lastSent returns when the last attempt of the lease called name was sent.
+// lastSent returns when the last attempt of the lease with this name was sent.
 func (b *table) lastSent(name string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.at[name]
 }
 
-// allSent returns the names of the leases in the order in which their attempts were sent.
+// allSent returns the names of leases, one for each attempt, in the order in which the
+// attempts were sent.
 func (b *table) allSent() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.sent)
 }
 
-// mostInFlight returns the largest number of attempts that were in flight at once.
+// mostInFlight returns the largest number of attempts that were in flight at the same time.
 func (b *table) mostInFlight() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.most
 }
 
-// elapse lets virtual time pass.
+// elapse lets the time d pass in the bubble, and waits until all goroutines block.
 func elapse(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// want fails the test unless got, the value named what, is deeply equal to want.
+// want fails the test unless got and want are deeply equal. what names the value.
 func want[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -141,7 +145,7 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 		for range 50 {
 			began := time.Since(b.began)
 			l := b.lease("other", 133*time.Millisecond, trust, 0, Renewed)
-			elapse(100 * time.Millisecond) // the other lease is due by then
+			elapse(100 * time.Millisecond) // the lease added above is due within 100 ms
 			if b.lastSent("other") < began {
 				t.Fatal("a place is kept from a lease whose requests are answered")
 			}
@@ -172,12 +176,14 @@ func TestLeaseThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
 func TestLateRenewalIsFollowedByRenewalAtRandomTime(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
-		elapse(8 * time.Second) // sent after 1.5, 2.5, 4.5 and 6.5 s: the second renewal of a new lease comes at a random time of its period
+		// The lease is renewed after 1.5, 2.5, 4.5 and 6.5 s. The second renewal of a new
+		// lease comes at a random time of its period.
+		elapse(8 * time.Second)
 		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
-		elapse(time.Second) // busy has the only slot for half a second from 8.3 s on
+		elapse(time.Second) // the lease busy holds the only slot from 8.3 s to 8.8 s
 		want(t, "late sent after", b.lastSent("late"), 8800*time.Millisecond)
 		elapse(time.Second)
-		want(t, "late sent after", b.lastSent("late"), 9800*time.Millisecond) // the next attempt comes half a period later
+		want(t, "late sent after", b.lastSent("late"), 9800*time.Millisecond) // the next renewal comes half a period after the late one
 		remove(b.q, l, busy)
 	})
 }
@@ -189,7 +195,7 @@ func TestLeaseWithShortenedTrustIsRenewedWithinThirdOfTrust(t *testing.T) {
 		b.q.Lasts(l, 300*time.Millisecond)
 		elapse(time.Second)
 		want(t, "lock sent after", b.lastSent("lock"), 1100*time.Millisecond)
-		b.q.Lasts(l, time.Hour) // a longer trust does not make a renewal later
+		b.q.Lasts(l, time.Hour) // if the trust becomes longer, the renewal that is due does not move
 		elapse(5 * time.Second)
 		want(t, "lock sent after", b.lastSent("lock"), 3100*time.Millisecond)
 		remove(b.q, l)
@@ -223,20 +229,23 @@ func TestLeaseAddedWhenDueIsRenewedAtOnce(t *testing.T) {
 func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // first sent after 0.9 s
-		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed)             // all are due after 3 s; their usual rate is 10 a second
+		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed)             // all are due after 3 s, usually at 10 a second
 		elapse(time.Second)
 		b.q.Remove(throttled)
 		before := len(b.allSent())
 		elapse(2 * time.Second)
 		elapse(time.Second)
-		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 { // the rate is a fifth less than usual, and rises a little after each second
+		// After a throttled renewal the rate is a fifth lower. It rises a little with each
+		// second.
+		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 {
 			t.Errorf("%d were sent in the second in which all were due", sent)
 		}
 		remove(b.q, others...)
 	})
 }
 
-// In a hot partition every attempt is throttled, and others are due all the time.
+// In a hot partition, every attempt for some leases is throttled, while other leases are
+// always due.
 func TestThrottledRenewalIsRetriedAfterFourOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
@@ -244,7 +253,7 @@ func TestThrottledRenewalIsRetriedAfterFourOtherRenewals(t *testing.T) {
 		elapse(2999 * time.Millisecond)
 		before := len(b.allSent())
 		elapse(3 * time.Second)
-		var between []int // number of other attempts sent before each throttled one
+		var between []int // number of other attempts before each throttled attempt
 		sent := 0
 		for _, name := range b.allSent()[before:] {
 			if name != "throttled" {
@@ -258,11 +267,12 @@ func TestThrottledRenewalIsRetriedAfterFourOtherRenewals(t *testing.T) {
 	})
 }
 
-// A conflict is the only failure whose cause is known to have ended.
+// A transaction conflict is over when its error arrives, so a repeated renewal can succeed
+// at once. The causes of other failures may last.
 func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  Outcome
-		sent int // attempts sent by the time the first has ended
+		sent int // number of attempts that were sent when the first attempt has ended
 	}{
 		"in conflict": {Conflict, 2}, "failed": {Failed, 1}, "without an answer": {Silent, 1}, "throttled": {Throttled, 1},
 	} {
@@ -279,8 +289,8 @@ func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// If Waited stayed true after a renewal, a later pause of the process would be reported as
-// renewals that had to queue.
+// Waited reports that a renewal waited for a slot. If it stayed true, a later loss by a
+// pause of the process would be blamed on missing slots.
 func TestWaitForSlotIsReportedOnlyUntilRenewal(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // first sent at 3 s

@@ -22,7 +22,7 @@ func isClosedAlone(t *testing.T, what string, err error) {
 	}
 }
 
-func TestCloseEndsGrantsWithErrClosed(t *testing.T) {
+func TestLocksReturnErrClosedAfterClose(t *testing.T) {
 	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 		for name, opts := range map[string][]leasehold.AcquireOption{
 			"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)}, "for work done once": {leasehold.Once("v1")},
@@ -62,7 +62,7 @@ func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab
 	return err
 }
 
-func TestReadDuringCloseReturnsErrClosed(t *testing.T) {
+func TestGuardedReadDuringCloseReturnsErrClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		reads := func(c lab.Call) bool { return c.Op == "TransactGetItems" }

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLeadResignsAndReturnsErrorOfFunction(t *testing.T) {
+func TestLeadReleasesTermAndReturnsErrorOfFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
@@ -55,7 +55,7 @@ func TestLeadAppliesOptionsToEachTerm(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainAfterLossOfTerm(t *testing.T) {
+func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context) error{
 		"and its function says so":              context.Cause,
 		"and its function says nothing":         func(context.Context) error { return nil },
@@ -141,7 +141,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsCauseOfContextEnd(t *testing.T) {
+func TestLeadReturnsCauseOfItsContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -174,7 +174,7 @@ func TestLeadReturnsWhenClientCloses(t *testing.T) {
 	})
 }
 
-func TestPanicOrExitOfFunctionReleasesTerm(t *testing.T) {
+func TestLeadReleasesTermIfFunctionPanicsOrExits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for name, leave := range map[string]func(){"panic": func() { panic("over") }, "exit": runtime.Goexit} {
@@ -270,7 +270,7 @@ func TestLeadReturnsIfClientClosesBeforeTermBegins(t *testing.T) {
 
 // After an outage the record still contains the leader's own earlier grant, which the
 // leader has lost.
-func TestLeadAfterOutageReplacesItsOwnOldTermAtOnce(t *testing.T) {
+func TestLeadReplacesItsOwnLostTermAtOnceAfterOutage(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)
 		ctx, cancel := context.WithCancel(t.Context())

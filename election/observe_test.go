@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
+func TestObserveYieldsLeaderAndEachChangeOfLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, other := elect(w, lab.Config()), elect(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())
@@ -135,7 +135,7 @@ func TestObserveReturnsPermanentError(t *testing.T) {
 
 // After the caller has left the loop over Observe, no goroutine remains and no request is
 // sent.
-func TestObserveStopsReadingWhenLoopBreaks(t *testing.T) {
+func TestObserveSendsNoRequestAfterCallerLeavesLoop(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		for _, err := range e.Observe(t.Context()) {
@@ -150,7 +150,7 @@ func TestObserveStopsReadingWhenLoopBreaks(t *testing.T) {
 	})
 }
 
-func TestObserveReadsTwiceASecondEvenWithoutChanges(t *testing.T) {
+func TestObserveReadsTwicePerSecondEvenWithoutChanges(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())
@@ -176,7 +176,7 @@ func TestObserveReadsTwiceASecondEvenWithoutChanges(t *testing.T) {
 
 // An observer and a candidate of the same client both read the record. A read by the
 // observer does not wake the candidate.
-func TestObserveDoesNotDisturbCandidateOfSameClient(t *testing.T) {
+func TestObserveDoesNotWakeCandidateOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		leader, _, wire := elects(w, lab.Config())
 		campaign(w, leader, "a")

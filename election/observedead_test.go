@@ -117,7 +117,7 @@ func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 
 // A reply shows the record as it was when the request was sent, and not when the reply
 // arrives.
-func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
+func TestObserveDoesNotReportLeaderDeadAfterLateReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -144,7 +144,7 @@ func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
 	})
 }
 
-func TestObserveOmitsLeaderWhoseTermIsNotTrusted(t *testing.T) {
+func TestObserveOmitsLeaderThatDoesNotTrustItsOwnGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

@@ -49,7 +49,7 @@ func leads(t *testing.T, e *election.Election, value string, ends time.Duration)
 	return why, func() error { cancel(); return <-led }
 }
 
-func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
+func TestStepDownEndsFunctionAndTermOfLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
@@ -219,7 +219,7 @@ func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 	})
 }
 
-func TestStepDownRejectsLeadersThatCannotBeAsked(t *testing.T) {
+func TestStepDownReturnsErrUnsupportedForSomeLeaders(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.DynamoDLM{}} {
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 			e, _, wire := elects(w, cfg)
@@ -258,7 +258,7 @@ func hears(t *testing.T, why <-chan error) {
 
 // A candidate that was handed the key has a value to store. So it replaces the hand-over by
 // a grant of its own, and StepDown must reach this grant.
-func TestStepDownReachesLeaderThatWasHandedTheKey(t *testing.T) {
+func TestStepDownStopsLeaderThatWasHandedTheKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		e, next, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)
@@ -274,7 +274,7 @@ func TestStepDownReachesLeaderThatWasHandedTheKey(t *testing.T) {
 
 // A client that has waited for a long time for a leader to step down polls rarely. So it
 // may miss the time between two terms of the same leader, in which the key is free.
-func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
+func TestStepDownDoesNotStopLeaderThatIsReelected(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -291,7 +291,7 @@ func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
 	})
 }
 
-func TestStepDownDoesNotAskNextTermOfSameClient(t *testing.T) {
+func TestStepDownDoesNotStopNextTermOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -307,7 +307,7 @@ func TestStepDownDoesNotAskNextTermOfSameClient(t *testing.T) {
 	})
 }
 
-func TestStepDownReachesLeaderWhoseGrantReplyWasLost(t *testing.T) {
+func TestStepDownStopsLeaderWhoseGrantReplyWasLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())

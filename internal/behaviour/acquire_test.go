@@ -72,7 +72,7 @@ func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
 	})
 }
 
-func TestTryAcquireTakesOverDeadHolderInFreshProcess(t *testing.T) {
+func TestTryAcquireInNewProcessTakesOverDeadHolder(t *testing.T) {
 	lab.Each(t, map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
 		"TryAcquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 			return c.TryAcquire(ctx, "job")
@@ -219,7 +219,7 @@ func TestDamagedRecordOfReleasedLockCanBeAcquired(t *testing.T) {
 	})
 }
 
-func TestHeldRecordHasNoExpiryTimeWhateverTTLAttributeIsSet(t *testing.T) {
+func TestRecordOfHeldLockHasNoExpiryTimeForAnyTTLAttribute(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, name := range []string{"-", "ttl"} {
 			w.Release(holds(w, "job"))
@@ -247,7 +247,7 @@ func TestRecordReleasedByOtherLibraryGetsTokenFromClock(t *testing.T) {
 	})
 }
 
-func TestHeldErrorShowsDateOfDayOldGrant(t *testing.T) {
+func TestHeldErrorShowsDateIfGrantIsOlderThanOneDay(t *testing.T) {
 	at := time.Now().Add(-25 * time.Hour)
 	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
 	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {
@@ -281,7 +281,7 @@ func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a"
 	})
 }
 
-func TestTryAcquiresKeyFreedAfterRejectedGrant(t *testing.T) {
+func TestTryAcquireSucceedsIfKeyIsFreedAfterRejectedGrant(t *testing.T) {
 	oneClient(t, func(_ *testing.T, w *lab.World, b *leasehold.Client, wire *lab.Wire) {
 		other := holds(w, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {

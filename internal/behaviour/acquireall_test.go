@@ -56,7 +56,7 @@ func TestInvalidKeyListIsRejectedBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
+func TestAcquireAllNoWaitErrorNamesFirstHeldKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		held := w.AcquireAll(a, leasehold.Keys("b", "c"))
@@ -165,7 +165,7 @@ func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 	})
 }
 
-func TestKeyOrderIsNotRestrictedByReleasedGroup(t *testing.T) {
+func TestAcquireIgnoresKeyOrderOfReleasedGroup(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
 		inner := lab.Must(c.Acquire(g.Context(), "e"))(t)
@@ -176,7 +176,7 @@ func TestKeyOrderIsNotRestrictedByReleasedGroup(t *testing.T) {
 	})
 }
 
-func TestAcquireAllHoldsNoKeyAfterReentrantGrantEnds(t *testing.T) {
+func TestAcquireAllHoldsNoKeyIfSharedGrantEndsMeanwhile(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {

@@ -54,7 +54,7 @@ func TestAcquireAnyNoWaitAcquiresLaterFreeKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyTrustsHandOverFromItsLastRead(t *testing.T) {
+func TestAcquireAnyCountsTrustInHandOverFromItsLastRead(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		keys := leasehold.Keys("a", "b", "c")
 		others := w.AcquireAll(a, keys)
@@ -88,7 +88,7 @@ func TestAcquireAnyOfTenKeysCostsFewUnitsAmongFortyClients(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyWatchesAllKeysWithOneRead(t *testing.T) {
+func TestAcquireAnyPollsAllKeysWithOneRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -138,7 +138,7 @@ func TestAcquireAnyGrantsOneKeyDespiteLostReplies(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitNamesFirstKey(t *testing.T) {
+func TestAcquireAnyNoWaitErrorNamesFirstKey(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, wire := w.Client(lab.Config())
 		others := w.AcquireAll(a, leasehold.Keys("a", "b"))
@@ -151,7 +151,7 @@ func TestAcquireAnyNoWaitNamesFirstKey(t *testing.T) {
 	})
 }
 
-func TestTryGivesUpIfEveryRequestIsThrottled(t *testing.T) {
+func TestNoWaitGivesUpIfEveryRequestIsThrottled(t *testing.T) {
 	oneClient(t, func(t *testing.T, _ *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Refused("ThrottlingException"))
 		for name, try := range map[string]func() error{
@@ -185,7 +185,7 @@ func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsKeyOfItsContextUnlessReentrant(t *testing.T) {
+func TestAcquireAnySkipsKeyHeldByContextUnlessReentrant(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		outer := w.Acquire(c, "a")
 		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))
@@ -321,7 +321,7 @@ func TestAcquireAnyOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyLimitsWaitForCleanup(t *testing.T) {
+func TestAcquireAnyWaitsBrieflyToUndoGrantOfUnknownOutcome(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "a")
 		cfg := lab.Config()

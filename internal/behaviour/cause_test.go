@@ -79,7 +79,7 @@ var endedCalls = map[string]struct {
 	}},
 }
 
-func TestErrorOfEndedCallMatchesContextErrorAndCause(t *testing.T) {
+func TestErrorOfCancelledCallMatchesContextErrorAndCause(t *testing.T) {
 	why := errors.New("the shift is over")
 	for kind, end := range map[error]func(context.Context, time.Duration) (context.Context, context.CancelFunc){
 		context.DeadlineExceeded: func(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {

@@ -44,7 +44,7 @@ func TestCloseReleasesOtherLocksWhileFunctionOfDoRuns(t *testing.T) {
 	})
 }
 
-func TestCloseUnderSharedLeaseNeedsTwoRequestsIfFunctionRuns(t *testing.T) {
+func TestCloseUnderSharedLeaseNeedsTwoRequestsWhileDoRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.AcquireMany(c, "job", 50)

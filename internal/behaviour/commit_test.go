@@ -81,7 +81,7 @@ func TestCommitAfterEndOfGrantWritesNothing(t *testing.T) {
 	})
 }
 
-func TestCommitThatFindsLossUnblocksNextWaiter(t *testing.T) {
+func TestCommitThatFindsLossLetsNextWaiterAcquireAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, events := logged(w.Work(), lab.Config())
 		lock := w.Acquire(c, "job")
@@ -133,7 +133,7 @@ func TestCommitWithFailedWriteLeavesLockHeld(t *testing.T) {
 	})
 }
 
-func TestEachCommitHasItsOwnIdempotencyToken(t *testing.T) {
+func TestCommitUsesNewIdempotencyTokenForEachCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.Sent()

@@ -73,7 +73,7 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 	}
 }
 
-func TestNewReportsInvalidLeaseOnce(t *testing.T) {
+func TestNewErrorMentionsInvalidLeaseOnlyOnce(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{
 		"negative lease":            {Lease: -time.Second},
 		"negative lease and margin": {Lease: -time.Second, Margin: time.Second},
@@ -101,7 +101,7 @@ func TestNewAcceptsConfigValuesAtLimits(t *testing.T) {
 	}
 }
 
-func TestDynamoDBErrorsNameTableAndAdvice(t *testing.T) {
+func TestDynamoDBErrorsNameTableAndGiveAdvice(t *testing.T) {
 	type row struct {
 		code string
 		is   error

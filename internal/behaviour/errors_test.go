@@ -58,7 +58,7 @@ func typesIn(err error, found map[string]bool) {
 	}
 }
 
-func TestEveryErrorTypeNamesKeyAndTable(t *testing.T) {
+func TestErrorsOfAllTypesNameKeyAndTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		c, wire := w.Client(lab.Config())
@@ -157,7 +157,7 @@ func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 	})
 }
 
-func TestRecordErrorSuggestsRenamingAttributeOfFreeLock(t *testing.T) {
+func TestRecordErrorOfFreeLockSuggestsRenamingAttribute(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Dynamolock{}, layout.AWSLabs{}} {
 		for name, own := range map[string]map[string]types.AttributeValue{
 			"kind":              {"kind": lab.Str("invoice")},
@@ -207,7 +207,7 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 
 // Every request of these calls is refused until the context ends. So when the context ends,
 // no request is unanswered.
-func TestOutcomeIsKnownIfEveryRequestWasAnswered(t *testing.T) {
+func TestCallHasKnownOutcomeIfAllItsRequestsWereAnswered(t *testing.T) {
 	type row struct {
 		do  func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 		cfg leasehold.Config

@@ -33,7 +33,7 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 	return requests, held
 }
 
-func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
+func TestEventsCountEachRequestAndTimeHeldOnce(t *testing.T) {
 	throttled := lab.Refused("ThrottlingException")
 	type row struct {
 		held time.Duration
@@ -155,7 +155,7 @@ func TestOnEventCanUseLockOfFinishedCommit(t *testing.T) {
 	})
 }
 
-func TestEventContextHasValuesButNoCancellationOfCaller(t *testing.T) {
+func TestEventContextHasCallersValuesButNotItsCancellation(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
@@ -167,7 +167,7 @@ func TestEventContextHasValuesButNoCancellationOfCaller(t *testing.T) {
 	})
 }
 
-func TestStatsShowLockCountAndShortestTrust(t *testing.T) {
+func TestStatsShowNumberOfLocksAndShortestRemainingTrust(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		acquire := func(key string, lease time.Duration) *leasehold.Lock {
 			return w.Acquire(c, key, leasehold.WithLease(lease), leasehold.WithoutRenewal())

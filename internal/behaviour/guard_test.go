@@ -45,7 +45,7 @@ func TestFailedGuardEndsLock(t *testing.T) {
 	})
 }
 
-func TestReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
+func TestGuardedReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("c", "2"))))

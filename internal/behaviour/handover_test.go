@@ -44,7 +44,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (next *le
 	return next, asked[max(before-1, len(asked)-2)]
 }
 
-func TestRecordContainsLeaseOfHandOver(t *testing.T) {
+func TestHandOverStoresItsLeaseInRecord(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
 	type row struct {
@@ -100,7 +100,7 @@ func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 	})
 }
 
-func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
+func TestQueueHeadReplacesHandOverIfLittleTrustIsLeft(t *testing.T) {
 	skewed := lab.Config()
 	// After a hand-over, a client with this MaxSkew trusts the key for only 800 ms. A
 	// client with the lease of short trusts the key for 900 ms, even after a grant of its
@@ -183,7 +183,7 @@ func TestFirstRenewalAfterHandOverIsSentAtTenthOfLease(t *testing.T) {
 
 // The lease of a hand-over is half as long as the lease of a grant. So the new holder sends
 // its first renewal early, and repeats it if it is throttled.
-func TestHandOverSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
+func TestHandedOverLockSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
@@ -386,7 +386,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 // While the queue is suspended, waiters of other processes poll, and the record does not
 // show them. So after sixteen hand-overs among its own goroutines, the client releases the
 // key. It does the same in a layout without a queue.
-func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
+func TestGoroutinesHandOverSixteenTimesWhileQueueIsSuspended(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")
@@ -429,7 +429,7 @@ func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 	})
 }
 
-func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
+func TestReleaseWithNewDataHandsOverInOneWrite(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{"answered": nil, "reply lost": lab.Once(lab.Call.HandsOver, lab.LoseReply)}, func(t *testing.T, w *lab.World, fault lab.Fault) {
 		l := inOrder(t, w, 2, lab.Config())
 		l.wire.Sent()

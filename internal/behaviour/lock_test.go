@@ -141,7 +141,7 @@ func TestTrustEndsBeforeAnotherClientCanAcquire(t *testing.T) {
 	})
 }
 
-func TestFirstCheckAfterPauseReportsLoss(t *testing.T) {
+func TestLockReportsLossAtFirstCallAfterProcessPause(t *testing.T) {
 	for name, look := range map[string]func(*leasehold.Lock, context.Context) error{
 		"Lock.Err":      func(l *leasehold.Lock, _ context.Context) error { return l.Err() },
 		"Context.Err":   func(l *leasehold.Lock, _ context.Context) error { return l.Context().Err() },
@@ -181,7 +181,7 @@ func TestFirstCheckAfterPauseReportsLoss(t *testing.T) {
 	}
 }
 
-func TestLossIsBlamedOnPauseOnlyIfNoRenewalWasSent(t *testing.T) {
+func TestLostErrorBlamesProcessPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -213,7 +213,7 @@ func TestLeaseOfMaximumDurationCanBeAcquired(t *testing.T) {
 	})
 }
 
-func TestRenewSurvivesOneLostReply(t *testing.T) { // in dynamolock, awslabs and python_dynamodb_lock, one lost reply stops all further heartbeats
+func TestLockIsHeldDespiteOneLostReplyToRenewal(t *testing.T) { // in dynamolock, awslabs and python_dynamodb_lock, one lost reply stops all further heartbeats
 	oneLock(t, func(t *testing.T, w *lab.World, _ *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
 		lab.Elapse(2 * time.Minute)

@@ -17,7 +17,7 @@ import (
 // If Release with MarkDone returns nil, the mark is stored. In most of the tests below,
 // Release cannot store the mark and must return an error.
 
-func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
+func TestLateReleaseReportsThatDoneMarkIsNotStored(t *testing.T) {
 	for name, before := range map[string]func(*lab.World, *leasehold.Client, *lab.Wire, *leasehold.Lock){
 		"Close":                func(w *lab.World, c *leasehold.Client, _ *lab.Wire, _ *leasehold.Lock) { closes(w, c) },
 		"a release without it": func(w *lab.World, _ *leasehold.Client, _ *lab.Wire, l *leasehold.Lock) { w.Release(l) },
@@ -59,7 +59,7 @@ func TestMarkDoneOfEndedHandleReturnsError(t *testing.T) {
 }
 
 // At the end of Do, a release stores the mark. Close waits for that release.
-func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
+func TestCloseWaitsUntilDoneMarkOfFinishedWorkIsStored(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		for range 20 {
 			c, wire := w.Client(cfg)
@@ -86,7 +86,7 @@ func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
 // Another client was granted the key meanwhile. It has replaced the mark in the record, or
 // has deleted the record. So it is unknown whether the first client had stored its mark
 // before.
-func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
+func TestReleaseOutcomeIsUnknownIfDoneMarkWasReplaced(t *testing.T) {
 	lab.Each(t, map[string]leasehold.AcquireOption{
 		"that marked": leasehold.Once("mon"), "that deleted": leasehold.DeleteOnRelease(true),
 	}, func(t *testing.T, w *lab.World, since leasehold.AcquireOption) {
@@ -105,7 +105,7 @@ func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
 
 // Every write of the first client was answered, so it knows that it has not stored its
 // mark. No other client can have removed that mark.
-func TestReleaseWithMarkReportsLossIfAllWritesWereAnswered(t *testing.T) {
+func TestReleaseWithMarkDoneReportsLossIfAllWritesWereAnswered(t *testing.T) {
 	for name, since := range map[string][]leasehold.AcquireOption{
 		"nothing": nil, "marked it": {leasehold.Once("mon")}, "deleted the record": {leasehold.DeleteOnRelease(true)},
 	} {
@@ -128,7 +128,7 @@ func TestReleaseWithMarkReportsLossIfAllWritesWereAnswered(t *testing.T) {
 	}
 }
 
-func TestReleaseOfLostLockStoresNoMark(t *testing.T) {
+func TestReleaseOfLostLockStoresNoDoneMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error{
 		"MarkDone": func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error {
 			l := w.Acquire(c, "job", leasehold.Once("mon"))
@@ -153,7 +153,7 @@ func TestReleaseOfLostLockStoresNoMark(t *testing.T) {
 }
 
 // If Release with MarkDone fails, a second Release stores the mark even without MarkDone.
-func TestRepeatedReleaseStoresMark(t *testing.T) {
+func TestSecondReleaseStoresDoneMarkOfFailedRelease(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
 		wire.SetFault(lab.Out)
@@ -177,7 +177,7 @@ func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
 	})
 }
 
-func TestReleaseFindsMarkStoredByUnansweredCommit(t *testing.T) {
+func TestReleaseFindsDoneMarkStoredByUnansweredCommit(t *testing.T) {
 	for name, since := range map[string]func(w *lab.World){
 		"nothing since": func(*lab.World) {},
 		"granted to another": func(w *lab.World) {

@@ -69,7 +69,7 @@ func TestWaiterTakesOverOneMaxSkewAfterLeaseEnds(t *testing.T) {
 	})
 }
 
-func TestTryObservesDeadHolderUntilMaxSkewHasPassed(t *testing.T) {
+func TestTryAcquireObservesDeadHolderUntilMaxSkewHasPassed(t *testing.T) {
 	withDeadHolder(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -104,7 +104,7 @@ func TestClientWithoutMaxSkewObservesForFullLease(t *testing.T) {
 
 // A client without MaxSkew does not know the attribute leaseEnds. So its renewals leave an
 // outdated value in the record, which must be ignored.
-func TestLeaseEndOfEarlierRecordVersionIsIgnored(t *testing.T) {
+func TestLeaseEndStoredForEarlierRecordVersionIsIgnored(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
 			c, _ := w.Client(lab.Config())
@@ -259,7 +259,7 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 
 // The lease of a hand-over is short. The head subtracts from it how much the two clocks may
 // differ, so its trust may be too brief to be useful.
-func TestKeyIsNotHandedToHeadThatWouldTrustItTooBriefly(t *testing.T) {
+func TestKeyIsNotHandedToQueueHeadWithTooLittleTrust(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)
@@ -274,7 +274,7 @@ func TestKeyIsNotHandedToHeadThatWouldTrustItTooBriefly(t *testing.T) {
 	}
 }
 
-func TestMaxSkewIsRejectedWhereItHasNoEffect(t *testing.T) {
+func TestNewRejectsUnusableMaxSkew(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*leasehold.Config)
 		says   string

@@ -31,7 +31,7 @@ func heapOf(n int, fn func()) int {
 	return (inUse() - before) / n
 }
 
-func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
+func TestHeldLockUsesUnderThreeKilobytesOfMemory(t *testing.T) {
 	if lab.Race {
 		t.Skip("the race detector has memory of its own for each word")
 	}
@@ -68,7 +68,7 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 	})
 }
 
-func TestWaiterTakesUnderTwoKilobytesBesideItsGoroutine(t *testing.T) {
+func TestWaiterUsesUnderTwoKilobytesBesideItsGoroutine(t *testing.T) {
 	if lab.Race {
 		t.Skip("the race detector has memory of its own for each word")
 	}

@@ -107,7 +107,7 @@ func TestOnceNeedsNoExtraRequest(t *testing.T) {
 	})
 }
 
-func TestEveryRunsWorkOncePerPeriod(t *testing.T) {
+func TestWorkWithEveryRunsOncePerPeriod(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) { // the time in a bubble begins at midnight UTC
 		c, _ := w.Client(lab.Config())
 		works(w, c, leasehold.Every(24*time.Hour))
@@ -121,7 +121,7 @@ func TestEveryRunsWorkOncePerPeriod(t *testing.T) {
 	})
 }
 
-func TestEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
+func TestWorkWithEveryIsNotRepeatedIfClockIsBehind(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lab.Elapse(48 * time.Hour)
 		c, _ := w.Client(lab.Config())
@@ -135,7 +135,7 @@ func TestEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 
 // Every does the work of the period in which the call began. If the wait for the key lasts
 // into the next period, Every does not do the work of that next period.
-func TestEveryUsesPeriodInWhichCallBegan(t *testing.T) {
+func TestWorkWithEveryBelongsToPeriodInWhichCallBegan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
 		lock := holds(w, "job", leasehold.Every(24*time.Hour))
@@ -149,7 +149,7 @@ func TestEveryUsesPeriodInWhichCallBegan(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseMarksWorkInSameTransaction(t *testing.T) {
+func TestCommitAndReleaseMarksWorkDoneInSameTransaction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, l := w.Work().Holding(lab.Config(), leasehold.Once("mon"))
 		wire.Sent()
@@ -159,7 +159,7 @@ func TestCommitAndReleaseMarksWorkInSameTransaction(t *testing.T) {
 	})
 }
 
-func TestFailedCommitStoresNoMark(t *testing.T) {
+func TestFailedCommitStoresNoDoneMark(t *testing.T) {
 	writes := lab.Writes(lab.Note("work", "mon"))
 	lab.Each(t, map[string]func(w *lab.World, c *leasehold.Client, l *leasehold.Lock) error{
 		"cancelled": func(w *lab.World, _ *leasehold.Client, l *leasehold.Lock) error {
@@ -185,7 +185,7 @@ func TestFailedCommitStoresNoMark(t *testing.T) {
 	})
 }
 
-func TestMarkIsNeverDeletedByTTL(t *testing.T) {
+func TestDoneMarkIsNeverDeletedByTTL(t *testing.T) {
 	lab.Each(t, map[string]time.Duration{"usual retention": 0, "retention of an hour": time.Hour}, func(t *testing.T, w *lab.World, retention time.Duration) {
 		cfg := lab.Config()
 		cfg.Retention = retention
@@ -217,7 +217,7 @@ func TestMarkIsNeverDeletedByTTL(t *testing.T) {
 	})
 }
 
-func TestDeleteOnReleaseKeepsRecordsWithMarks(t *testing.T) {
+func TestDeleteOnReleaseKeepsRecordsWithDoneMarks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.DeleteOnRelease = true
@@ -227,7 +227,7 @@ func TestDeleteOnReleaseKeepsRecordsWithMarks(t *testing.T) {
 	})
 }
 
-func TestForgottenMarkAllowsWorkAgain(t *testing.T) {
+func TestForgetDoneAllowsWorkToBeRepeated(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
 		marked := get(w, c, "job")
@@ -246,7 +246,7 @@ func TestForgottenMarkAllowsWorkAgain(t *testing.T) {
 	})
 }
 
-func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
+func TestHandleWithoutOnceStoresNoDoneMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		var n runs
 		outer := func(ctx context.Context, l *leasehold.Lock) error {
@@ -274,7 +274,7 @@ func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
 	})
 }
 
-func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
+func TestOnceIsRejectedInLayoutsThatCannotStoreDoneMarks(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))
@@ -317,7 +317,7 @@ func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
 	})
 }
 
-func TestUnreadableMarkIsIgnored(t *testing.T) {
+func TestUnreadableDoneMarkIsIgnored(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for name, tc := range map[string]struct {
 			mark map[string]types.AttributeValue
@@ -373,7 +373,7 @@ func TestKeyIsNotHandedToGoroutineWhoseWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestMarkIsStoredEvenIfKeyHasNextHolder(t *testing.T) {
+func TestDoneMarkIsStoredEvenIfKeyIsHandedOver(t *testing.T) {
 	lab.Each(t, map[string]bool{"another goroutine": false, "the head of the queue": true}, func(t *testing.T, w *lab.World, other bool) {
 		c, _ := w.Client(lab.Config())
 		next := c
@@ -390,7 +390,7 @@ func TestMarkIsStoredEvenIfKeyHasNextHolder(t *testing.T) {
 	})
 }
 
-func TestLostLockStoresNoMarkForFinishedWork(t *testing.T) {
+func TestLostLockStoresNoDoneMarkForFinishedWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		err := a.Do(t.Context(), "job", func(_ context.Context, l *leasehold.Lock) error {
@@ -484,7 +484,7 @@ func TestWaiterReturnsErrDoneIfHandedKeyWhoseWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestDoWithEarlierHandleReportsThatMarkIsNotStored(t *testing.T) {
+func TestDoWithOneOfTwoHandlesReportsThatDoneMarkIsNotStored(t *testing.T) {
 	lab.Each(t, map[string]bool{"another works on": false, "and it has released": true}, func(t *testing.T, w *lab.World, released bool) {
 		c, _ := w.Client(lab.Config())
 		var other *leasehold.Lock
@@ -500,7 +500,7 @@ func TestDoWithEarlierHandleReportsThatMarkIsNotStored(t *testing.T) {
 	})
 }
 
-func TestLargestAllowedDataLeavesRoomForMark(t *testing.T) {
+func TestLargestAllowedDataLeavesRoomForDoneMark(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		for size := 400 * 1024; ; size -= 8 {
 			l, err := c.Acquire(t.Context(), "job", leasehold.WithData(make([]byte, size)))

@@ -202,7 +202,7 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestWaiterBehindFiveDeadHeadsWaitsForOneShortLease(t *testing.T) {
+func TestWaiterBehindFiveDeadWaitersWaitsForOneShortLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 6, lab.Config())
 		for i := range 5 {
@@ -389,7 +389,7 @@ func TestUnreadableQueueIsIgnored(t *testing.T) {
 
 // A hand-over cannot write the head's data or the length of the head's lease. So a head
 // with data or with its own lease replaces the hand-over by a grant of its own.
-func TestQueueHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
+func TestQueueHeadWithDataOrLeaseReplacesHandOver(t *testing.T) {
 	mine := []byte("mine")
 	type row struct {
 		cfg  leasehold.Config
@@ -465,7 +465,7 @@ func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	})
 }
 
-func TestUnansweredHandOverIsNotMistakenForOwnGrant(t *testing.T) {
+func TestReleaserDoesNotTakeUnansweredHandOverForItsOwnGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 100 * time.Millisecond

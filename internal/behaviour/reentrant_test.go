@@ -101,7 +101,7 @@ func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 	})
 }
 
-func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
+func TestReleaseWithNewDataFailsWhileGrantHasOtherHandles(t *testing.T) {
 	attributes := func(name, value string) leasehold.ReleaseOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}

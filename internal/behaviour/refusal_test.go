@@ -124,7 +124,7 @@ func TestErrorOfTimedOutWaitIncludesLastRefusal(t *testing.T) {
 	}
 }
 
-func TestWaitErrorAfterTemporaryRefusalNamesOnlyHolder(t *testing.T) {
+func TestErrorOfTimedOutWaitOmitsRefusalThatHasEnded(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, holder *leasehold.Client, _ *lab.Wire) {
 		defer blockJob(w, holder)()
 		c, wire := w.Client(lab.Config())
@@ -139,7 +139,7 @@ func TestWaitErrorAfterTemporaryRefusalNamesOnlyHolder(t *testing.T) {
 	})
 }
 
-func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
+func TestAcquireFailsAtOnceIfItsFirstRequestIsRefused(t *testing.T) {
 	refused := func(accepted bool) func(t *testing.T, w *lab.World, refused refusal) {
 		return func(t *testing.T, w *lab.World, refused refusal) {
 			for name, wait := range waits {
@@ -168,7 +168,7 @@ func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
 	})
 }
 
-func TestAcquireInLocalQueueContinuesAfterDenial(t *testing.T) {
+func TestAcquireInLocalQueueContinuesAfterAccessIsDenied(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		// With Once, the goroutine is not handed the key. It sends a grant itself.
 		ended := begin(func() error { return lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) })

@@ -55,7 +55,7 @@ func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and a
 	})
 }
 
-func TestReleaseIsNotRepeatedAfterLease(t *testing.T) {
+func TestReleaseIsNotRepeatedAfterLeaseHasEnded(t *testing.T) {
 	oneLock(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire, lock *leasehold.Lock) {
 		wire.SetFault(lab.Cut)
 		began := time.Now()

@@ -63,7 +63,7 @@ func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestEventGaveUpIsReportedForWaitButNotForTry(t *testing.T) {
+func TestEventGaveUpIsEmittedForWaitButNotForTryAcquire(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, other *leasehold.Client, _ *lab.Wire) {
 		w.Acquire(other, "job")
 		c, _, events := logged(w, lab.Config())

@@ -57,7 +57,7 @@ func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
 	})
 }
 
-func TestUnansweredCommitIsSettledAfterEndOfTrust(t *testing.T) {
+func TestUnansweredCommitIsResolvedAfterEndOfTrust(t *testing.T) {
 	lab.Each(t, map[string]bool{"landed": true, "not landed": false}, func(t *testing.T, w *lab.World, landed bool) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -216,7 +216,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 	})
 }
 
-func TestFailedCommitIsDefiniteEvenIfReleaseIsUnknown(t *testing.T) {
+func TestFailedCommitHasKnownOutcomeEvenIfReleaseHasNot(t *testing.T) {
 	says := func(what string) func(error) bool {
 		return func(err error) bool { return strings.Contains(err.Error(), what) }
 	}

@@ -73,7 +73,7 @@ func TestConcurrentReleasesOfLockSendOneRequest(t *testing.T) {
 	})
 }
 
-func TestKeyAfterFailedReleaseIsFreeForSameClient(t *testing.T) {
+func TestSameClientCanAcquireKeyAfterFailedRelease(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, wire, lock := w.Holding(cfg)
 		wire.SetFault(refuseReleases("AccessDeniedException"))

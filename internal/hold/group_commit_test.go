@@ -125,7 +125,7 @@ func TestGroupCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
 	})
 }
 
-func TestGroupCommitAllowsFewerWritesWithMoreLocks(t *testing.T) {
+func TestGroupCommitWriteLimitShrinksWithEachLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -188,7 +188,7 @@ func TestGroupCommitAndReleaseIsAppliedDespiteFailedRenewal(t *testing.T) {
 	}
 }
 
-func TestGroupCommitAndReleaseReportsEachLockOnce(t *testing.T) {
+func TestGroupCommitAndReleaseEmitsOneReleasedEventPerLock(t *testing.T) {
 	for name, write := range map[string]types.TransactWriteItem{"landed": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
 		t.Run(name, func(t *testing.T) {
 			lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {

@@ -44,7 +44,7 @@ func TestLockEndsOnlyIfItsOwnGuardConditionFails(t *testing.T) {
 	})
 }
 
-func TestFailedGuardAtEveryIndexEndsItsLock(t *testing.T) {
+func TestGuardErrorEndsLockOfFailedGuardAtAnyIndex(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
@@ -109,7 +109,7 @@ func TestFailedGuardOfSessionDoesNotEndResumedLock(t *testing.T) {
 	})
 }
 
-func TestWrongGuardIndexDoesNotEndLocks(t *testing.T) {
+func TestGuardErrorWithWrongIndexDoesNotEndLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -127,7 +127,7 @@ func TestWrongGuardIndexDoesNotEndLocks(t *testing.T) {
 	})
 }
 
-func TestReadIsRepeatedUntilItIsAnswered(t *testing.T) {
+func TestGuardedReadIsRepeatedUntilItIsAnswered(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"conflict":  lab.Answer(func() *http.Response { return lab.Cancellation("None", "TransactionConflict") }),
 		"throttled": lab.Refused("ThrottlingException"),
@@ -161,7 +161,7 @@ func TestGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
 	})
 }
 
-func TestInvalidReadIsRejectedBeforeAnyRequest(t *testing.T) {
+func TestInvalidGuardedReadIsRejectedBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Work().Holding(lab.Config())
 		wire.Sent()
@@ -184,7 +184,7 @@ func TestInvalidReadIsRejectedBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestReadErrorStatesHowManyItemsAreAllowed(t *testing.T) {
+func TestGuardedReadErrorStatesHowManyItemsAreAllowed(t *testing.T) {
 	type row struct {
 		cfg  leasehold.Config
 		said string

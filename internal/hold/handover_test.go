@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestHandOverToCancelledGoroutinePassesKeyOn(t *testing.T) {
+func TestKeyHandedToCancelledGoroutineReachesNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire, lock := w.Holding(lab.Config())
 		leave, left := mayLeave(w, c)
@@ -214,7 +214,7 @@ func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 // release of its grant is refused. Then the record changes: it no longer shows this grant,
 // and has no mark. The next Release returns an error, because its mark is not stored. But
 // it must not report a loss.
-func TestMarkIsNotReportedStoredAfterHandOverToCancelledGoroutine(t *testing.T) {
+func TestReleaseReportsThatHandOverStoredNoDoneMark(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
 		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -297,7 +297,7 @@ func TestRejectedHandOverLetsNextWaiterAcquire(t *testing.T) {
 	})
 }
 
-func TestReleaseWithChangesDoesNotHandOverToGoroutine(t *testing.T) {
+func TestReleaseWithNewDataDoesNotHandOverToGoroutine(t *testing.T) {
 	type row struct {
 		opt  leasehold.ReleaseOption
 		want string

@@ -38,7 +38,7 @@ func shortLease() leasehold.Config {
 	return cfg
 }
 
-func TestMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
+func TestDoneMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
 	ways := map[string]func(context.Context, *leasehold.Client, func()) error{
 		"Do": func(ctx context.Context, c *leasehold.Client, done func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { done(); return nil }, leasehold.Once("mon"))
@@ -80,7 +80,7 @@ func TestMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
 	}
 }
 
-func TestReleaseReturnsErrorIfMarkIsNotStoredWithinLease(t *testing.T) {
+func TestReleaseReturnsErrorIfDoneMarkIsNotStoredWithinLease(t *testing.T) {
 	for trouble, fault := range troubles {
 		if trouble == "reply lost" {
 			continue // a write whose reply is lost was applied, so its mark is stored
@@ -106,7 +106,7 @@ func TestReleaseReturnsErrorIfMarkIsNotStoredWithinLease(t *testing.T) {
 	}
 }
 
-func TestReleaseReturnsErrorAtOnceIfMarkIsRefused(t *testing.T) {
+func TestReleaseReturnsErrorAtOnceIfDoneMarkIsRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))
@@ -116,7 +116,7 @@ func TestReleaseReturnsErrorAtOnceIfMarkIsRefused(t *testing.T) {
 	})
 }
 
-func TestCloseLimitsTimeForStoringMark(t *testing.T) {
+func TestCloseLimitsTimeToStoreDoneMark(t *testing.T) {
 	lab.Each(t, map[string]lab.Fault{
 		"throttled": lab.Throttled, "no answer": lab.Cut,
 	}, func(t *testing.T, w *lab.World, fault lab.Fault) {

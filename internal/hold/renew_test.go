@@ -97,7 +97,7 @@ func logged() (leasehold.Config, func(message string) int) {
 	return cfg, func(message string) int { return strings.Count(log.String(), message) }
 }
 
-func TestFailingRenewalsAreSummedUpInLog(t *testing.T) {
+func TestLogSumsUpFailingRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

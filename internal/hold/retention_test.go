@@ -25,7 +25,7 @@ func collect(w *lab.World) {
 	}
 }
 
-func TestRowOfDeadSessionOutlivesLateRequests(t *testing.T) {
+func TestSessionRowIsKeptUntilLateRequestsHaveArrived(t *testing.T) {
 	for _, retention := range []time.Duration{time.Second, 0, 365 * 24 * time.Hour, leasehold.Forever} {
 		for name, end := range map[string]func(w *lab.World, c *leasehold.Client, wire *lab.Wire){
 			"closed": func(w *lab.World, c *leasehold.Client, _ *lab.Wire) {

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitIsNotAppliedAfterSessionEndFreedLock(t *testing.T) {
+func TestCommitIsNotAppliedOnceEndOfSessionHasFreedKey(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, h held) error{
 		"Commit":           func(ctx context.Context, h held) error { return h.Commit(ctx, noted("late")) },
 		"CommitAndRelease": func(ctx context.Context, h held) error { return h.CommitAndRelease(ctx, noted("late")) },
@@ -68,7 +68,7 @@ func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
 	})
 }
 
-func TestCommitErrorNamesNewHolderBeforeSessionEnd(t *testing.T) {
+func TestCommitErrorNamesNewHolderRatherThanEndOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Work().Holding(lab.SharedConfig())
 		w.MarkDead(w.Sessions()[0])
@@ -81,7 +81,7 @@ func TestCommitErrorNamesNewHolderBeforeSessionEnd(t *testing.T) {
 	})
 }
 
-func TestReadUnderSharedLeaseChecksSession(t *testing.T) {
+func TestGuardedReadUnderSharedLeaseChecksSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")

@@ -72,7 +72,7 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 	})
 }
 
-func TestLockIsLostAtSessionEndBeforeNotification(t *testing.T) {
+func TestLockIsLostAsSoonAsLeaseOfSessionHasEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _, lock := w.Holding(lab.SharedConfig())
 		w.Session(c).Lease().End(bridge.Inside(c).Env().Lost(core.Loss{Reason: core.Broken}))
@@ -87,7 +87,7 @@ func TestLockIsLostAtSessionEndBeforeNotification(t *testing.T) {
 	})
 }
 
-func TestFirstErrCallAfterSessionEndReportsOnlyOneLock(t *testing.T) {
+func TestErrAfterSessionEndDoesNotWaitForEventsOfOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		cfg := lab.SharedConfig()

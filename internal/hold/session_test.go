@@ -179,7 +179,7 @@ func patient(cfg leasehold.Config) leasehold.Config {
 	return cfg
 }
 
-func TestLockWithOldRecordIsKeptWhileSessionIsRenewed(t *testing.T) {
+func TestLockWithExpiredRecordIsHeldWhileSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire, lock := w.Holding(lab.SharedConfig())
 		wire.SetFault(noTouch)

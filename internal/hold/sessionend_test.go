@@ -107,7 +107,7 @@ func TestLockIsNotReportedReleasedIfCloseCannotEndSession(t *testing.T) {
 	})
 }
 
-func TestCloseReportsLossIfSomeoneElseEndedSession(t *testing.T) {
+func TestCloseReportsLossIfAnotherClientEndedSession(t *testing.T) {
 	remove := func(w *lab.World) { w.Delete(w.Sessions()[0]) }
 	type row struct {
 		applied bool // if true, the first write by which Close ends the session is applied
@@ -138,7 +138,7 @@ func TestCloseReportsLossIfSomeoneElseEndedSession(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotReportSessionLostEarlier(t *testing.T) {
+func TestCloseDoesNotReportSessionThatWasLostBefore(t *testing.T) {
 	lab.Each(t, map[string]func(w *lab.World, wire *lab.Wire){
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(10 * time.Second) },
 		"expired": func(_ *lab.World, wire *lab.Wire) {

@@ -55,7 +55,7 @@ func TestLockGrantedToAnotherDuringOutageIsLost(t *testing.T) {
 	})
 }
 
-func TestMissingRepliesDoNotCountAsOutage(t *testing.T) {
+func TestUnansweredRequestsDoNotCountAsOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := inOutage(w)
 		lab.Elapse(30 * time.Second)
@@ -123,7 +123,7 @@ func TestCommitAndReleaseSucceedsAfterOutageWithoutNewGrant(t *testing.T) {
 	})
 }
 
-func TestLockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
+func TestLockDetachedInOutageIsResumedOrLost(t *testing.T) {
 	lab.Each(t, map[string]bool{"resumed": false, "lost": true}, func(t *testing.T, w *lab.World, taken bool) {
 		_, _, lock := inOutage(w)
 		lab.Elapse(30 * time.Second)

@@ -271,7 +271,7 @@ func TestTrustCountsFromWhenRenewalIsSent(t *testing.T) {
 	})
 }
 
-func TestFirstCheckAfterSuspendShowsLoss(t *testing.T) {
+func TestLeaseReportsLossAtFirstCallAfterSuspend(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		w.suspend(18 * time.Second) // timers do not run while the machine is suspended
 		if err := w.lease.Ended(); err == nil {
@@ -281,7 +281,7 @@ func TestFirstCheckAfterSuspendShowsLoss(t *testing.T) {
 	})
 }
 
-func TestCheckAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
+func TestCallAfterSuspendMakesLeaseTimerFireEarlier(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		w.suspend(10 * time.Second)
 		wantErr(t, "lease after the suspend", w.lease.Ended(), nil)
@@ -301,7 +301,7 @@ func TestRemainingTrustFollowsClockThatIsAhead(t *testing.T) {
 	})
 }
 
-func TestTrustNeverRevives(t *testing.T) {
+func TestLeaseIsNeverTrustedAgainOnceTrustHasEnded(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(17 * time.Second)
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
@@ -442,7 +442,7 @@ func TestManualRenewalInOutageFails(t *testing.T) {
 	})
 }
 
-func TestChildLeaseIsTrustedThroughParentAlone(t *testing.T) {
+func TestChildLeaseIsTrustedExactlyAsLongAsParentLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })

@@ -29,7 +29,7 @@ func TestUsualTimingRenewsThreeTimesWithinTrust(t *testing.T) {
 	}
 }
 
-func TestScaledTimingRenewsThreeTimesWithinTrust(t *testing.T) {
+func TestScaledTimingFitsLengthOfLease(t *testing.T) {
 	usual := Usual(20*time.Second, 12*time.Second)
 	for lease, timing := range map[time.Duration]Timing{
 		40 * time.Second: {Lease: 40 * time.Second, Margin: 4 * time.Second, Every: 4 * time.Second, Skew: 12 * time.Second},

@@ -36,7 +36,7 @@ func TestHolderIsDeadOnlyIfReadBeganAfterLeaseEnded(t *testing.T) {
 	}
 }
 
-func TestHolderIsDeadAfterExpiryPlusSkewPlusStep(t *testing.T) {
+func TestHolderIsDeadAfterExpiryPlusMaxSkewPlusRounding(t *testing.T) {
 	by := liveness.Rule{Clocked: true, Skew: 2 * time.Second, Step: time.Second}
 	r := protocol.Record{Version: "v", GrantedAt: start, ExpiresAt: start.Add(lease)}
 	end := start.Add(lease + 3*time.Second)
@@ -51,7 +51,7 @@ func TestHolderIsDeadAfterExpiryPlusSkewPlusStep(t *testing.T) {
 	}
 }
 
-func TestMissingRowRestartsObservation(t *testing.T) {
+func TestMissingSessionRowRestartsObservation(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
 	b := by.Next(liveness.Beat{}, r, at(0))
 	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))

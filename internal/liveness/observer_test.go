@@ -170,7 +170,7 @@ func TestObserverForgetsFreeKey(t *testing.T) {
 	}
 }
 
-func TestUnreadableItemIsError(t *testing.T) {
+func TestObserveReturnsErrorForUnreadableItem(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	odd := protocol.Item{"key": &types.AttributeValueMemberS{Value: "job"}, "owner": &types.AttributeValueMemberN{Value: "1"}}
@@ -179,7 +179,7 @@ func TestUnreadableItemIsError(t *testing.T) {
 	}
 }
 
-func TestRenewalIsNotNewGrant(t *testing.T) {
+func TestIsNewGrantDistinguishesGrantsFromRenewals(t *testing.T) {
 	for _, tc := range []struct {
 		what   string
 		before *protocol.Record

@@ -38,7 +38,7 @@ func TestLockIsTakenOverAfterSessionIsMarkedDead(t *testing.T) {
 	})
 }
 
-func TestTryTakesOverDeadSessionObservedByEarlierTry(t *testing.T) {
+func TestTryAcquireContinuesSessionObservationOfEarlierCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")

@@ -125,7 +125,7 @@ func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
 	}
 }
 
-func TestSessionAgeIsKeptWhenVersionsAreForgotten(t *testing.T) {
+func TestSessionObservationIsKeptIfVersionsAreForgotten(t *testing.T) {
 	w, o, _ := observing(t)
 	o.Records = observed.New(1)
 	seen := w.now
@@ -171,7 +171,7 @@ func TestFailedReadDoesNotMakeSessionDead(t *testing.T) {
 	}
 }
 
-func TestSessionIsNotReadForDepartedCaller(t *testing.T) {
+func TestSessionIsNotReadForCancelledCaller(t *testing.T) {
 	w, o, _ := observing(t)
 	left, leave := context.WithCancel(t.Context())
 	leave()
@@ -210,7 +210,7 @@ func TestSessionWithUnreadableRowIsNotMarkedDead(t *testing.T) {
 	}
 }
 
-func TestUnusedSessionsDoNotPileUp(t *testing.T) {
+func TestObserverLimitsNumberOfUnusedSessions(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	for i := range 1000 {

@@ -41,8 +41,9 @@ func TestLocksReturnErrClosedAfterClose(t *testing.T) {
 	}
 }
 
-// meetsClose runs call. While a request for which fits returns true is in flight, it closes
-// the client for the first time. The fault answer replies to every such request.
+// meetsClose runs call. It closes the client while the first request for which fits returns
+// true is in flight. The fault answer replies to this request and to all later ones that
+// fit.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -88,8 +89,8 @@ func TestCommitOfReentrantLockDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// A lock ends in two steps: first its lease, and then the contexts of its handles. Another
-// goroutine may read the lock between the two steps, on a busy machine after some time.
+// A lock ends in two steps: its lease ends, and then the contexts of its handles end. On a
+// busy machine, other goroutines may read the lock for a while between these steps.
 func TestLockReportsItsEndAsSoonAsItsLeaseHasEnded(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

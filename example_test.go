@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openDB stands in for dynamodb.NewFromConfig(cfg) and an existing lock table. It creates
-// the table in an embedded engine, which answers within this process.
+// openDB replaces dynamodb.NewFromConfig(cfg) in these examples. It creates the lock table
+// in an embedded engine, which answers within this process.
 func openDB(ctx context.Context) *dynamodb.Client {
 	db := localdynamo.New().Client()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {

@@ -24,13 +24,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // seat is the key of the election in these tests.
 const seat = "scheduler"
 
-// elects returns a candidate for seat, the candidate's client, and that client's lab.Wire.
+// elects returns a candidate for the election of seat, its client, and the client's
+// simulated network.
 func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.Client, *lab.Wire) {
 	c, wire := w.Client(cfg)
 	return newElection(w, c), c, wire
 }
 
-// elect returns a candidate for seat, without its client and its wire.
+// elect returns a candidate for the election of seat.
 func elect(w *lab.World, cfg leasehold.Config) *election.Election {
 	w.T.Helper()
 	e, _, _ := elects(w, cfg)

@@ -124,7 +124,7 @@ func TestLeadReturnsWhenContextEnds(t *testing.T) {
 		})
 		lab.Elapse(time.Second)
 		cancel(stop)
-		isStop := func(err error) bool { // the text is that of the cause alone, but the error also matches context.Canceled
+		isStop := func(err error) bool { // the error's text is only the cause, but the error also matches context.Canceled
 			return errors.Is(err, stop) && errors.Is(err, context.Canceled) && err.Error() == stop.Error()
 		}
 		if err := <-campaigned; !isStop(err) {
@@ -268,8 +268,8 @@ func TestLeadReturnsIfClientClosesBeforeTermBegins(t *testing.T) {
 	})
 }
 
-// After an outage the record still contains the leader's own earlier grant, which the
-// leader has lost.
+// After an outage, the record still contains the leader's earlier grant. The leader has
+// lost this grant, and may replace it at once.
 func TestLeadReplacesItsOwnLostTermAtOnceAfterOutage(t *testing.T) {
 	lab.Each(t, map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, c, wire := elects(w, cfg)

@@ -17,8 +17,8 @@ func TestObserveDetectsDeadLeaderAfterLease(t *testing.T) {
 	shared.SharedLease = true
 	lab.Each(t, map[string]leasehold.Config{"renewed one by one": short, "under a shared lease": shared}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
-		// The lease of the observing client differs from the leader's lease, which must
-		// count.
+		// The two clients have different leases. The leader's lease must count, and not the
+		// observer's.
 		watching, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
 		o := observe(t, watching)
@@ -106,8 +106,8 @@ func TestObserveYieldsLeaderAgainAfterLateRenewal(t *testing.T) {
 			}
 			lab.Want(t, "yielded leader", got.Leader, want)
 		}
-		// The leader renews every 5 s. By the fast clock, its lease of 20 s passes in 2 s,
-		// so it repeatedly appears dead until its next renewal.
+		// The leader renews every 5 s. By the fast clock, the leader's lease of 20 s passes
+		// in 2 s. So the leader repeatedly appears dead, until its next renewal.
 		if len(news) < 5 {
 			t.Errorf("yielded %v", news)
 		}

@@ -256,8 +256,8 @@ func hears(t *testing.T, why <-chan error) {
 	}
 }
 
-// A candidate that was handed the key has a value to store. So it replaces the hand-over by
-// a grant of its own, and StepDown must reach this grant.
+// A hand-over cannot store the candidate's value. So the candidate replaces the hand-over
+// by a grant of its own. StepDown must reach this grant.
 func TestStepDownStopsLeaderThatWasHandedTheKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -272,8 +272,8 @@ func TestStepDownStopsLeaderThatWasHandedTheKey(t *testing.T) {
 	})
 }
 
-// A client that has waited for a long time for a leader to step down polls rarely. So it
-// may miss the time between two terms of the same leader, in which the key is free.
+// A client that waits for a long time for a leader to step down polls rarely. Between two
+// terms of the same leader the key is free, but the client may not see that.
 func TestStepDownDoesNotStopLeaderThatIsReelected(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())

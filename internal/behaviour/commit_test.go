@@ -211,7 +211,7 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 			t.Errorf("data %q", data.Value)
 		}
 		lab.Want(t, "events", events.kinds()[1:], []leasehold.EventKind{leasehold.EventCommitted, leasehold.EventReleased})
-		w.Release(lock) // to release a released lock again succeeds
+		w.Release(lock) // the second Release of a lock succeeds
 		lab.WantErr(t, "committed again", lock.CommitAndRelease(t.Context(), nil), leasehold.ErrReleased)
 		wantSent(t, wire, 0)
 	})
@@ -245,7 +245,7 @@ func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
 			t.Errorf("commit: %v", err)
 		}
 		w.WantReleased("job")
-		w.Release(lock) // to release a released lock again succeeds
+		w.Release(lock) // the second Release of a lock succeeds
 		w.Open("a")
 		lab.Elapse(2 * time.Minute)
 		w.WantLog()

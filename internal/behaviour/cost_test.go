@@ -75,7 +75,7 @@ var operations = []priced{
 	{"a read of a waiting process", func(w *lab.World, p *process) {
 		w.Acquire(newProcess(w, lab.Config()).Client, "job")
 		p.before()
-		_, _ = p.Get(w.T.Context(), "job") // a waiter polls with the same request as Get sends
+		_, _ = p.Get(w.T.Context(), "job") // Get sends the request with which a waiter polls
 	}},
 	{"taking over a dead holder's lock that was watched", func(w *lab.World, p *process) {
 		other := newProcess(w, lab.Config())
@@ -153,7 +153,7 @@ var sharedOperations = []priced{
 		for i := range 10 {
 			w.Acquire(p.Client, strconv.Itoa(i))
 		}
-		lab.Elapse(5 * time.Second) // the session's first renewal comes before the measurement, as it comes earlier than the later ones
+		lab.Elapse(5 * time.Second) // the first renewal, which comes early, is not measured
 		p.before()
 		lab.Elapse(5 * time.Second)
 	}},

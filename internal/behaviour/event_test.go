@@ -145,8 +145,8 @@ func TestOnEventCanUseLockOfFinishedCommit(t *testing.T) {
 		select {
 		case err := <-used:
 			lab.WantErr(t, "the call in OnEvent", err, nil)
-		// The call in OnEvent has deadlocked. 12 s is less than the 18 s for which the lock
-		// is trusted.
+		// ^ The call in OnEvent waits for the event that it was called from. The lock has
+		// not expired: it is trusted for 18 s.
 		case <-time.After(12 * time.Second):
 			t.Error("it waits for the event that it was called from")
 		}

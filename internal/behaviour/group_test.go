@@ -38,7 +38,7 @@ func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 		defer stop()
 		derived, cancel := context.WithCancel(g.Context())
 		defer cancel()
-		w.Delete("b") // without its record, the lock b is lost
+		w.Delete("b") // the deletion of its record ends lock b
 		_ = g.Locks()[1].Renew(t.Context())
 		<-derived.Done()
 		for name, err := range map[string]error{"Err": g.Err(), "Context": context.Cause(g.Context()), "Bind": context.Cause(bound), "derived": context.Cause(derived)} {

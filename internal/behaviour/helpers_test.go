@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// oneClient runs test in a bubble, with one new client and its wire.
+// oneClient runs test in a bubble, with one new client and the simulated network of that
+// client.
 func oneClient(t *testing.T, test func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -45,7 +46,8 @@ type eventLog struct {
 	text   bytes.Buffer
 }
 
-// logged returns a new client, its wire, and an eventLog of its events and log lines.
+// logged returns a new client, its simulated network, and an eventLog of its events and log
+// lines.
 func logged(w *lab.World, cfg leasehold.Config) (*leasehold.Client, *lab.Wire, *eventLog) {
 	l := &eventLog{}
 	cfg.OnEvent, cfg.Logger = l.onEvent, slog.New(slog.NewTextHandler(l, nil))

@@ -173,7 +173,7 @@ func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		w.Release(lock)
-		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // as the error says, no mark is stored, so the work may be done again
+		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // no mark is stored, so the work may be done again
 	})
 }
 

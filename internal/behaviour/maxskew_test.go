@@ -217,9 +217,9 @@ func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
 	})
 }
 
-// The releaser builds the hand-over early, and it is applied late. Meanwhile the head reads
-// the record, and counts its trust from that read. So the head trusts the key for longer
-// than the releaser could know.
+// The releaser builds the hand-over early, and DynamoDB applies it late. Between these
+// times the head reads the record, and counts its trust from that read. So the head may
+// trust the key for longer than the releaser expects.
 func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -257,8 +257,8 @@ func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	})
 }
 
-// The lease of a hand-over is short. The head subtracts from it how much the two clocks may
-// differ, so its trust may be too brief to be useful.
+// The head trusts a handed-over key for a short lease, less the largest difference between
+// the two clocks. This may be too brief to be useful.
 func TestKeyIsNotHandedToQueueHeadWithTooLittleTrust(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {

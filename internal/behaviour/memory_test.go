@@ -21,7 +21,7 @@ func heapOf(n int, fn func()) int {
 	inUse := func() int {
 		synctest.Wait()
 		runtime.GC()
-		runtime.GC() // memory of objects with finalizers is freed only by the second run
+		runtime.GC() // runtime.GC frees objects with finalizers only in its second run
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
@@ -118,7 +118,7 @@ func goroutinesOf(fn func()) int {
 // goroutine for each of hundreds of locks would exceed it.
 const strays = 5
 
-// A goroutine takes a few kilobytes, for as long as the lock is held.
+// If each held lock needed a goroutine, it would take a few kilobytes of memory more.
 func TestHeldLockNeedsNoGoroutine(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)

@@ -133,8 +133,8 @@ func TestWorkWithEveryIsNotRepeatedIfClockIsBehind(t *testing.T) {
 	})
 }
 
-// Every does the work of the period in which the call began. If the wait for the key lasts
-// into the next period, Every does not do the work of that next period.
+// A call with the option Every does the work of the period in which the call began. If it
+// waits for the key until the next period, it does not do the work of that next period.
 func TestWorkWithEveryBelongsToPeriodInWhichCallBegan(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, b *leasehold.Client, _ *lab.Wire) {
 		lab.Elapse(24*time.Hour - time.Second)
@@ -360,8 +360,8 @@ func TestCallForFinishedWorkEmitsEventDone(t *testing.T) {
 	})
 }
 
-// A client hands the key to its own next goroutine without reading the mark. So it skips a
-// goroutine that waits with Once.
+// A client hands the key to its own next goroutine without reading the done mark. So it
+// skips a goroutine that waits with Once.
 func TestKeyIsNotHandedToGoroutineWhoseWorkIsDone(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		works(w, c, leasehold.Once("mon"))
@@ -435,7 +435,7 @@ func TestWaiterWithOnceJoinsQueue(t *testing.T) {
 }
 
 // The client that hands the key to the head of the queue does not know the head's work. So
-// the head itself must read the mark after the hand-over.
+// the head itself must read the done mark after the hand-over.
 func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 	lab.Each(t, map[string]bool{"it is handed the key": true, "it still stands in the queue": false}, func(t *testing.T, w *lab.World, handed bool) {
 		_, _, lock := w.Holding(lab.Config())

@@ -188,9 +188,9 @@ func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
 	b.ReportMetric(of(0)/of(1), "ratio")
 }
 
-// The test divides the number of allocations of Acquire and Release by that of two bare
-// writes. The ratio is the same on every machine. It varies a little only when the SDK
-// drops a connection.
+// The test divides the number of allocations of Acquire and Release by the number of
+// allocations of two bare writes. The ratio is the same on every machine. It varies a
+// little only when the SDK drops a connection.
 func TestAcquireAndReleaseAllocateLittleMoreThanTwoWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)

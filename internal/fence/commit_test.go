@@ -21,7 +21,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// fate is what happens to one request of a commit and to its reply.
+// fate is the outcome of one request of a commit, as the simulated network and DynamoDB
+// decide it.
 type fate string
 
 const (
@@ -167,7 +168,7 @@ func (tb *table) commit() *fence.Commit {
 	return fence.New(&core.Env{Requests: sender, Machine: machine.Machine{Now: func() decide.Instant { return decide.Instant{} }}}, tb, one, one, one)
 }
 
-// afterwards is what happens once all events of a script have happened.
+// afterwards is the event that follows the last event of a script.
 type afterwards string
 
 const (

@@ -45,7 +45,7 @@ func TestResumeRecognisesItsOwnEarlierAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
-		over := time.Now().Add(30 * time.Second) // the throttling ends after the lease
+		over := time.Now().Add(30 * time.Second) // the throttling ends only after the lease has ended
 		wire.SetFault(lab.Once(lab.Call.Renews, func(r *lab.Request) (*http.Response, error) {
 			wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 				if time.Now().Before(over) {

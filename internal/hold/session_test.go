@@ -62,7 +62,7 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 		}
 		wg.Wait()
 		// The session was last renewed less than one period before the holder died. The
-		// waiters read this renewal for the first time after that.
+		// waiters read this renewal for the first time after the death.
 		if earliest < 20*time.Second || latest > 30*time.Second {
 			t.Errorf("taken over from %v to %v after the death of the holder", earliest, latest)
 		}
@@ -163,8 +163,8 @@ func TestGrantRequestIsCancelledWhenSessionTrustEnds(t *testing.T) {
 	})
 }
 
-// noTouch lets no renewal of a lock's own record get a reply. Renewals of the session are
-// not affected.
+// noTouch is a fault: renewals of a lock's own record get no reply, but renewals of the
+// session do.
 func noTouch(r *lab.Request) (*http.Response, error) {
 	if r.Renews() && !r.RenewsSession() {
 		return lab.Cut(r)

@@ -10,9 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leavesGrantUnanswered returns a client that holds the lock "other" under its session, and
-// the client's wire. The client has also sent a grant of "job". The caller gave up before
-// the reply to this grant.
+// leavesGrantUnanswered returns a client and its simulated network. The client holds the
+// lock "other" under its session. It has also sent a grant of "job", whose caller gave up
+// before the reply.
 func leavesGrantUnanswered(w *lab.World, cfg leasehold.Config, fault lab.Fault) (*leasehold.Client, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

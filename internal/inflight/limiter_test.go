@@ -26,7 +26,7 @@ func TestRequestWaitsUntilSlotIsFree(t *testing.T) {
 			t.Fatalf("both slots are taken, and sent are %v", order)
 		}
 		a()
-		a() // the second call of a must not free a second slot
+		a() // a frees the slot of the first request; its second call must free no other slot
 		synctest.Wait()
 		if !slices.Equal(order, []string{"c", "d"}) {
 			t.Errorf("sent are %v", order)

@@ -14,8 +14,8 @@ import (
 )
 
 // inOutage begins an outage for a new client with HoldThroughOutage that holds the key
-// "job". It returns the client, its wire, and the lock. Other clients are not in the
-// outage.
+// "job". It returns the client, its simulated network, and the lock. Other clients are not
+// in the outage.
 func inOutage(w *lab.World) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 	w.T.Helper()
 	c, wire, lock := w.Holding(lab.OutageConfig())
@@ -68,7 +68,7 @@ func TestUnansweredRequestsDoNotCountAsOutage(t *testing.T) {
 
 func TestReleaseOfLockTakenOverInOutageReportsError(t *testing.T) {
 	type row struct {
-		commit  func(ctx context.Context, g *leasehold.Group) error // nil if the group is released without a commit before
+		commit  func(ctx context.Context, g *leasehold.Group) error // nil if no commit precedes the release
 		release func(ctx context.Context, g *leasehold.Group) error
 	}
 	one := func(ctx context.Context, g *leasehold.Group) error { return g.Locks()[0].Release(ctx) }

@@ -40,7 +40,7 @@ type world struct {
 	began  time.Time
 
 	mu        sync.Mutex    // guards the fields below
-	suspended time.Duration // how far the clock that includes suspends is ahead of the clock that does not
+	suspended time.Duration // how far boot time, which includes suspends, is ahead of monotonic time
 	version   string        // version that the record contains
 	named     []string      // versions of the record that the condition of the renewal in flight accepts
 	next      string        // version that the renewal in flight writes
@@ -82,7 +82,7 @@ func inWorld(t *testing.T, change func(*Leases, *Terms), test func(t *testing.T,
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(change)
-		defer func() { w.end() }() // ends the lease that w has by then: a test may have replaced it
+		defer func() { w.end() }() // w.end ends the current lease, because a test may have replaced the first one
 		test(t, w)
 	})
 }
@@ -517,7 +517,7 @@ func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 	for name, takes := range map[string]func(w *world, turn chan struct{}){
 		"another renewal": func(w *world, _ chan struct{}) {
 			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
-				w.will(answered) // another renewal may be sent in the background when the test ends
+				w.will(answered) // a renewal that begins as the test ends is answered
 				time.Sleep(10 * time.Second)
 				return nil, errLost
 			})

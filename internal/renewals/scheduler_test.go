@@ -119,7 +119,7 @@ func remove(q *Scheduler, leases ...*Lease) {
 
 func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // first sent at 3 s
+		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
 		late := b.lease("late", 4200*time.Millisecond, 14*time.Second, 0, Renewed)
 		elapse(4 * time.Second)
@@ -130,7 +130,7 @@ func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 
 func TestHangingRenewalFreesSlotAfterQuarterOfDeadline(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // first sent at 3 s
+		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // its first attempt is sent at 3 s
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
 		elapse(4 * time.Second)
 		want(t, "other sent after", b.lastSent("other"), 3500*time.Millisecond)
@@ -161,7 +161,7 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 func TestLeaseThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
-		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // due after 3 s
+		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // its first attempt is due after 3 s
 			b.q.Waits(waits.Load())
 			time.Sleep(time.Second)
 			return Failed
@@ -190,7 +190,7 @@ func TestLateRenewalIsFollowedByRenewalAtRandomTime(t *testing.T) {
 
 func TestLeaseWithShortenedTrustIsRenewedWithinThirdOfTrust(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // due after 3 s
+		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // its first attempt is due after 3 s
 		elapse(time.Second)
 		b.q.Lasts(l, 300*time.Millisecond)
 		elapse(time.Second)
@@ -228,7 +228,7 @@ func TestLeaseAddedWhenDueIsRenewedAtOnce(t *testing.T) {
 
 func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
-		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // first sent after 0.9 s
+		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // its first attempt is sent after 0.9 s
 		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed)             // all are due after 3 s, usually at 10 a second
 		elapse(time.Second)
 		b.q.Remove(throttled)
@@ -249,7 +249,7 @@ func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 func TestThrottledRenewalIsRetriedAfterFourOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
-		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed) // due after 3 s
+		others := b.leases(40, "other", 4*time.Second, trust, 0, Renewed) // their first attempts are due after 3 s
 		elapse(2999 * time.Millisecond)
 		before := len(b.allSent())
 		elapse(3 * time.Second)
@@ -293,7 +293,7 @@ func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 // pause of the process would be blamed on missing slots.
 func TestWaitForSlotIsReportedOnlyUntilRenewal(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // first sent at 3 s
+		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // its first attempt is sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)
 		for _, at := range []struct {
 			after  time.Duration

@@ -129,7 +129,7 @@ func TestSemaphoreSharesPermitsBetweenProcesses(t *testing.T) {
 	})
 }
 
-func TestPermitCostsTwoWrites(t *testing.T) {
+func TestSemaphorePermitCostsTwoWrites(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

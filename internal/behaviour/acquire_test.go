@@ -131,7 +131,7 @@ func TestAcquireIfExistsReturnsErrorWithoutRecord(t *testing.T) {
 	})
 }
 
-func TestDataAndAttributesAreKeptUnlessReplaced(t *testing.T) {
+func TestRecordKeepsDataAndAttributesUnlessReplaced(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
 		w.Release(w.Acquire(c, "job", leasehold.WithInitialData([]byte("one")),
 			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("1"), "b": lab.Str("2")})))

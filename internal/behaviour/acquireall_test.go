@@ -95,7 +95,7 @@ func TestAcquireAllTakesOverKeysOfDeadHolderTogether(t *testing.T) {
 	})
 }
 
-func TestAcquireAllRenewsKeysUntilLastIsFree(t *testing.T) {
+func TestAcquireAllRenewsAcquiredKeysUntilLastKeyIsFree(t *testing.T) {
 	type options = []leasehold.AcquireOption
 	lab.Each(t, map[string]options{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}}, func(t *testing.T, w *lab.World, opts options) {
 		a, _ := w.Client(lab.Config())

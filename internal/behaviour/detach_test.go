@@ -66,7 +66,7 @@ func TestDetachOfReleasedHandleReturnsError(t *testing.T) {
 	})
 }
 
-func TestDetachedGrantListsUnansweredRenewals(t *testing.T) {
+func TestDetachedGrantListsVersionsOfUnansweredRenewals(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, wire *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())

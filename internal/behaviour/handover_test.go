@@ -219,7 +219,7 @@ func TestDetachAfterHandOverRenewsBeforeDetaching(t *testing.T) {
 	})
 }
 
-func TestDetachSendsNothingIfHandedOverLockIsRenewed(t *testing.T) {
+func TestDetachSendsNothingIfHandedOverLockWasRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		next := l.handOver(0)

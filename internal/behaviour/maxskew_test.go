@@ -143,7 +143,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-func TestLeaseEndIsNeverBeforeEndOfTrust(t *testing.T) {
+func TestLeaseEndInRecordIsNeverBeforeEndOfTrust(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
 		var pauses bool // if true, the process pauses for 5 s after the client's next read of the wall clock
@@ -183,7 +183,7 @@ func TestLeaseEndIsNeverBeforeEndOfTrust(t *testing.T) {
 	})
 }
 
-func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
+func TestHolderWithMaxSkewTrustsItsLockForLessTime(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
 		withDeadHolder(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock) {
 			began := time.Now()

@@ -45,7 +45,7 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	return done
 }
 
-func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
+func TestFinishedWorkWithOnceIsNotRepeated(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		works(w, a, leasehold.Once("mon"))
@@ -96,7 +96,7 @@ func TestWaiterWithOnceReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestOnceNeedsNoExtraRequest(t *testing.T) {
+func TestOptionOnceNeedsNoExtraRequest(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		for _, label := range []string{"mon", "tue"} {
 			works(w, c, leasehold.Once(label))
@@ -274,7 +274,7 @@ func TestHandleWithoutOnceStoresNoDoneMark(t *testing.T) {
 	})
 }
 
-func TestOnceIsRejectedInLayoutsThatCannotStoreDoneMarks(t *testing.T) {
+func TestOptionOnceIsRejectedInLayoutsThatCannotStoreMarks(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		acquire := func(opts ...leasehold.AcquireOption) error {
 			return lab.ErrorOf(c.Acquire(t.Context(), "job", opts...))

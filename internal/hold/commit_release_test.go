@@ -277,7 +277,7 @@ func TestFailedCommitHasKnownOutcomeEvenIfReleaseHasNot(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseReturnsWhenLockBoundToContextEnds(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenLockBoundToItsContextEnds(t *testing.T) {
 	lab.Each(t, map[string]bool{
 		"bound to another lock": false, "bound to its own too": true,
 	}, func(t *testing.T, w *lab.World, nested bool) {

@@ -195,7 +195,7 @@ func TestUnansweredResumeMayBeRepeated(t *testing.T) {
 
 // While the queue is suspended, the first goroutine that waits in this client sends a grant
 // itself, instead of being handed the key.
-func TestReleaseOfResumedLockKeepsTurnOfLocalWaiter(t *testing.T) {
+func TestReleaseOfResumedLockReachesSecondWaiterIfFirstLeaves(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))

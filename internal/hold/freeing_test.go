@@ -223,7 +223,7 @@ func TestReleaseWithoutTimeLimitEndsAfterSharedLease(t *testing.T) {
 	})
 }
 
-func TestTimeHeldExcludesDurationOfRelease(t *testing.T) {
+func TestEventTimeHeldExcludesDurationOfRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		released := lab.Events(&cfg, leasehold.EventReleased)

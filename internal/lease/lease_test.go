@@ -236,7 +236,7 @@ func wantErr(t *testing.T, what string, err, want error) {
 	}
 }
 
-func TestTrustEndsBeforeLeaseAndIsReportedOnce(t *testing.T) {
+func TestTrustEndsBeforeLeaseAndLossIsReportedOnce(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		time.Sleep(18*time.Second - 1)
 		wantErr(t, "lease an instant before its trust ends", w.lease.Ended(), nil)

@@ -247,7 +247,7 @@ func TestLossOfLockWithQueuedRenewalIsNotReportedAsPause(t *testing.T) {
 	})
 }
 
-func TestFailingRenewalWithDataDoesNotDelayPlainRenewals(t *testing.T) {
+func TestFailingRenewalWithDataDoesNotDelayOtherRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, wire, lock := w.Holding(lab.Config())
 		wire.SetFault(lab.On(func(c lab.Call) bool { return c.Renews() && c.Sets("data") }, lab.Throttled))

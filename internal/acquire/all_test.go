@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// owners returns the holders of the keys.
+// owners returns the holder of each key.
 func (w *world) owners(keys ...string) []string {
 	w.Helper()
 	var owners []string
@@ -111,7 +111,9 @@ func TestAcquireAllWaitsForDeadHolderWhileHoldingOtherKeys(t *testing.T) {
 		c := w.client("me")
 		ctx := w.within(timing.Lease + time.Second) // long enough for the lease of b's dead holder to expire
 		_, err := c.All(ctx, c.wants("a", "b"))
-		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil { // nothing is renewed in this test, so the grant of a is lost and a must be acquired again
+		// This test renews no grant. So the grant of a is lost while the call waits for b, and
+		// the call must acquire a again.
+		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil {
 			t.Errorf("%v: %+v", err, c.grants)
 		}
 	})
@@ -122,7 +124,7 @@ func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 		c := w.client("me")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
 			deliver()
-			if n == 2 { // the call has just been granted b, and now it loses a
+			if n == 2 { // the second request is the grant of b; after it is applied, the call loses the lock of a
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.leases["a"].End(errors.New("lost"))
@@ -145,7 +147,7 @@ func TestAcquireAllReleasesAllKeysIfContextEnds(t *testing.T) {
 		hold := wants[1].Hold
 		wants[1].Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 			leave()
-			time.Sleep(time.Second) // the context has ended, so the call gives up during this time
+			time.Sleep(time.Second) // the caller's context has ended, so the call of All gives up during this second
 			return hold(ctx, g)
 		}
 		if _, err := c.All(ctx, wants); !errors.Is(err, context.Canceled) {
@@ -163,7 +165,7 @@ func TestAcquireAllQueuesLocallyOnlyForKeysItHasReached(t *testing.T) {
 		c := w.client("me")
 		other := w.client("other").one("a")
 		granted := lab.Go(func() error { return lab.ErrorOf(c.All(t.Context(), c.wants("a", "b"))) })
-		time.Sleep(timing.Lease / 4) // by this time the call waits for a, and holds no key
+		time.Sleep(timing.Lease / 4) // by this time the call waits for a and holds no key
 		lab.Must(c.One(w.within(time.Second), c.want("b")))(t).Held[0].(*holding).release()
 		other.release()
 		lab.OK(t, <-granted)
@@ -175,12 +177,14 @@ func TestAcquireAllLeavesLocalQueueOfUnreachedKeyUnchanged(t *testing.T) {
 		c := w.client("me")
 		w.client("other").one("a")
 		var first, second func() bool
-		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // the call still waits for a, and has not joined the local queue of b
+		// After one second the call still waits for a, and has not yet joined the local queue of
+		// b.
+		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") })
 		if _, err := c.All(w.within(timing.Lease/2), c.wants("a", "b")); !errors.As(err, new(*heldError)) {
 			t.Errorf("%v", err)
 		}
 		c.left()
-		synctest.Wait() // orders the joins before the checks, for the race detector
+		synctest.Wait() // orders the two joins before the checks below, for the race detector
 		if !first() || second() {
 			t.Error("not the first in its queue has the turn alone")
 		}
@@ -193,7 +197,7 @@ func TestDenialIsRetriedIfKeyWasReadBeforeItsTurn(t *testing.T) {
 		time.AfterFunc(5*time.Second, w.client("other").one("b").release)
 		c, began := w.client("me"), time.Now()
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
-			if after := time.Since(began); after > 2*time.Second && after < 4*time.Second { // at this time the call holds a, and waits for b
+			if after := time.Since(began); after > 2*time.Second && after < 4*time.Second { // at this time the call holds a and waits for b
 				return errDenied
 			}
 			deliver()

@@ -34,8 +34,8 @@ func TestAcquireAllDoesNotBlockHigherKeysWhileItWaits(t *testing.T) {
 				}
 			}
 		}
-		// Another caller acquires a higher key in the meantime. When AcquireAll comes to
-		// that key, it has to wait for it.
+		// Another caller acquires c, a higher key, in the meantime. When AcquireAll
+		// comes to c, it has to wait for c.
 		higher := w.Acquire(c, "c")
 		w.Release(b)
 		lab.Elapse(time.Minute)
@@ -53,7 +53,9 @@ func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
-		busy := func(key string) { // keeps the key held nearly always, mostly by waiters that receive the turn from the local queue
+		// busy starts callers that keep the key held nearly always. Most of them receive their
+		// turn from the local queue.
+		busy := func(key string) {
 			for ctx.Err() == nil {
 				lock, err := c.Acquire(ctx, key)
 				if err != nil {

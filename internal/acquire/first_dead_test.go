@@ -14,18 +14,19 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// These tests make calls with NoWait that find a holder that appears dead.
+// These tests make calls with NoWait for keys whose holder appears dead.
 
 const night = 24 * time.Hour
 
-// took calls fn. It returns how long fn took, and fn's error.
+// took calls fn. It returns the time that the call took, and fn's error.
 func took(fn func() error) (time.Duration, error) {
 	began := time.Now()
 	err := fn()
 	return time.Since(began), err
 }
 
-// granted makes a call that must be granted, and returns how long it took.
+// granted makes a call that must be granted the key, and returns the time that
+// the call took.
 func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	w.T.Helper()
 	began := time.Now()
@@ -33,7 +34,8 @@ func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	return time.Since(began)
 }
 
-// refusedAtOnce fails the test unless a call with NoWait returns ErrHeld at once.
+// refusedAtOnce fails the test unless a call for the key with NoWait returns
+// ErrHeld at once.
 func refusedAtOnce(w *lab.World, c *leasehold.Client, key, what string) {
 	w.T.Helper()
 	d, err := took(func() error { return lab.ErrorOf(c.Acquire(w.T.Context(), key, leasehold.NoWait())) })
@@ -51,7 +53,7 @@ func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
 		}); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
 			t.Errorf("a strict try: %v after %v", err, d)
 		}
-		b, _ := w.Client(lab.Config()) // client of another process, which has observed nothing
+		b, _ := w.Client(lab.Config()) // client of another process; it has not observed the holder yet
 		if d := granted(w, func() (*leasehold.Lock, error) { return b.TryAcquire(t.Context(), "job") }); d != 20*time.Second {
 			t.Errorf("granted after %v", d)
 		}
@@ -81,9 +83,11 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		refusedAtOnce(w, c, "job", "a holder that renews")
 		w.Release(lock)
-		w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // the last renewal came up to five seconds before, so the lease of 20 s may not be over
+		// The holder's last renewal came up to five seconds before the holder died. So the
+		// holder's lease of 20 s may not have expired yet.
+		w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies")
 		refusedAtOnce(w, c, "dies", "a holder that died just now")
-		lab.Elapse(time.Minute) // waits until the dead holder's own client has noticed the loss
+		lab.Elapse(time.Minute) // waits until the client of the dead holder has noticed that it lost the lock
 	})
 }
 
@@ -108,9 +112,9 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 	})
 }
 
-// If a client's clock is always ahead, every version looks old to it. So a waiter must not
-// judge a holder by the time in the record. It recognizes that the holder renews by the new
-// version.
+// If a waiter's clock is always ahead, every version looks old to the waiter. So a waiter
+// must not judge a holder by the time in the record. A new version shows it that the holder
+// renews.
 func TestOneOfThreeConcurrentTriesTakesOverDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
@@ -199,7 +203,7 @@ func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 	})
 }
 
-// A wait for a dead holder ends even if requests fail meanwhile.
+// A wait for a dead holder ends even if requests fail during the wait.
 func TestTryWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
@@ -210,7 +214,7 @@ func TestTryWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, r row) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, wire := w.Client(lab.Config())
-		met := false // the first request is answered
+		met := false // met is true after the first request, which is always answered
 		wire.SetFault(lab.On(func(c lab.Call) bool { defer func() { met = true }(); return met && r.fails(c) }, lab.Cut))
 		d, err := took(func() error {
 			lock, err := c.Acquire(t.Context(), "job", leasehold.NoWait())
@@ -223,7 +227,7 @@ func TestTryWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
 			t.Errorf("%v after %v", err, d)
 		}
 		wire.SetFault((*lab.Request).Send)
-		lab.Elapse(time.Minute) // waits until the requests that the call has left behind have ended
+		lab.Elapse(time.Minute) // waits until the call's last requests, which it left in flight, have ended
 	})
 }
 

@@ -35,7 +35,7 @@ func TestFreeKeyIsGrantedByOneWrite(t *testing.T) {
 func TestDeadHolderIsTakenOverOneLeaseAfterFirstRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
-		time.Sleep(time.Hour) // this hour does not count as observation, as the client reads the record only afterwards
+		time.Sleep(time.Hour) // the client reads the record only after this hour, so the hour does not count as observation
 		c, began := w.client("b"), time.Now()
 		h := c.one("job")
 		if waited := time.Since(began); waited != timing.Lease {
@@ -56,9 +56,11 @@ func TestDelayBetweenClockReadsOnlyDelaysTakeover(t *testing.T) {
 		w.client("dead").one("job")
 		c := w.client("b")
 		c.Observer.Caps = by.Capabilities()
-		c.PollMin, c.PollMax = time.Hour, time.Hour // makes the pauses so long that the client reads only once
+		c.PollMin, c.PollMax = time.Hour, time.Hour // the pauses are so long that the client reads the record only once
 		looked := false
-		c.Wall = func() time.Time { // stops the client for a moment when it first reads the clock after its first request
+		// This clock delays the client by 5 ms when the client first reads the clock after its
+		// first request.
+		c.Wall = func() time.Time {
 			if !looked && len(c.wire.requests()) == 1 {
 				looked = true
 				time.Sleep(5 * time.Millisecond)
@@ -67,7 +69,7 @@ func TestDelayBetweenClockReadsOnlyDelaysTakeover(t *testing.T) {
 		}
 		c.one("job")
 		writes := slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name != "update" })
-		if len(writes) != 2 { // expects a rejected grant, which shows the holder, and the takeover
+		if len(writes) != 2 { // expects two writes: a rejected grant, whose reply shows the holder, and the takeover
 			t.Errorf("%v", c.wire.requests())
 		}
 	})
@@ -85,7 +87,7 @@ func TestWaiterThatDoesNotPauseReadsInsteadOfWriting(t *testing.T) {
 		}
 		time.AfterFunc(time.Second, h.release)
 		c.one("job")
-		if n := len(slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name == "get" })); n != 3 { // expects a grant, a join, and another grant
+		if n := len(slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name == "get" })); n != 3 { // expects three writes: a rejected grant, a join of the queue, and the successful grant
 			t.Errorf("%d writes: %v", n, c.wire.requests())
 		}
 	})
@@ -99,7 +101,9 @@ func TestAnsweredGrantResetsPausesBetweenRetries(t *testing.T) {
 		c.wire.fate = func(n int, request string, deliver func()) error {
 			switch {
 			case broken && request == "update" && (fails == "get" && n > 1 || n > 10):
-				broken = false // this request is answered, but a renews its lock before the request arrives
+				// The client receives the answer to this request. But a renews its lock before the
+				// request arrives.
+				broken = false
 				h.renew()
 			case broken && request == fails && (fails == "update" || n > 1):
 				return errThrottled
@@ -226,13 +230,13 @@ func TestGrantWithoutReplyIsReplacedByNextAttempt(t *testing.T) {
 		}
 		began := w.now()
 		h := c.one("job")
-		if after := h.grant.Sent.Mono - began.Mono; after == 0 || after > time.Second || h.grant.Dead != nil { // the grant is the second attempt, which is trusted for longer
+		if after := h.grant.Sent.Mono - began.Mono; after == 0 || after > time.Second || h.grant.Dead != nil { // the call must return the second attempt, because its trust lasts longer than that of the first
 			t.Errorf("after %v: %+v", h.grant.Sent.Mono-began.Mono, h.grant)
 		}
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
 			t.Errorf("sent %v", sent)
 		}
-		h.release() // this write names only the second attempt
+		h.release() // the condition of this release names only the second attempt
 		if w.owner("job") != "" {
 			t.Error("the first is still there")
 		}
@@ -244,7 +248,9 @@ func TestGrantRequestDeliveredTwiceCountsOnce(t *testing.T) {
 		c := w.client("a")
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
 			deliver()
-			deliver() // the client receives only the reply to this second copy, whose condition has failed
+			// The client receives only the reply to the second copy of the request. The condition of
+			// that copy has failed.
+			deliver()
 			return nil
 		}
 		began := w.now()
@@ -299,7 +305,7 @@ func TestGrantThatLandsAfterContextEndIsReleased(t *testing.T) {
 		c := w.client("a")
 		ctx, cancel := context.WithCancel(t.Context())
 		c.wire.fate = before(1, "update", func() {
-			cancel() // the caller leaves while the write is in flight
+			cancel() // the caller's context ends while the write is in flight
 			time.Sleep(time.Second)
 		})
 		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.Canceled) {
@@ -333,7 +339,7 @@ func TestLateGrantOfCancelledCallDoesNotBlockSameClient(t *testing.T) {
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
 			t.Errorf("sent %v: no write frees the key", sent)
 		}
-		late() // the grant arrives after the write that was sent to free the key
+		late() // the grant arrives only now, after the write that should free the key
 		if w.owner("job") != "a" {
 			t.Fatal("it is not applied late")
 		}
@@ -352,7 +358,7 @@ func TestAcquireAnyKeepsGrantIfContextEndsDuringCleanup(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			deliver()
-			if name == "update" && c.hasGrants() { // this write leaves the queue of the other key, as the call has a grant already
+			if name == "update" && c.hasGrants() { // the call has been granted one key, so this write leaves the queue of the other key
 				leave()
 				time.Sleep(time.Second)
 			}
@@ -371,7 +377,7 @@ func TestCloseEndsEveryWait(t *testing.T) {
 		c := w.client("b")
 		time.AfterFunc(time.Second, func() { c.env.BeginClose() })
 		var calls sync.WaitGroup
-		for _, key := range []string{"first", "second"} { // one call waits for the record, and the other in the local queue
+		for _, key := range []string{"first", "second"} { // one call polls the record, the other waits behind it in the local queue
 			calls.Go(func() {
 				_, err := c.One(t.Context(), c.want("job"))
 				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, core.ErrClosed) {
@@ -406,7 +412,7 @@ func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 		if len(c.failing) != 1 || w.owner("d") != "" {
 			t.Errorf("told %v of the damaged one; d is held by %q", c.failing, w.owner("d"))
 		}
-		if _, err := c.One(t.Context(), c.want("b")); err == nil { // the call has passed on the turns of the other keys
+		if _, err := c.One(t.Context(), c.want("b")); err == nil { // First has passed on its local turn for b, so this call gets an error and does not wait
 			t.Error("the damaged one is granted")
 		}
 		c.one("d")
@@ -433,8 +439,8 @@ func TestAcquireAnySettlesUnansweredGrantBeforeTryingNextKey(t *testing.T) {
 	})
 }
 
-// underSession grants key to a client whose session has a lease of an hour. It returns the
-// key of the session's row.
+// underSession grants the key to a client whose session has a lease of an hour. It returns
+// the key of the session's row.
 func (w *world) underSession(key string) (row string) {
 	w.Helper()
 	owner, sharing := protocol.NewOwner("sharer"), w.proto.(protocol.Native)
@@ -456,7 +462,7 @@ func TestAcquireAnyGrantsOtherKeysIfSessionIsUnreadable(t *testing.T) {
 		other := w.client("other").one("b")
 		c := w.client("me")
 		c.wire.fate = func(_ int, name string, deliver func()) error {
-			if name == "get" { // GetItem reads only the session's row here, as BatchGetItem reads the two keys
+			if name == "get" { // every GetItem here reads the session's row, because the two keys are read by BatchGetItem
 				time.Sleep(time.Second)
 				return errReset
 			}
@@ -502,10 +508,10 @@ func TestAcquireAnyReportsKeyOfDamagedSessionOnce(t *testing.T) {
 		if _, err := c.One(w.within(timing.Lease), c.want("a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%v", err)
 		}
-		c.left() // the record of a has not changed for a lease, so only the session shows that the holder is alive
+		c.left() // the record of a has not changed for a whole lease, so only the session's row shows that its holder is alive
 		w.damage(row)
 		w.client("other").one("b")
-		ctx := w.within(4 * c.PollMax) // waits for two longest polls: see docs/guarantees.md
+		ctx := w.within(4 * c.PollMax) // four times the longest pause between two reads of a waiter
 		if _, err := c.First(ctx, c.wants("a", "b")); !errors.Is(err, context.DeadlineExceeded) || len(c.failing) != 1 {
 			t.Errorf("%v; told of %v", err, c.failing)
 		}
@@ -518,7 +524,8 @@ func TestTryNamesKnownHolderDespiteFailedRead(t *testing.T) {
 		other.one("a")
 		other.one("b")
 		c, began := w.client("me"), time.Now()
-		// The second request is the grant of b. The call reads both keys before it repeats the grant.
+		// The second request is the grant of b. The call repeats that grant only after
+		// a batch read of both keys.
 		c.wire.fate = failing(errThrottled, func(n int, name string) bool { return n == 2 || name == "batch" })
 		_, err := c.First(t.Context(), edited(c.wants("a", "b"), noWait))
 		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "a" || !slices.Contains(c.wire.requests(), "batch") {
@@ -535,7 +542,8 @@ func TestAcquireAnyCountsBatchReadsAsRequests(t *testing.T) {
 		found, err := c.First(t.Context(), c.wants("a", "b"))
 		c.left()
 		sent := c.wire.requests()
-		if counted := len(sent) - 1; err != nil || found.Requests != counted || !slices.Contains(sent, "batch") { // not counted: the request that leaves the queue of b after the grant
+		// The count omits one request: the write that leaves the queue of b after the grant.
+		if counted := len(sent) - 1; err != nil || found.Requests != counted || !slices.Contains(sent, "batch") {
 			t.Errorf("counted %d of %v: %v", found.Requests, sent, err)
 		}
 	})

@@ -17,22 +17,22 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// grants returns a predicate that is true for requests that grant the key.
+// grants returns a predicate that is true for the requests that grant the key.
 func grants(key string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return c.Grants() && slices.Contains(c.Keys(), key) }
 }
 
 // isGet reports whether a request reads a single item. A call for several keys reads their
-// records in a batch, so its single reads are those of session rows.
+// records in a batch. So each single read of such a call reads the row of a session.
 func isGet(c lab.Call) bool { return c.Op == "GetItem" }
 
-// about returns a predicate of the requests that name a key.
+// about returns a predicate that is true for the requests that name the key.
 func about(key string) func(lab.Call) bool {
 	return func(c lab.Call) bool { return slices.Contains(c.Keys(), key) }
 }
 
-// acquireAny starts a call of AcquireAny, which must be granted a key. It returns a channel
-// that receives the lock.
+// acquireAny calls AcquireAny on a new goroutine. The call must be granted a key. The
+// returned channel receives the lock.
 func acquireAny(t *testing.T, c *leasehold.Client, keys ...string) <-chan *leasehold.Lock {
 	granted := make(chan *leasehold.Lock, 1)
 	go func() {
@@ -57,7 +57,7 @@ func TestCancelledAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		w.Release(others)
-		synctest.Wait() // waits until the call has left two queues
+		synctest.Wait() // waits until the call has left the queues of both records
 		w.WantSilence(wire, time.Minute)
 		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
 		w.Release(w.Acquire(b, "b", leasehold.NoWait()))
@@ -146,13 +146,15 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 
 func TestOtherProcessesStillGoFirstIfWaiterGetsAnotherKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // a layout without a queue
+		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
 		c, _ := w.Client(cfg)
 		ask := func(keys ...string) <-chan *leasehold.Lock { return acquireAny(t, c, keys...) }
 		a, b := <-ask("a"), <-ask("b")
-		lab.Elapse(30 * time.Second) // long enough that other processes pause for PollMax
-		for range 15 {               // each call follows the previous one at once
+		lab.Elapse(30 * time.Second) // after 30 s, other processes that wait pause for PollMax between their polls
+		// Each call is granted the key directly after the previous one. After these hand-overs
+		// the local queue lets other processes go first.
+		for range 15 {
 			next := ask("a")
 			w.Release(a)
 			a = <-next
@@ -162,7 +164,9 @@ func TestOtherProcessesStillGoFirstIfWaiterGetsAnotherKey(t *testing.T) {
 		lab.Elapse(500 * time.Millisecond)
 		w.Release(b)
 		began := time.Now()
-		b = <-first // the first call had the turn for key a, and passes that turn on
+		// The first call had the turn for key a. It is granted b, so it passes its turn for a
+		// on.
+		b = <-first
 		if b.Key().Partition != "b" {
 			t.Errorf("%v granted", b.Key())
 		}
@@ -209,7 +213,7 @@ func TestAcquireAnyGrantsFreeKeyAfterLostReplyForHeldKey(t *testing.T) {
 		other := w.Acquire(holder, "b")
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, func(*lab.Request) (*http.Response, error) {
-			w.Acquire(holder, "a") // another client acquires a before the call requests that key again
+			w.Acquire(holder, "a") // another client acquires a before the first client requests a again
 			return nil, lab.ErrReset
 		}))
 		granted := acquireAny(t, c, "a", "b")
@@ -249,7 +253,9 @@ func TestAcquireAnyNoWaitErrorNamesFreeKeyNotDamagedOne(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, keys []leasehold.Key) {
 		w.Put(lab.Key("damaged"))
 		c, wire := w.Client(lab.Config())
-		wire.SetFault(lab.On(grants("free"), lab.Refused("ConditionalCheckFailedException"))) // the grant was never applied, and the key stays free
+		// The reply says that the condition failed, although the key is free: the grant was
+		// never applied, and the key stays free.
+		wire.SetFault(lab.On(grants("free"), lab.Refused("ConditionalCheckFailedException")))
 		_, err := c.AcquireAny(t.Context(), keys, leasehold.NoWait())
 		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "free" || errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("error %v", err)
@@ -304,8 +310,8 @@ func TestAcquireAnyRepeatsFailingRequestOnceASecondOnAverage(t *testing.T) {
 		if _, err := c.AcquireAny(w.Within(5*time.Minute), leasehold.Keys("a", "b")); err == nil {
 			t.Error("granted")
 		}
-		// Pauses after failures grow to at most two seconds, and then last one second on
-		// average.
+		// The pauses after failed requests grow to at most two seconds. After that they
+		// last one second on average.
 		if n := requests.Load(); n < 150 || n > 400 {
 			t.Errorf("%d requests in five minutes", n)
 		}

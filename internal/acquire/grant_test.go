@@ -26,7 +26,9 @@ func TestTryReadsSessionAgainInsteadOfTrustingOldRead(t *testing.T) {
 		}
 		session := w.proto.(protocol.Native).Session()
 		r := lab.Must(session.Decode(w.item(row)))(t)
-		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // breaks the session, as the session's own client does when it closes
+		// This write breaks the session in the same way as the session's own client does when it
+		// closes.
+		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()}))
 		c.one("job", noWait)
 	})
 }
@@ -86,7 +88,7 @@ func TestVeryLateGrantIsTakenOverBySameClientAtOnce(t *testing.T) {
 			switch asked.Add(1) {
 			case 1:
 				first = r
-			case 60: // at this request, the condition of a grant no longer names the first attempt
+			case 60: // by request 60, the condition of a grant names only newer attempts than the first
 				_, _ = first.Send()
 				mended = time.Now()
 			}
@@ -100,7 +102,7 @@ func TestVeryLateGrantIsTakenOverBySameClientAtOnce(t *testing.T) {
 	})
 }
 
-// session is a shared lease that is never renewed.
+// session is a shared lease without renewals.
 type session struct {
 	lease.Holder
 	owner string
@@ -111,7 +113,7 @@ func (s *session) Names() (id, owner string) { return protocol.ClientID(s.owner)
 func (s *session) Lease() *lease.Lease       { return s.lease }
 func (s *session) Lost(lease.Loss)           { s.lease.End(errors.New("lost")) }
 
-// beginSession begins a session that is never renewed.
+// beginSession returns a shared lease that is never renewed.
 func (c *client) beginSession() acquire.Session {
 	leases := &lease.Leases{Env: c.env}
 	a := lease.Attempt{Version: protocol.NewVersion(), Sent: c.w.now(), Lease: timing.Lease}
@@ -127,7 +129,7 @@ func TestCancelledCallUnderSharedLeaseFreesUnansweredGrant(t *testing.T) {
 		c.session = c.beginSession
 		ctx, leave := context.WithCancel(t.Context())
 		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n > 2 { // all requests after the second one try to free the key
+			if n > 2 { // the requests after the second one try to free the key, and each is answered
 				deliver()
 				return nil
 			}

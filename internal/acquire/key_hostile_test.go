@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// waitsCalmly makes a call that waits for up to a minute, and returns its error. The test
-// fails if the call sends more than two requests every 25 ms: one reads the holder's record,
-// and one its session's row.
+// waitsCalmly makes a call that waits for up to a minute, and returns its error. Every 25 ms
+// the call may send one read of the holder's record and one of its session's row. The test
+// fails if the call sends more.
 func waitsCalmly(w *lab.World, c *leasehold.Client, wire *lab.Wire) error {
 	w.T.Helper()
 	lock, err := c.Acquire(w.Within(time.Minute), "job")
@@ -34,8 +34,8 @@ func waitsCalmly(w *lab.World, c *leasehold.Client, wire *lab.Wire) error {
 
 type item = map[string]types.AttributeValue
 
-// merged returns an item with the attributes of all items. A later item overrides the
-// earlier ones.
+// merged returns an item with the attributes of all given items. If several have an
+// attribute of the same name, the last one counts.
 func merged(items ...item) item {
 	all := item{}
 	for _, one := range items {
@@ -46,7 +46,7 @@ func merged(items ...item) item {
 
 const (
 	malloryID = "abcdefghijklmnopqrstuvwxyz"
-	malloryAt = "leasehold/session/" + malloryID // key of the session row of client mallory
+	malloryAt = "leasehold/session/" + malloryID // key of the row of Mallory's session
 )
 
 var (
@@ -55,16 +55,16 @@ var (
 	ofShared    = item{"key": lab.Str(malloryAt), "kind": lab.Str("session")}
 )
 
-// mallorys returns a grant by client mallory as leasehold writes it, but with a lease of
-// 1 ms, and with the attributes in more.
+// mallorys returns the record of a grant by client Mallory, as leasehold writes it, but
+// with a lease of 1 ms. The items in more override its attributes.
 func mallorys(more ...item) item {
 	v := lab.Str(protocol.NewVersion())
 	grant := item{"ownerName": lab.Str("mallory/" + malloryID), "grantId": v, "recordVersionNumber": v, "fencingToken": lab.Num("1")}
 	return merged(javas, grant, merged(more...))
 }
 
-// A client that may write a key can store any content in the key's record. No content may
-// stop the key's waiters from pausing between their reads.
+// A client that may write a key can store anything in the key's record. Whatever the
+// record contains, the key's waiters must still pause between their reads.
 func TestWaiterReadsAtMostEvery25msWhateverRecordContains(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a token that is no number":      {"fencingToken": lab.Str("1")},
@@ -103,8 +103,8 @@ func TestWaiterReadsAtMostEvery25msWhateverRecordContains(t *testing.T) {
 	})
 }
 
-// A client that may write the rows of shared leases can end each of these leases, and can
-// keep a dead one alive. The content of such a row has no other effect.
+// A client that may write the rows of shared leases can end any of these leases, and can
+// keep the lease of a dead client alive. What it writes must have no other effect.
 func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 	lab.Each(t, map[string]item{
 		"a lease without end":           {"leaseDuration": lab.Str("9223372036854775807")},

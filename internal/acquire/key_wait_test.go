@@ -13,10 +13,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWaiterPausesBetweenReads(t *testing.T) { // the library dynamo-dlm reads without pauses
+// The library dynamo-dlm fails this: its waiters read without pauses.
+func TestWaiterPausesBetweenReads(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
-		lab.Elapse(time.Minute) // a waiter reads an old grant rarely
+		lab.Elapse(time.Minute) // after this minute the grant is old, and a waiter reads the record of an old grant rarely
 		b, wire := w.Client(lab.Config())
 		_, _ = b.Acquire(w.Within(time.Minute), "job")
 		if n := len(wire.Sent()); n < 60 || n > 350 {
@@ -26,7 +27,8 @@ func TestWaiterPausesBetweenReads(t *testing.T) { // the library dynamo-dlm read
 	})
 }
 
-func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // the library dynamolock panics in this case
+// In this case the library dynamolock panics.
+func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), 0, "job")[0]
 		b, _ := w.Client(lab.Config())
@@ -43,7 +45,9 @@ func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // the lib
 	})
 }
 
-func TestTryTakesOverHolderObservedForFullLease(t *testing.T) { // in other libraries, each try-lock begins to observe the holder anew
+// Each call here that does not wait continues the observation of the calls before it. In
+// some other libraries, each such call begins to observe the holder anew.
+func TestTryTakesOverHolderObservedForFullLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), time.Hour, "job")[0]
 		b, _ := w.Client(lab.Config())

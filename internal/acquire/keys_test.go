@@ -12,7 +12,7 @@ import (
 )
 
 func TestRoundTripEstimateFollowsReads(t *testing.T) {
-	inWorldOf(t, layout.AWSLabs{}, func(t *testing.T, w *world) { // in this layout, a waiter sends only reads
+	inWorldOf(t, layout.AWSLabs{}, func(t *testing.T, w *world) { // a waiter of this layout sends only reads
 		w.client("a").one("job")
 		c := w.client("b")
 		if got := c.RoundTrip(); got != decide.FirstRoundTrip {
@@ -38,7 +38,7 @@ func TestRoundTripEstimateFollowsReads(t *testing.T) {
 
 func TestNoWaitErrorContainsRoundedTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		time.Sleep(time.Hour) // the clock of the client does not begin with the call
+		time.Sleep(time.Hour) // the client's clock has run for an hour when the call begins
 		c, began := w.client("a"), time.Now()
 		c.wire.fate = func(int, string, func()) error { return errReset }
 		_, err := c.One(t.Context(), c.want("job", noWait))

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// leaving is an ended context whose Err method calls the function first.
+// leaving is a context that has ended. Its method Err calls first and then
+// returns the error.
 type leaving struct {
 	context.Context
 	first func()
@@ -62,8 +63,8 @@ func TestLocalTurnOfCancelledCallGoesToNextWaiter(t *testing.T) {
 	})
 }
 
-// join adds a waiter to c's local queue of a key. The waiter never leaves. turn reports
-// whether its turn has come.
+// join adds a waiter to c's local queue of a key. The waiter never leaves the queue.
+// The function turn reports whether the waiter's turn has come.
 func (c *client) join(key string) (turn func() bool) {
 	place := c.Local.NewWaiter(protocol.Key{Partition: key}, acquire.Caller{}, localqueue.Wishes{}, nil)
 	c.Local.Join(place)
@@ -84,12 +85,12 @@ func TestAcquireAnyPassesTurnOfDamagedKeyToOneWaiter(t *testing.T) {
 		c := w.client("me")
 		var first, second func() bool
 		time.AfterFunc(time.Millisecond, func() { first, second = c.join("a"), c.join("a") })
-		c.wire.fate = before(1, "update", func() { time.Sleep(time.Second) }) // the grant of a, whose record is damaged
+		c.wire.fate = before(1, "update", func() { time.Sleep(time.Second) }) // delays the grant of a, whose record is damaged
 		if found, err := c.First(t.Context(), c.wants("a", "b")); err != nil || keysOf(found) != "b" {
 			t.Fatalf("granted %s: %v", keysOf(found), err)
 		}
 		c.left()
-		synctest.Wait() // waits until both waiters have joined
+		synctest.Wait() // waits until both waiters are in the local queue
 		if !first() || second() {
 			t.Error("not the first in its queue has the turn alone")
 		}
@@ -101,7 +102,7 @@ func TestErrorOfAcquireAnyNamesKeyThatIsLeftToOtherProcesses(t *testing.T) {
 		w.client("other").one("b")
 		c := w.client("me")
 		c.join("a")
-		c.wire.fate = before(1, "update", func() { // the request for b
+		c.wire.fate = before(1, "update", func() { // before the grant request for b is delivered
 			c.Local.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
 		})
 		_, err := c.First(t.Context(), edited(c.wants("a", "b"), noWait))

@@ -17,7 +17,7 @@ import (
 )
 
 // handToHead hands the key to the head of its record's queue, as a release does. The head's
-// lease is term.
+// lease lasts for term.
 func (h *holding) handToHead(term time.Duration) {
 	head := h.c.w.record(h.want.Key.Partition).Waiters[0]
 	h.c.w.write(h.c.w.proto.(protocol.Native).HandToHead(h.hold(), protocol.Grant{
@@ -25,7 +25,8 @@ func (h *holding) handToHead(term time.Duration) {
 	}))
 }
 
-// fillQueue fills the queue of the key's record.
+// fillQueue adds waiters to the queue of the key's record until the queue is
+// full.
 func (h *holding) fillQueue() {
 	for i := range protocol.MostWaiters {
 		h.c.w.write(h.c.Native.Join(h.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
@@ -36,7 +37,9 @@ func TestWaiterAcquiresAgainIfItsHandOverWasBroken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
-		c.wire.fate = before(3, "update", func() { // the first update is a rejected grant, the second a join, and the third the grant of the free key
+		// The first update is a rejected grant, the second joins the queue, and the third grants
+		// the free key.
+		c.wire.fate = before(3, "update", func() {
 			w.client("other").one("job").handToHead(timing.Lease)
 			w.write(w.proto.Break(w.record("job"), protocol.Break{Version: protocol.NewVersion()}))
 		})
@@ -57,7 +60,8 @@ func TestQueueHeadThatReplacesGrantKeepsQueueOfOtherWaiters(t *testing.T) {
 			w.write(c.Native.Join(holder.want.Key, behind))
 			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
-		c.one("job", func(want *acquire.Want) { // makes the call want an attribute that another client does not write when it hands the key over
+		// The call asks for an attribute that a hand-over by another client does not write.
+		c.one("job", func(want *acquire.Want) {
 			want.Changes.Attributes = protocol.Item{"note": lab.Str("mine")}
 		})
 		r := w.record("job")
@@ -67,13 +71,15 @@ func TestQueueHeadThatReplacesGrantKeepsQueueOfOtherWaiters(t *testing.T) {
 	})
 }
 
-// If the entry remained in the queue, a release would hand the key to it, although no
-// waiter uses the entry.
+// If the waiter's entry stayed in the queue, a later release would hand the key to an
+// entry that no waiter uses any more.
 func TestGrantRemovesQueueEntryOfSameWaiter(t *testing.T) {
 	eachInWorld(t, map[string]bool{"join applied": true, "join lost": false}, func(t *testing.T, w *world, applied bool) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
-		c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // shows the holder to the waiter, so that it joins before it sends a grant
+		// This shows the holder to the waiter. So the waiter joins the queue before it sends a
+		// grant.
+		c.Left.Note(holder.want.Key, w.item("job"), c.Now())
 		c.wire.fate = func(n int, _ string, deliver func()) error {
 			if n > 1 || applied {
 				deliver()
@@ -81,7 +87,7 @@ func TestGrantRemovesQueueEntryOfSameWaiter(t *testing.T) {
 			if n > 1 {
 				return nil
 			}
-			holder.release() // the holder has not seen the queue, so the release hands the key to nobody
+			holder.release() // the holder has not read the queue, so its release hands the key to no waiter
 			return errReset
 		}
 		c.one("job")
@@ -95,7 +101,9 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
-		c.wire.fate = before(2, "update", holder.fillQueue) // the first update is a rejected grant, and the second is the join
+		// The first update is a rejected grant. The second joins the queue, which is full by
+		// then.
+		c.wire.fate = before(2, "update", holder.fillQueue)
 		_, _ = c.One(w.within(time.Second), c.want("job"))
 		c.left()
 		if !slices.Equal(c.waiting, []string{"holder"}) {
@@ -104,7 +112,8 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 	})
 }
 
-// Thousands of waiters may be outside a full queue while its key keeps changing hands.
+// If a key is in demand, thousands of waiters may be outside its full queue
+// while the key changes hands often. So each of them must read rarely.
 func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
@@ -113,7 +122,7 @@ func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		c.env.Detach(func() { _, _ = c.One(ctx, c.want("job")) })
 		hold := holder.hold()
-		for i := range 400 { // the loop takes 20 s
+		for i := range 400 { // 400 hand-overs, one every 50 ms, take 20 s
 			time.Sleep(50 * time.Millisecond)
 			g := protocol.Grant{Key: hold.Key, Owner: hold.Owner, Version: protocol.NewVersion(), Lease: timing.Lease, Now: time.Now()}
 			w.write(w.proto.HandOver(hold, g))
@@ -124,7 +133,7 @@ func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 				c.wire.mu.Unlock()
 			}
 		}
-		if n := len(c.wire.requests()); n < 5 || n > 10 { // the waiter reads rarely although it has waited for a long time
+		if n := len(c.wire.requests()); n < 5 || n > 10 { // in its second ten seconds of waiting, the waiter sends five to ten requests
 			t.Errorf("%d requests in ten seconds", n)
 		}
 		leave()
@@ -159,15 +168,15 @@ func TestHandOverRecordsOfSeveralKeysAreKept(t *testing.T) {
 	}
 }
 
-// A grant that was handed over has the id of its waiter's queue entry. So the client knows the
-// id as that of an attempt of its own.
+// A grant that was handed over has the id of its waiter's queue entry. So the client of that
+// waiter knows the id as that of one of its own attempts.
 func TestResumedHandOverIsNotTakenForOwnAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
 		next := w.Queue(c, "job")
-		lab.OK(t, lock.Renew(t.Context())) // the reply shows the queue to the holder
+		lab.OK(t, lock.Renew(t.Context())) // the reply to this renewal shows the queue to the holder
 		wire.Sent()
 		w.Release(lock)
 		handed := <-next

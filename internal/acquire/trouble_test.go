@@ -18,13 +18,15 @@ func TestFailingWaitIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
 	denied := &attempts.Failure{Cause: decide.Refused, Err: errDenied}
 	type row struct {
 		failure *attempts.Failure
-		passes  bool // whether a request is answered after each failure
-		want    int  // number of reports for 121 requests, sent one a second
+		passes  bool // if set, a request is answered after each failure
+		want    int  // number of reports that are expected for 121 failures, one a second
 	}
 	eachInWorld(t, map[string]row{
 		"no answer":              {reset, false, 3},
 		"no answer, and answers": {reset, true, 3},
-		"throttled":              {throttled, false, 2}, // the first report is missing, as throttling has an event of its own
+		// Two reports, as the report at the first failure is omitted: throttling has an event of
+		// its own.
+		"throttled":              {throttled, false, 2},
 		"throttled, and answers": {throttled, true, 0},
 		"refused":                {denied, false, 0},
 		"denied after an answer": {denied.After(true), false, 3},

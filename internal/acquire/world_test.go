@@ -34,7 +34,7 @@ import (
 
 var timing = lease.Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
 
-// world is one table. The requests of its clients are counted.
+// world is one table, and counts the requests of each client of the table.
 type world struct {
 	*testing.T
 	*dynamodb.Client
@@ -43,14 +43,15 @@ type world struct {
 	clients []*client
 }
 
-// within returns a context that ends after d, or with the test.
+// within returns a context that ends after d, or when the test ends.
 func (w *world) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(w.Context(), d)
 	w.Cleanup(cancel)
 	return ctx
 }
 
-// inWorld runs a test in a world of its own, and waits until the test's clients are idle.
+// inWorld runs a test in a new world. Afterwards it waits until the calls and
+// goroutines of the test's clients have ended.
 func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	inWorldOf(t, layout.Native{}, test)
@@ -70,7 +71,7 @@ func inWorldOf(t *testing.T, of layout.Layout, test func(t *testing.T, w *world)
 	})
 }
 
-// eachInWorld runs a test once for each case, in a world of its own.
+// eachInWorld runs a test once for each case, each time in a new world.
 func eachInWorld[C any](t *testing.T, cases map[string]C, test func(t *testing.T, w *world, c C)) {
 	t.Helper()
 	for name, c := range cases {
@@ -80,22 +81,23 @@ func eachInWorld[C any](t *testing.T, cases map[string]C, test func(t *testing.T
 	}
 }
 
-// client acquires keys, and keeps the keys that it was granted. It renews nothing.
+// client is a client that acquires keys and records its grants. It renews none
+// of them.
 type client struct {
 	*acquire.Acquirer
 	env     *core.Env
 	w       *world
 	wire    *wire
-	session func() acquire.Session // begins a session; nil for a client whose locks have leases of their own
+	session func() acquire.Session // begins a shared lease; nil for a client whose locks have leases of their own
 
 	mu       sync.Mutex
 	grants   []acquire.Grant
-	given    []protocol.Key // keys that were given back
-	waiting  []string       // owners that callers have waited for
+	given    []protocol.Key // keys that the client gave back after it was granted them
+	waiting  []string       // holders that callers of the client have waited for
 	failing  []error
 	throttle int
-	slow     time.Duration           // time that GiveBack takes
-	leases   map[string]*lease.Lease // lease of the last grant of each key
+	slow     time.Duration           // duration of each GiveBack
+	leases   map[string]*lease.Lease // lease of the last grant of each key, by key
 }
 
 var (
@@ -104,12 +106,13 @@ var (
 	errDenied    = &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
 )
 
-// fate decides the outcome of the nth request, counted from 1. If it returns an error, the
-// client receives that error instead of the reply.
+// fate decides what happens to the client's nth request; the first has n = 1. The request
+// reaches the table if fate calls deliver. If fate returns an error, the client receives
+// that error instead of the reply.
 type fate = func(n int, name string, deliver func()) error
 
-// before returns a fate that does something before the nth request with the given name is
-// delivered. It delivers all requests.
+// before returns a fate that delivers all requests. It calls do before it delivers the
+// nth request with the given name.
 func before(nth int, named string, do func()) fate {
 	seen := 0
 	return func(_ int, name string, deliver func()) error {
@@ -123,7 +126,8 @@ func before(nth int, named string, do func()) fate {
 	}
 }
 
-// failing returns a fate that drops the requests that satisfy fits. Their sender receives err.
+// failing returns a fate that drops each request for which fits returns true.
+// The sender of such a request receives err.
 func failing(err error, fits func(n int, name string) bool) fate {
 	return func(n int, name string, deliver func()) error {
 		if fits(n, name) {
@@ -134,14 +138,15 @@ func failing(err error, fits func(n int, name string) bool) fate {
 	}
 }
 
-// wire counts the requests of one client by name. A test can change the outcome of each.
+// wire records the requests of one client by name. A test can decide the fate
+// of each request.
 type wire struct {
 	*dynamodb.Client
 	mu   sync.Mutex
 	sent []string
-	fate fate // called for each request; nil to deliver them all
+	fate fate // called for each request; if nil, every request is delivered
 
-	blind bool // if set, the reasons of a cancelled transaction contain no items
+	blind bool // if set, the reply to a cancelled transaction contains no items
 }
 
 func (n *wire) do(name string, deliver func()) error {
@@ -173,7 +178,9 @@ func (n *wire) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o .
 
 func (n *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (out *dynamodb.TransactWriteItemsOutput, err error) {
 	lost := n.do("transact", func() {
-		in.ClientRequestToken = nil // removed, as if the request arrived so late that DynamoDB has forgotten its token
+		// Without its token the request is like one that arrives so late that DynamoDB has
+		// forgotten the token.
+		in.ClientRequestToken = nil
 		out, err = n.Client.TransactWriteItems(ctx, in, o...)
 	})
 	if cancelled := (*types.TransactionCanceledException)(nil); n.blind && errors.As(err, &cancelled) {
@@ -205,7 +212,8 @@ func (w *world) client(owner string) *client {
 	return c
 }
 
-// keeper implements acquire.Keeper for a client that need not know what it holds.
+// keeper implements acquire.Keeper for a client without a list of the locks
+// that it holds.
 type keeper struct{ c *client }
 
 func (keeper) Holds(protocol.Key, string) bool { return false }
@@ -226,13 +234,14 @@ func (k keeper) Session(context.Context) (acquire.Session, error) {
 	return k.c.session(), nil
 }
 
-// name returns the name in an owner, without the client id.
+// name returns the name part of an owner: an owner is a name, a slash and a
+// client id.
 func name(owner string) string {
 	name, _, _ := strings.Cut(owner, "/")
 	return name
 }
 
-// told makes the errors that callers of the client receive.
+// told creates the errors that the callers of the client receive.
 type told struct{ core.Errors }
 
 type heldError struct {
@@ -276,14 +285,14 @@ func (c *client) Report(_ context.Context, e core.Event) {
 	}
 }
 
-// hasGrants reports whether the client was granted anything.
+// hasGrants reports whether the client has been granted any key.
 func (c *client) hasGrants() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.grants) > 0
 }
 
-// holding is a grant that is never renewed.
+// holding is a grant that the client holds and does not renew by itself.
 type holding struct {
 	lease.Holder
 	c     *client
@@ -291,7 +300,7 @@ type holding struct {
 	grant acquire.Grant
 	lease *lease.Lease
 
-	version string // version after the last renewal
+	version string // version that the last renewal by the test wrote
 }
 
 func (h *holding) Lost(lease.Loss)         { h.lease.End(errors.New("lost")) }
@@ -307,7 +316,8 @@ func (h *holding) GiveBack() {
 	h.release()
 }
 
-// hold returns the grant in the form that writes of the protocol need.
+// hold returns the grant in the form in which the writes of the protocol take
+// it.
 func (h *holding) hold() protocol.Hold {
 	return protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
 }
@@ -324,7 +334,8 @@ func (h *holding) release() {
 	h.c.Local.Pass(h.want.Key, h)
 }
 
-// want returns what a call of c asks for: the key, with the usual timing and the edits.
+// want returns the Want of a call of c for the key, with the usual timing. Each
+// edit then changes it.
 func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 	want := &acquire.Want{Key: protocol.Key{Partition: key}, Timing: timing}
 	leases := &lease.Leases{Env: c.env}
@@ -347,7 +358,7 @@ func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 func noWait(w *acquire.Want)   { w.NoWait = true }
 func ifExists(w *acquire.Want) { w.IfExists = true }
 
-// wants returns a Want for each of the keys, for one call of c.
+// wants returns a Want for each of the keys, all for one call of c.
 func (c *client) wants(keys ...string) []*acquire.Want {
 	var wants []*acquire.Want
 	for _, key := range keys {
@@ -356,7 +367,7 @@ func (c *client) wants(keys ...string) []*acquire.Want {
 	return wants
 }
 
-// edited makes the same edits in each of the wants, and returns them.
+// edited applies the edits to each of the wants, and returns the wants.
 func edited(wants []*acquire.Want, edits ...func(*acquire.Want)) []*acquire.Want {
 	for _, want := range wants {
 		for _, edit := range edits {
@@ -372,7 +383,7 @@ func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
 	return lab.Must(c.One(c.w.Context(), c.want(key, edit...)))(c.w).Held[0].(*holding)
 }
 
-// keysOf returns the keys that a call was granted, in their order.
+// keysOf returns the keys that a call was granted, in the order of its result.
 func keysOf(found acquire.Result) string {
 	var keys []string
 	for _, h := range found.Held {
@@ -381,15 +392,17 @@ func keysOf(found acquire.Result) string {
 	return strings.Join(keys, " ")
 }
 
-// left waits until all calls and goroutines of c have ended.
+// left waits until all calls of c, and all goroutines that they started, have
+// ended.
 func (c *client) left() { c.env.WaitIdle(context.Background()) }
 
-// heldForASecond has another client hold a key, and release it after a second.
+// heldForASecond makes another client hold a key for a second and then release
+// it.
 func (w *world) heldForASecond(key string) {
 	time.AfterFunc(time.Second, w.client("other").one(key).release)
 }
 
-// damage stores, under key, an item that is not a lock.
+// damage stores, under key, an item that is not a valid record.
 func (w *world) damage(key string) {
 	w.Helper()
 	_, err := w.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
@@ -398,7 +411,7 @@ func (w *world) damage(key string) {
 	lab.OK(w, err)
 }
 
-// write sends a write that belongs to no client.
+// write sends a write to the table directly, without a client.
 func (w *world) write(write *protocol.Write) {
 	w.Helper()
 	if _, err := w.UpdateItem(context.WithoutCancel(w.Context()), write.UpdateItem("locks")); err != nil {
@@ -414,7 +427,7 @@ func (w *world) item(key string) protocol.Item {
 	}))(w).Item
 }
 
-// owner returns the holder of a key, or "" if it is free.
+// owner returns the name of a key's holder, or "" if the key is free.
 func (w *world) owner(key string) string {
 	w.Helper()
 	if len(w.item(key)) == 0 {

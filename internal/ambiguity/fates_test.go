@@ -8,10 +8,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// fate is what the network does to one request of a trial.
+// fate is what the simulated network does to one request of a trial.
 type fate struct {
 	name, short string
-	answered    bool // whether the client learns if the request was applied
+	answered    bool // if set, a reply tells the client whether the request was applied
 	fault       func(x *trial, r *lab.Request) (*http.Response, error)
 }
 
@@ -45,7 +45,7 @@ var fates = []fate{
 	}},
 }
 
-// silence is a fate that drops a request. It also drops all requests that follow, until the
+// silence is a fate that drops a request and all later requests of the trial, until the
 // operation has returned.
 var silence = fate{"silence: nothing gets through any more until the call has returned", "silence", false, drop}
 
@@ -55,10 +55,13 @@ func refuse(code string) func(*trial, *lab.Request) (*http.Response, error) {
 	return func(*trial, *lab.Request) (*http.Response, error) { return lab.Refusal(400, code), nil }
 }
 
-// network is the fault that gives each request of an operation its fate.
+// network is the fault of the client's wire. It gives the first requests of the
+// operation the fates of the trial.
 func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	if !x.fits(r.Call) {
-		time.Sleep(time.Millisecond) // lets a request with a fate go first if both are sent at the same instant
+		// If a request without a fate is sent at the same instant as a request with one, it
+		// arrives later.
+		time.Sleep(time.Millisecond)
 	}
 	x.mu.Lock()
 	var f fate
@@ -82,5 +85,6 @@ func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	return f.fault(x, r)
 }
 
-// fits reports whether the request belongs to the operation.
+// fits reports whether the request is one of the operation's requests, which
+// have fates.
 func (x *trial) fits(c lab.Call) bool { return x.op.fits(c) && bytes.Contains(c.Body, x.only) }

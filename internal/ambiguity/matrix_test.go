@@ -19,12 +19,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rewrite = flag.Bool("rewrite", false, "write tables.md anew, to be read as a diff")
 
-// firsts lists the fates of the first request, in the order of the printed tables. The
-// second request may have any of them, too, except under the race detector.
+// firsts lists the fates of the first request, in the order in which the tables list
+// them. These are also the fates of the second request, except under the race detector
+// (see seconds).
 var firsts = append(slices.Clone(fates), silence)
 
-// seconds returns all fates of second requests. Under the race detector, which takes five
-// times as long, it returns only the two that differ most.
+// seconds returns the fates of the second request. Under the race detector, a run takes
+// five times as long. Therefore it then returns only two fates, which differ most.
 func seconds() []fate {
 	if lab.Race {
 		return []fate{fates[0], silence}
@@ -54,8 +55,8 @@ func TestOutcomesOfLostRepliesMatchRecordedTables(t *testing.T) {
 	compare(t, tables)
 }
 
-// compare compares the given tables with those in tables.md. It skips empty tables, which
-// belong to operations that -run has left out.
+// compare compares the given tables with those in tables.md. A table is empty if the flag
+// -run has left out its operation; compare skips it.
 func compare(t *testing.T, tables []string) {
 	t.Helper()
 	const page, begins = "tables.md", "## The tables\n"
@@ -82,7 +83,8 @@ func compare(t *testing.T, tables []string) {
 	}
 }
 
-// tableOf plays every cell of an operation and returns its table.
+// tableOf runs a trial for each pair of fates of an operation, and returns the
+// operation's table.
 func tableOf(t *testing.T, op *operation) string {
 	var found []outcome
 	var rows strings.Builder

@@ -40,7 +40,8 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
-			// Only a takeover names the holder's version. So the plain grant before it receives no fate.
+			// Of the requests below, only the takeover names the holder's version. So only
+			// the takeover receives fates, and the plain grant before it does not.
 			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber"))
 			return x.acquire
 		},
@@ -55,7 +56,8 @@ var operations = []*operation{
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			lab.Elapse(lease + time.Second)
-			// Only a takeover names the holder's version. So the plain grant before it receives no fate.
+			// Of the requests below, only the takeover names the holder's version. So only
+			// the takeover receives fates, and the plain grant before it does not.
 			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber"))
 			return x.acquire
 		},
@@ -129,7 +131,7 @@ var operations = []*operation{
 				next <- err
 			}()
 			lab.Elapse(time.Second)
-			lab.OK(x.T, lock.Renew(x.T.Context())) // the reply to this renewal shows the queue
+			lab.OK(x.T, lock.Renew(x.T.Context())) // the reply to this renewal shows the queue to the holder
 			return func() error {
 				ctx, cancel := x.ctx()
 				defer cancel()
@@ -383,8 +385,8 @@ func (x *trial) election(c *leasehold.Client) *election.Election {
 	return lab.Must(election.New(c, "job"))(x.T)
 }
 
-// acquire acquires the key "job", and records the dead holder if the key was taken over
-// from one.
+// acquire acquires the key "job". If the client took the key over from a dead holder,
+// acquire records that holder.
 func (x *trial) acquire() error {
 	ctx, cancel := x.ctx()
 	defer cancel()
@@ -400,8 +402,8 @@ func (x *trial) acquire() error {
 	return err
 }
 
-// within returns a function that runs call with a context that ends when the caller stops
-// waiting.
+// within returns a function that runs call. The context of the call ends when the caller
+// stops waiting.
 func (x *trial) within(call func(ctx context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := x.ctx()
@@ -410,8 +412,8 @@ func (x *trial) within(call func(ctx context.Context) error) func() error {
 	}
 }
 
-// granted returns a function that runs a call that acquires a lock, with a context that ends
-// when the caller stops waiting.
+// granted returns a function that runs a call that acquires a lock. The context of the call
+// ends when the caller stops waiting.
 func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error)) func() error {
 	return x.within(func(ctx context.Context) error {
 		lock, err := call(ctx)
@@ -420,7 +422,8 @@ func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error))
 	})
 }
 
-// holding returns the function prepare of an operation on a lock that the client holds.
+// holding returns the prepare function of an operation on a lock: it acquires
+// the lock, and then call is the operation.
 func holding(call func(ctx context.Context, lock *leasehold.Lock) error) func(*trial) func() error {
 	return func(x *trial) func() error {
 		lock := x.believes(x.Acquire(x.c, "job"))

@@ -16,10 +16,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// This file contains the writes that another client makes before a request of the operation
-// arrives, and the calls that it makes after the operation.
+// This file contains two kinds of functions that act as another client. Some write before a
+// request of the operation arrives. The others make a call after the operation has
+// returned.
 
-// stolen makes another client hold the key.
+// stolen returns a function that makes another client hold the key.
 func stolen(key string) func(*trial, *lab.Request) {
 	return func(x *trial, _ *lab.Request) {
 		if item := x.Item(key); item == nil || lab.Text(item, "isReleased") != "" {
@@ -35,8 +36,8 @@ func stolen(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// doneByAnother stores the mark of work that another client has done. If an attempt of our
-// client was applied, the other client first takes the key from it.
+// doneByAnother stores a mark that another client has done the work. If an attempt of the
+// trial's client was applied, the other client first takes the key from it.
 func doneByAnother(x *trial, r *lab.Request) {
 	stolen("job")(x, r)
 	x.others++
@@ -48,8 +49,9 @@ func doneByAnother(x *trial, r *lab.Request) {
 	})
 }
 
-// renewed returns a function that gives the other client's record a new version. If the
-// record is no longer that client's, the function steals the key instead, as stolen does.
+// renewed returns a function that renews the record of another client, so that it has a
+// new version. If the record is no longer that client's, the function makes another
+// client hold the key, as stolen does.
 func renewed(key string) func(*trial, *lab.Request) {
 	return func(x *trial, r *lab.Request) {
 		if !strings.HasPrefix(lab.Text(x.Item(key), "ownerName"), "other/") {
@@ -60,7 +62,8 @@ func renewed(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// shut makes the condition of NoteIf fail by removing the attribute "open".
+// shut makes the condition of NoteIf fail: it removes the attribute "open",
+// which the condition requires.
 func shut(x *trial, _ *lab.Request) {
 	remove := &types.Update{
 		TableName: lab.Note("a", "").Update.TableName, Key: lab.WorkKey("a"),
@@ -73,29 +76,29 @@ func shut(x *trial, _ *lab.Request) {
 
 var sessionKey = regexp.MustCompile(`leasehold/session/[a-z2-7]{26}`)
 
-// session returns the key of the session that a request names.
+// session returns the session key that a request contains.
 func session(r *lab.Request) string { return string(sessionKey.Find(r.Body)) }
 
 func aboutSession(c lab.Call) bool {
 	return !c.Reads() && slices.ContainsFunc(c.Keys(), func(k string) bool { return strings.HasPrefix(k, "leasehold/session/") })
 }
 
-// taken creates another client's row under the id that the request would give to a new
-// session.
+// taken creates a row of another client under the id that the request would give to a
+// new session.
 func taken(x *trial, r *lab.Request) {
 	x.Put(map[string]types.AttributeValue{"key": lab.Str(session(r)), "kind": lab.Str("another's")})
 }
 
-// keeps returns a function for a lock of another client. The function checks that the lock
-// is still held, and then releases it.
+// keeps returns a function that checks that the lock is still held, and then releases it.
+// The lock is another client's.
 func keeps(lock *leasehold.Lock) func() error {
 	return func() error {
 		return errors.Join(lock.Err(), lock.Renew(context.Background()), lock.Release(context.Background()))
 	}
 }
 
-// asks returns a function that acquires a lock: it calls acquire with a client that has
-// read nothing yet.
+// asks returns a function that creates a client that has read nothing yet, and acquires
+// a lock with it by the call acquire.
 func asks(acquire func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error)) func(context.Context, *trial) (*leasehold.Lock, func() error, error) {
 	return func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error) {
 		lock, err := acquire(ctx, x, x.rival())
@@ -120,7 +123,8 @@ func askForAll(ctx context.Context, x *trial) (*leasehold.Lock, func() error, er
 	if err != nil {
 		return nil, nil, err
 	}
-	longest := g.Locks()[0] // the lock that was taken over, or the first lock if none was taken over
+	// This is the lock that was taken over or, if none was taken over, the first lock.
+	longest := g.Locks()[0]
 	for _, lock := range g.Locks() {
 		if _, over := lock.TookOver(); over {
 			longest = lock

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// keys returns a function that lists the holders of the named keys.
+// keys returns a function that describes in words which clients hold the named
+// keys.
 func keys(names ...string) func(*trial) string {
 	return func(x *trial) string {
 		var all []string
@@ -24,7 +25,8 @@ func keys(names ...string) func(*trial) string {
 	}
 }
 
-// who returns the holder that a record shows, in the words of the tables.
+// who returns the holder that a record shows, in the words that the tables use
+// for holders.
 func (x *trial) who(item map[string]types.AttributeValue) string {
 	owner := lab.Text(item, "ownerName")
 	switch {
@@ -39,7 +41,8 @@ func (x *trial) who(item map[string]types.AttributeValue) string {
 	}
 }
 
-// keyAndData returns the holder of the key "job", and the data of its record.
+// keyAndData describes in words the holder of the key "job" and the data of its
+// record.
 func keyAndData(x *trial) string {
 	who := keys("job")(x)
 	if d, ok := x.Item("job")["data"].(*types.AttributeValueMemberB); ok {
@@ -48,8 +51,8 @@ func keyAndData(x *trial) string {
 	return who + ", no data"
 }
 
-// keyAndMark returns the holder of the key "job", and the client that has done the work, as
-// the mark in the record shows.
+// keyAndMark describes in words the holder of the key "job", and which client has done the
+// work according to the mark in the record.
 func keyAndMark(x *trial) string {
 	item := x.Item("job")
 	who := keys("job")(x)
@@ -63,8 +66,8 @@ func keyAndMark(x *trial) string {
 	return who + ", done by another"
 }
 
-// written returns a function that reports how often the item "a" was written, and the holders
-// of the named keys.
+// written returns a function that describes in words how often the item "a" was written, and
+// which clients hold the named keys.
 func written(names ...string) func(*trial) string {
 	return func(x *trial) string {
 		s := "not written"

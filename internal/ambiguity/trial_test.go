@@ -21,40 +21,43 @@ const (
 	patient = 8 * time.Second  // how long a caller waits by default
 )
 
-// operation is an operation whose first requests are given fates.
+// operation is an operation of a client. A trial gives fates to its first
+// requests.
 type operation struct {
 	name  string
-	about string // description of the call, and of the table before it
+	about string // description of the call, printed before the operation's table
 	cfg   func() leasehold.Config
 	fits  func(lab.Call) bool
 
-	// prepare prepares the table. It returns the function that runs the operation.
+	// prepare makes the calls that must precede the operation. It returns the
+	// function that runs the operation.
 	prepare func(x *trial) func() error
-	// overtake makes a write of another client, so that the condition of the request fails.
+	// overtake writes as another client, so that the condition of request r fails.
 	overtake func(x *trial, r *lab.Request)
-	// shows returns the state of the table in words. For a key that can be held, it names the
-	// holder.
+	// shows describes in words what the table contains. For a key that can be held, it names
+	// the holder.
 	shows func(x *trial) string
-	// ask makes another client acquire the keys that the operation acts on. If ask is nil,
-	// another client acquires the key "job".
+	// ask makes another client acquire the keys on which the operation acts. If ask is
+	// nil, another client acquires the key "job".
 	ask func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error)
 
-	acquires bool          // if the operation returns nil, a lock is held after it; otherwise no lock is held
-	frees    bool          // if the operation returns nil, this client holds nothing after it
-	writes   bool          // the function shows reports whether something was written, and not who holds a key
-	breaks   bool          // there may be two holders after the operation
-	patient  time.Duration // how long the caller waits; zero for the constant patient
+	acquires bool          // the client holds a lock after the operation if it returned nil, and otherwise holds none
+	frees    bool          // the client holds no lock after the operation if it returned nil
+	writes   bool          // the function shows describes what was written, and no holder
+	breaks   bool          // the operation may end with two holders of the key, which the check then allows
+	patient  time.Duration // how long the caller waits; zero means the constant patient (8 s)
 }
 
-// trial is one run of an operation in which its first requests receive fates.
+// trial is one run of an operation. The simulated network gives fates to the
+// operation's first requests.
 type trial struct {
 	*lab.World
 	op     *operation
 	c      *leasehold.Client
 	wire   *lab.Wire
-	other  *leasehold.Client // client of another process, on a good network
-	thief  *leasehold.Client // client of a third process
-	only   []byte            // substring that a request must contain to receive a fate; empty for any request
+	other  *leasehold.Client // client of a second process, whose requests meet no faults
+	thief  *leasehold.Client // client of a third process, whose requests meet no faults
+	only   []byte            // only requests that contain these bytes receive a fate; empty for all requests
 	others int               // number of writes by thief
 
 	mu         sync.Mutex
@@ -62,20 +65,24 @@ type trial struct {
 	fates      []fate
 	next       int
 	silent     bool
-	unanswered bool // a request of the operation had no answer
+	unanswered bool // some request of the operation was not answered
 
-	locks []*leasehold.Lock // locks that the client may trust
-	note  string            // other results that the caller has seen
-	term  *leasehold.Lock   // term of another process, which leads until it is asked to step down; nil if there is none
+	locks []*leasehold.Lock // locks that the caller received from the client, and may trust
+	note  string            // results of the operation that the caller saw besides its error
+	// term is a term of another process, which leads until it is asked to step down. It is
+	// nil if no other process leads.
+	term *leasehold.Lock
 }
 
-// settles is how long a trial waits after a call, so that all late requests arrive.
+// settles is how long a trial waits after the operation has returned. By then,
+// all late requests have arrived.
 const settles = arrivesLate + time.Second
 
-// outcome is the result of a trial.
+// outcome is the result of a trial: the words of one cell of a table.
 type outcome struct{ sees, record, later string }
 
-// ctx returns the caller's context.
+// ctx returns the context of the operation's caller, which ends when the caller
+// stops waiting.
 func (x *trial) ctx() (context.Context, context.CancelFunc) {
 	d := x.op.patient
 	if d == 0 {
@@ -84,7 +91,8 @@ func (x *trial) ctx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-// believes adds a lock, unless it is nil, to the locks that the client may trust.
+// believes adds a lock to the locks that the client may trust, unless the lock
+// is nil.
 func (x *trial) believes(lock *leasehold.Lock) *leasehold.Lock {
 	if lock != nil {
 		x.locks = append(x.locks, lock)
@@ -101,17 +109,18 @@ func (x *trial) holds() bool {
 	return false
 }
 
-// mend ends all faults of the network.
+// mend ends all faults of the simulated network.
 func (x *trial) mend() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.armed = false
 }
 
-// always makes every random number 0.5, so that each run of a cell of the tables is the same.
+// always makes every random number of a client 0.5, so that repeated trials
+// with the same fates have the same outcome.
 var always = lab.Chance(func() float64 { return 0.5 })
 
-// client returns a client of another process, on a good network.
+// client returns a client of a new process, whose requests meet no faults.
 func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
 	cfg.Owner = "other"
 	cfg.PollMax = time.Second
@@ -119,8 +128,8 @@ func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
 	return c
 }
 
-// play runs the operation with the given fates for its first requests. broken is the name
-// of an invariant that did not hold; it is empty if all of them held.
+// play runs a trial of the operation, whose first requests have the given fates. If an
+// invariant did not hold, broken describes the violation; otherwise broken is empty.
 func play(t *testing.T, op *operation, fates ...fate) (o outcome, broken string) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		x := &trial{World: w.Work(), op: op, fates: fates}
@@ -148,7 +157,8 @@ func (x *trial) run() (o outcome, broken string) {
 	x.armed = true
 	x.mu.Unlock()
 	err := do()
-	time.Sleep(10 * time.Millisecond) // a request that was sent at the instant when the call returned is lost, too
+	// A request that was sent at the instant when the call returned should be lost, too.
+	time.Sleep(10 * time.Millisecond)
 	x.mend()
 	synctest.Wait()
 	o.sees = x.spell(err)
@@ -179,8 +189,8 @@ func (x *trial) run() (o outcome, broken string) {
 	return o, broken
 }
 
-// laterWritten returns in words what is written in the end, or "the same" if that equals
-// before. broken describes the invariant that did not hold.
+// laterWritten describes in words what was finally written, or returns "the same" if
+// that equals before. If an invariant did not hold, broken describes the violation.
 func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	after := x.op.shows(x)
 	later = "the same"
@@ -201,8 +211,8 @@ func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	return later, broken
 }
 
-// laterHeld makes another client acquire the keys that the operation acted on, and returns
-// what that client finds.
+// laterHeld makes another client acquire the keys on which the operation acted. It
+// describes in words what that client finds.
 func (x *trial) laterHeld(held bool) (later, broken string) {
 	ask := x.op.ask
 	if ask == nil {
@@ -236,14 +246,14 @@ func (x *trial) laterHeld(held bool) (later, broken string) {
 	if held {
 		later = "lost, then " + later
 	}
-	lab.Elapse(2 * arrivesLate) // waits until all late requests have arrived
+	lab.Elapse(2 * arrivesLate) // all late requests arrive in this time
 	if err := end(); err != nil {
 		return later, fmt.Sprintf("whom it was granted to afterwards did not keep it: %v", err)
 	}
 	return later, ""
 }
 
-// rival returns a client that has read nothing yet.
+// rival returns a new client that has read nothing yet.
 func (x *trial) rival() *leasehold.Client {
 	cfg := lab.Config()
 	cfg.SharedLease = x.op.cfg != nil && x.op.cfg().SharedLease
@@ -252,7 +262,8 @@ func (x *trial) rival() *leasehold.Client {
 	return c
 }
 
-// spell returns the error that the caller sees, and the note, in words.
+// spell describes in words the error that the caller sees, and the trial's
+// note.
 func (x *trial) spell(err error) string {
 	if x.note != "" {
 		return spelt(err) + "; " + x.note
@@ -260,7 +271,7 @@ func (x *trial) spell(err error) string {
 	return spelt(err)
 }
 
-// spelt returns the names of the errors that err matches, in words.
+// spelt describes in words the errors that err matches.
 func spelt(err error) string {
 	if err == nil {
 		return "nil"
@@ -303,7 +314,9 @@ func errorsOf(err error) []string {
 		}
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // checked first: if the deadline has passed, a reset of the last request does not count
+	// This case is first: if the deadline has passed, a connection reset of the last request
+	// does not count.
+	case errors.Is(err, context.DeadlineExceeded):
 		names = append(names, "deadline exceeded")
 	case errors.Is(err, lab.ErrReset):
 		names = append(names, "connection reset")

@@ -17,18 +17,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Pipes is a network in memory. Inside a synctest bubble, no request is delayed by a slow
-// machine.
+// Pipes is a network in memory, made of pipes. Requests over it have no real delay in a
+// synctest bubble, so a slow machine cannot change the result of a test.
 type Pipes struct {
 	dialled, writes atomic.Int32
 	calls           chan net.Conn
 	closed          chan struct{}
-	slow            bool // the writers are slow to return
+	slow            bool // if set, each Write returns late (see slowToReturn)
 }
 
 func NewPipes() *Pipes { return &Pipes{calls: make(chan net.Conn), closed: make(chan struct{})} }
 
-// Connect makes a transport connect through p.
+// Connect makes the connections of an HTTP transport go through p.
 func (p *Pipes) Connect(transport *http.Transport) {
 	transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
 		p.dialled.Add(1)
@@ -61,9 +61,9 @@ func (p *Pipes) Close() error {
 
 func (*Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// slowToReturn is a connection whose writer continues only when all other goroutines wait.
-// So the reply to the last part of a request comes, and the SDK closes the request's body,
-// before the writer continues.
+// slowToReturn is a connection whose Write returns only after all other goroutines have
+// blocked. So three things happen before the last Write of a request returns: the server
+// reads the request, its reply arrives, and the SDK closes the request's body.
 type slowToReturn struct {
 	net.Conn
 	writes *atomic.Int32
@@ -76,8 +76,8 @@ func (c slowToReturn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// overPipes runs fn with a network of pipes, and a client that reaches a server through it.
-// The server reads each request before it answers.
+// overPipes runs fn with a network of pipes and an HTTP client on that network. The client
+// reaches a server that reads each request completely, and then answers it with answer.
 func overPipes(t *testing.T, answer http.HandlerFunc, fn func(t *testing.T, client *http.Client, network *Pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		network := NewPipes()
@@ -95,8 +95,8 @@ func overPipes(t *testing.T, answer http.HandlerFunc, fn func(t *testing.T, clie
 	})
 }
 
-// readsAll runs fn with a function that reads keys over a network of pipes. The server finds
-// no items.
+// readsAll runs fn with a function read that reads keys in one batch over a network of
+// pipes. The server answers that no item exists.
 func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), network *Pipes)) {
 	overPipes(t, answering(`{"Responses":{}}`), func(t *testing.T, client *http.Client, network *Pipes) {
 		s := senderOf(t, "http://dynamodb.example", client)
@@ -108,14 +108,14 @@ func readsAll(t *testing.T, fn func(t *testing.T, read func(keys ...string), net
 			if _, _, err := s.ReadAll(t.Context(), all); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Second) // gives the transport time either to take the connection back or to drop it
+			time.Sleep(time.Second) // by then the transport has either kept the connection for reuse or closed it
 		}, network)
 	})
 }
 
 func TestConnectionIsReusedIfReplyArrivesBeforeWriteReturns(t *testing.T) {
 	readsAll(t, func(t *testing.T, read func(keys ...string), network *Pipes) {
-		long := strings.Repeat("k", 1000) // makes each request so long that it must be written in several parts
+		long := strings.Repeat("k", 1000) // with such long keys, each request is written in several parts
 		for range 10 {
 			read(long+"1", long+"2", long+"3", long+"4")
 		}
@@ -134,8 +134,8 @@ func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
 	})
 }
 
-// The credential provider sends its reply in two parts. The request to it goes over the
-// slow network of the tests above.
+// The credential provider sends its reply in two parts. Like the tests above, this one
+// uses a network on which each Write returns late.
 func TestForeignReplyFromSlowServerIsReadCompletely(t *testing.T) {
 	overPipes(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `<GetCallerIdentityResponse><GetCallerIdentityResult>`)

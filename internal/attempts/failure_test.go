@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// provider provides credentials, but fails while out is set.
+// provider is a credential provider that fails while its field out is set.
 type provider struct {
 	mu  sync.Mutex
 	out error
@@ -34,7 +34,7 @@ func (p *provider) Retrieve(context.Context) (aws.Credentials, error) {
 
 var errVault = errors.New("the vault is sealed")
 
-// failFor makes the provider fail for d. If d is zero, the provider fails permanently.
+// failFor makes the provider fail for d; if d is zero, it fails from now on.
 func (p *provider) failFor(d time.Duration) {
 	p.set(errVault)
 	if d > 0 {
@@ -48,7 +48,7 @@ func (p *provider) set(err error) {
 	p.out = err
 }
 
-// clientOf returns a client whose requests are signed with p's credentials.
+// clientOf returns a client that signs its requests with credentials from p.
 func clientOf(w *lab.World, p *provider, cfg leasehold.Config) *leasehold.Client {
 	w.T.Helper()
 	return w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.Credentials = p }), cfg)
@@ -81,7 +81,7 @@ func TestCallsSurviveBriefLackOfCredentials(t *testing.T) {
 			return lab.ErrorOf(c.Get(ctx, "job"))
 		},
 		"break": func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
-			defer func() { _ = lock.Release(ctx) }() // the lock is lost, and Close would report that
+			defer func() { _ = lock.Release(ctx) }() // the break ends the grant, and without this Release, Close would report a lost lock
 			return c.Break(ctx, lock.Record(), leasehold.BreakOptions{})
 		},
 		"resume": func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {

@@ -24,7 +24,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// lies are HTTP handlers of servers that are not DynamoDB or that are hostile.
+// lies are HTTP handlers of servers that are not DynamoDB. Some of these
+// servers are hostile.
 var lies = map[string]http.HandlerFunc{
 	"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html></html>") },
 	"another JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"name":"search"}`) },
@@ -34,7 +35,8 @@ var lies = map[string]http.HandlerFunc{
 	},
 }
 
-// foreignCalls are the calls that must recognise a server unlike DynamoDB.
+// foreignCalls are the calls that must return a foreign error if the server
+// that answers is not DynamoDB.
 var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 	"TryAcquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.TryAcquire(ctx, "job")) },
 	"Get":        func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Get(ctx, "job")) },
@@ -48,7 +50,7 @@ var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 	},
 }
 
-// at returns a client of the server at url.
+// at returns a leasehold client whose requests go to the server at url.
 func at(t *testing.T, url string, options ...func(*http.Transport)) *leasehold.Client {
 	t.Helper()
 	transport := awshttp.NewBuildableClient().WithTransportOptions(options...)
@@ -101,8 +103,8 @@ func TestGetReturnsForeignErrorIfServerSpeaksFirst(t *testing.T) {
 	})
 }
 
-// pagesEndingAt returns a server that answers every request with an empty page. The reply
-// to request n says that the next page starts at key(n).
+// pagesEndingAt returns a server that answers every request with a page without items.
+// The reply to request n says that the next page starts at key(n).
 func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	t.Helper()
 	var pages atomic.Int64
@@ -121,8 +123,8 @@ func TestListingWithRepeatedKeyReturnsForeignError(t *testing.T) {
 	}
 }
 
-// A listing whose key always advances ends only when its context ends, because a table may
-// be of any size.
+// A listing does not end by itself if each page starts at a key after the previous one,
+// because a table may be of any size. Only the end of its context ends it.
 func TestEndlessListingEndsWhenContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -137,7 +139,9 @@ func TestEndlessListingEndsWhenContextEnds(t *testing.T) {
 	}
 }
 
-func TestHolderIsReadSeparatelyIfEngineOmitsOldItem(t *testing.T) { // old local engines return no item with a failed condition; errors of other tools, such as Terraform's, then show an empty holder
+// Old local engines return no item with a failed condition. Errors of some other tools,
+// such as Terraform's, then show an empty holder.
+func TestHolderIsReadSeparatelyIfEngineOmitsOldItem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())

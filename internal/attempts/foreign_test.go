@@ -30,8 +30,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// answerTo returns the error of a GetItem request. The reply is the same as DynamoDB's,
-// except for the body.
+// answerTo returns the error of a GetItem request to a server that replies as DynamoDB
+// does. The function body writes the body of the reply.
 func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -47,7 +47,8 @@ func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	return err
 }
 
-// writeWithoutEnd writes a string that never ends, until the reader closes the connection.
+// writeWithoutEnd writes begins, and then the rest of a string that does not
+// end until the reader closes the connection.
 func writeWithoutEnd(w io.Writer, begins string) {
 	_, err := io.WriteString(w, begins)
 	for chunk := strings.Repeat("a", 1<<20); err == nil; {
@@ -84,8 +85,8 @@ func TestCompressedReplyIsNotDecompressed(t *testing.T) {
 	}
 }
 
-// A hostile server may answer instead of the credential provider. For example, another user
-// of the machine may have taken the port of a container's agent.
+// A hostile server may answer in place of the credential provider. For example, another
+// user of the machine may listen on the port of a container's credential agent.
 func TestReplySizeOfCredentialProviderIsLimited(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { writeWithoutEnd(w, `{"AccessKeyId":"`) }))
 	defer server.Close()
@@ -113,7 +114,7 @@ func TestReplySizeOfCredentialProviderIsLimited(t *testing.T) {
 	}
 }
 
-// senderTo returns a Sender for a server that answers every request with body.
+// senderTo returns a Sender whose server answers every request with body.
 func senderTo(t *testing.T, body string) *Sender {
 	t.Helper()
 	server := httptest.NewServer(answering(body))
@@ -121,7 +122,8 @@ func senderTo(t *testing.T, body string) *Sender {
 	return senderOf(t, server.URL, server.Client())
 }
 
-// answering returns a handler that answers every request with body, as DynamoDB does.
+// answering returns an HTTP handler that answers every request with body, in
+// the form of a DynamoDB reply.
 func answering(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
@@ -129,7 +131,8 @@ func answering(body string) http.HandlerFunc {
 	}
 }
 
-// senderOf returns a Sender whose client reaches DynamoDB at url.
+// senderOf returns a Sender whose requests go to url through the given HTTP
+// client.
 func senderOf(t *testing.T, url string, client *http.Client) *Sender {
 	t.Helper()
 	proto, err := records.Of(layout.Native{})
@@ -142,7 +145,7 @@ func senderOf(t *testing.T, url string, client *http.Client) *Sender {
 	}
 }
 
-// stsOf returns a client of STS whose replies are limited.
+// stsOf returns a client of AWS STS that limits the size of replies.
 func stsOf(url string, client *http.Client) *sts.Client {
 	return sts.New(sts.Options{
 		Region: "eu-west-1", BaseEndpoint: aws.String(url), Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{},
@@ -150,7 +153,8 @@ func stsOf(url string, client *http.Client) *sts.Client {
 	})
 }
 
-// The server returns one item of a batch, and reports the whole batch as unread.
+// The server returns one item of a batch read, but reports all keys of the
+// batch as unprocessed.
 func TestBatchReadFailsIfServerMakesNoProgress(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
@@ -209,8 +213,8 @@ func FuzzReplyLimits(f *testing.F) {
 	})
 }
 
-// A reply that arrives before the request was sent cannot be DynamoDB's. net/http returns an
-// error of its own for such a reply.
+// A reply that arrives before its request was sent cannot be DynamoDB's. For such a reply
+// net/http returns an error of its own.
 func TestDoReturnsForeignErrorIfReplyPrecedesRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
@@ -239,8 +243,9 @@ func endsAt(n int) protocol.Item {
 	return protocol.Item{"key": &types.AttributeValueMemberS{Value: strconv.Itoa(n)}}
 }
 
-// A server whose listing repeats itself is detected soon after the first repeated key,
-// wherever the cycle begins and however long it is.
+// If a server lists the same keys again and again, the listing must stop soon after
+// the first repeated key. This must hold wherever the cycle of keys begins and however
+// long it is.
 func TestListingStopsIfServerRepeatsKeys(t *testing.T) {
 	for _, first := range []int{0, 1, 2, 3, 7, 100, 1000} {
 		for _, round := range []int{1, 2, 3, 8, 99, 1000} {
@@ -269,7 +274,8 @@ func TestListingStopsIfServerReturnsToStartKey(t *testing.T) {
 	}
 }
 
-// A listing may have any number of empty pages, because a filter makes pages empty.
+// A listing may have any number of empty pages, because a filter can remove all
+// items of a page.
 func TestListingContinuesWhileKeyAdvances(t *testing.T) {
 	var w Walk
 	for n := range 100_000 {

@@ -40,14 +40,16 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 		}},
 	}, func(t *testing.T, w *lab.World, r row) {
 		var opts []leasehold.AcquireOption
-		if !r.config.SharedLease { // turns off background renewals, as one of them would otherwise be sent instead of the request of Renew
+		// Without a shared lease, a background renewal could be sent in place of the request of
+		// Renew. So it is turned off.
+		if !r.config.SharedLease {
 			opts = append(opts, leasehold.WithoutRenewal())
 		}
 		c, wire, lock := w.Holding(r.config, opts...)
 		began := time.Now()
 		wire.SetFault(func(*lab.Request) (*http.Response, error) {
 			if time.Since(began) > 2*time.Second {
-				time.Sleep(5 * time.Second) // the reply takes longer than the time that is left in ctx
+				time.Sleep(5 * time.Second) // the reply comes only after the deadline of the call's context
 			}
 			return lab.Refusal(400, "ThrottlingException"), nil
 		})
@@ -64,7 +66,8 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 	})
 }
 
-// endedUnseen is an ended context whose first call of Err returns nil.
+// endedUnseen is a context that has ended, but whose first call of Err returns
+// nil. So the code under test notices the end only at its second call.
 type endedUnseen struct {
 	context.Context
 	asked bool

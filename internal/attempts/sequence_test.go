@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fate is the outcome of one request.
+// fate is what a simulated network does to one request.
 type fate string
 
 const (
@@ -43,16 +43,16 @@ const (
 
 var fates = []fate{answered, lost, dropped, late, doubled, refused, throttled, conflict, overtaken}
 
-// network sends a client's updates to an engine. Its fates decide the outcome of each
-// update.
+// network is a simulated network between a client and an engine. It gives each update
+// of the client a fate.
 type network struct {
 	*dynamodb.Client
-	fates []fate // outcomes of the next requests, in order; requests after these are answered
-	late  func() // delivers an attempt that is still in flight
+	fates []fate // fates of the next requests, in order; later requests are answered
+	late  func() // delivers the attempt that is still in flight
 	sent  int
 	reads int
-	blind bool // replies to failed conditions contain no item
-	mute  bool // reads get no reply
+	blind bool // if set, the reply to a failed condition contains no item
+	mute  bool // if set, reads receive no reply
 }
 
 var errReset = errors.New("connection reset")
@@ -141,7 +141,8 @@ type numbered string
 
 func (n numbered) ID() string { return string(n) }
 
-// replacing returns an operation that replaces the version "base" of a record.
+// replacing returns an operation that replaces the version "base" of the record
+// "a" by the number of the attempt.
 func replacing(q *Sequence[numbered]) Operation[numbered] {
 	n := 0
 	return Operation[numbered]{
@@ -175,8 +176,8 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network, s *Sender)) {
 	})
 }
 
-// tries runs a sequence that replaces the version "base". The fates are those of its first
-// requests.
+// tries runs a sequence of attempts to replace the version "base". The sequence's first
+// requests have the given fates.
 func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*Sequence[numbered], Result[numbered]) {
 	n.put("base")
 	n.fates = fates
@@ -184,8 +185,8 @@ func (n *network) tries(ctx, limit context.Context, s *Sender, fates ...fate) (*
 	return &q, q.Run(ctx, limit, s, replacing(&q))
 }
 
-// The test plays every combination of outcomes of the first three attempts. Later attempts
-// are answered.
+// This test runs a sequence for every combination of fates of its first three attempts.
+// Later attempts are answered.
 func TestSequenceOutcomeIsExactForUpToThreeAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
@@ -204,8 +205,8 @@ func TestSequenceOutcomeIsExactForUpToThreeAttempts(t *testing.T) {
 	})
 }
 
-// play runs one sequence. If the sequence ends wrongly, play returns a description of the
-// problem, and otherwise "".
+// play runs one sequence, whose first requests have the fates in course. If the result of
+// the sequence is wrong, play describes the problem; otherwise it returns "".
 func play(n *network, s *Sender, course []fate) string {
 	n.put("base")
 	n.fates, n.sent, n.late = slices.Clone(course), 0, nil
@@ -280,7 +281,7 @@ func TestSequenceEndsWhenLimitContextEnds(t *testing.T) {
 func TestSequenceEndsOnErrorOfBeforeSend(t *testing.T) {
 	errOver := errors.New("over")
 	for name, tc := range map[string]struct {
-		fates []fate // fates of the requests that are sent
+		fates []fate // fates of the requests that are sent before BeforeSend returns an error
 		want  Outcome
 	}{
 		"after requests without an answer":       {[]fate{dropped, dropped}, Unanswered},
@@ -318,7 +319,7 @@ func TestRefusedSequenceReturnsOnlyRefusal(t *testing.T) {
 func TestFailedRequestIsLoggedButFailedConditionIsNot(t *testing.T) {
 	for _, tc := range []struct {
 		fate   fate
-		base   string // version in the record
+		base   string // version in the record before the sequence
 		logged int
 	}{{answered, "base", 0}, {answered, "another's", 0}, {dropped, "base", 1}, {throttled, "base", 1}, {refused, "base", 1}} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
@@ -354,7 +355,9 @@ func TestRecordIsReadSeparatelyIfEngineOmitsItem(t *testing.T) {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.blind = blind
 			_, r := n.tries(t.Context(), t.Context(), s, doubled)
-			if r.Outcome != Applied || r.Cause != decide.ConditionFailed || n.reads != reads { // the condition of the second copy fails, and the item shows that the first was applied
+			// The condition of the second copy fails. The item in the record shows that the first
+			// copy was applied.
+			if r.Outcome != Applied || r.Cause != decide.ConditionFailed || n.reads != reads {
 				t.Errorf("blind %v: outcome %d, cause %d, %d reads", blind, r.Outcome, r.Cause, n.reads)
 			}
 		})

@@ -11,7 +11,7 @@ func TestLockFailsIfContextHasEnded(t *testing.T) {
 	m := ctxmutex.New()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	for range 100 { // a select would choose the unlocked mutex half of the time
+	for range 100 { // a Lock that only used select would choose the unlocked mutex in half of these calls
 		if m.Lock(ended) {
 			t.Fatal("locked")
 		}

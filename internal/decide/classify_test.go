@@ -21,9 +21,9 @@ func response(status int, err error) error {
 	}}
 }
 
-// wrongTimeError is the error of a signature that was refused because of the wrong time.
-// The SDK marks the error as retryable if it expects that the next signature will be
-// accepted.
+// wrongTimeError is the error of a request that AWS refused because its signature had
+// the wrong time. The SDK marks such an error as retryable if it expects AWS to accept
+// its next signature.
 type wrongTimeError struct{ error }
 
 func (wrongTimeError) RetryableError() bool { return true }
@@ -49,21 +49,21 @@ func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
 	}
 }
 
-// operation returns the error of a request without an answer. provider returns the error of a
-// request that was not sent, because the credential provider failed.
+// operation wraps the error of a request that got no answer. provider wraps the error of a
+// credential provider, because of which a request was not sent.
 func operation(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }
 func provider(err error) error  { return operation(fmt.Errorf("get identity: %w", err)) }
 func api(code string) error     { return &smithy.GenericAPIError{Code: code} }
 
-// mark is a property of an error besides its cause.
+// mark is a property that the classification of an error has besides its cause.
 type mark int
 
 const (
-	outage   mark = 1 << iota // DynamoDB says that it is unavailable
-	accepted                  // DynamoDB has accepted the credentials
+	outage   mark = 1 << iota // the error is DynamoDB's answer that it is unavailable
+	accepted                  // the error shows that DynamoDB has accepted the credentials
 )
 
-// results are errors of requests, each with its expected classification.
+// results lists errors of requests, each with its expected cause and marks.
 var results = []struct {
 	name   string
 	err    error
@@ -129,7 +129,8 @@ func TestClassifyDeterminesCauseOfEachError(t *testing.T) {
 	}
 }
 
-// areMarked checks that a predicate is true for the marked results, and for no others.
+// areMarked checks that got returns true for exactly those errors in results
+// that have the mark.
 func areMarked(t *testing.T, is mark, got func(error) bool) {
 	t.Helper()
 	for _, tc := range results {
@@ -197,8 +198,8 @@ func TestClientRetriesDuringBriefLackOfCredentials(t *testing.T) {
 	}
 }
 
-// agentError imitates the SDK's error for a container's credential agent. The error itself
-// carries the HTTP status.
+// agentError imitates the SDK's error for the credential agent of a container. This error
+// has a method for the HTTP status of the agent's reply.
 type agentError struct{ code int }
 
 func (e agentError) Error() string                 { return fmt.Sprint("status ", e.code) }

@@ -13,8 +13,9 @@ import (
 func TestFailedCommitIsClassifiedByMostSevereReason(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
-		name   string
-		err    error // error of a transaction with two writes and a guard
+		name string
+		// err is the error of a transaction with three items: two writes, and then a guard.
+		err    error
 		effect Effect
 		cause  Cause
 	}{
@@ -84,7 +85,7 @@ func TestCommitThatMayStillBeAppliedIsNotReportedAsFailed(t *testing.T) {
 	trusted, open := Course{Trusted: true}, Course{Trusted: true, Unanswered: true}
 	untrusted, stopped, left := Course{}, Course{Trusted: true, Stopped: true}, Course{Trusted: true, Unanswered: true, Stopped: true}
 	at := func(s Stage, c Course) Course { c.Stage = s; return c }
-	late := Course{Unanswered: true} // the lock is no longer trusted, and a request has no answer
+	late := Course{Unanswered: true} // in this course the lock is no longer trusted, and a request has had no answer
 	for _, tc := range []struct {
 		name   string
 		course Course

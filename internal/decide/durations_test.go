@@ -14,7 +14,8 @@ const (
 	shortest = time.Duration(math.MinInt64)
 )
 
-// exactly returns the exact result of a computation, limited to the range of a Duration.
+// exactly returns the value of n as a Duration. A value outside the range of a
+// Duration becomes the nearest Duration.
 func exactly(n *big.Int) time.Duration {
 	switch {
 	case n.Cmp(big.NewInt(math.MaxInt64)) > 0:
@@ -40,8 +41,9 @@ func TestScaleSaturatesInsteadOfOverflowing(t *testing.T) {
 	}
 }
 
-// FuzzDurations compares sums and products of durations with exact ones, and checks that
-// decisions with long durations still make sense.
+// FuzzDurations checks that sums and products of durations equal the exact results,
+// limited to the range of a Duration. It also checks that decisions with very long
+// durations are still right.
 func FuzzDurations(f *testing.F) {
 	edges := []int64{0, 1, -1, int64(time.Second), math.MaxInt64, math.MaxInt64/2 + 1, math.MinInt64, math.MinInt64 + 1}
 	for _, a := range edges {
@@ -69,7 +71,7 @@ func FuzzDurations(f *testing.F) {
 		if u < 0 || u >= 1 || math.IsNaN(u) {
 			return
 		}
-		// Use the fuzzed numbers as clock readings and as lengths of leases.
+		// From here on, the fuzzed numbers are clock readings and lengths of leases.
 		now, lease := time.Duration(max(a, math.MinInt64/2)), time.Duration(max(b, 1))
 		margin, long := lease/10, time.Duration(max(c, 0))
 		at := Instant{Mono: now, Boot: now}

@@ -25,7 +25,7 @@ func TestQueueFrontIsMedianArrivalTime(t *testing.T) {
 		{at(7), at(7)[0]},
 		{at(4, 3, 2, 1), at(3)[0]},
 		{at(1, 2, 3, 4, 5, 6, 7, 8), at(5)[0]},
-		{at(0, 4, 0, 3, 2, 1), at(3)[0]}, // 0 is an unknown time, and does not count
+		{at(0, 4, 0, 3, 2, 1), at(3)[0]}, // a 0 is an unknown time, and is left out
 	} {
 		if got := Front(tc.began); !got.Equal(tc.want) {
 			t.Errorf("%v: %v, want %v", tc.began, got, tc.want)

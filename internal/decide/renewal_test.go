@@ -12,7 +12,7 @@ func TestRenewalAttemptTimesOutAfterQuarterOfRemainingTrust(t *testing.T) {
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},
 		{600 * time.Millisecond, 250 * time.Millisecond},
-		{100 * time.Millisecond, 100 * time.Millisecond}, // an attempt never takes longer than the trust lasts
+		{100 * time.Millisecond, 100 * time.Millisecond}, // an attempt never takes longer than the trust that is left
 	} {
 		if got := RenewalDeadline(tc.left); got != tc.want {
 			t.Errorf("with %v left: %v, want %v", tc.left, got, tc.want)
@@ -65,10 +65,10 @@ func TestRenewalIsRetriedWithinHalfOfRemainingTrust(t *testing.T) {
 	}{
 		{0, 18 * time.Second, 50 * time.Millisecond},
 		{1, 18 * time.Second, 100 * time.Millisecond},
-		{9, 18 * time.Second, 1250 * time.Millisecond}, // the longest pause is a quarter of the renewal period
+		{9, 18 * time.Second, 1250 * time.Millisecond}, // the longest pause is a quarter of the renewal period, which is 5 s
 		{9, time.Second, 500 * time.Millisecond},
-		{9, 10 * time.Millisecond, 50 * time.Millisecond}, // the minimum: half of what is left would be almost no pause
-		{9, -time.Second, 1250 * time.Millisecond},        // trust has ended, as for a lock that is held through an outage
+		{9, 10 * time.Millisecond, 50 * time.Millisecond}, // the pause is the minimum, because half of 10 ms would be almost no pause
+		{9, -time.Second, 1250 * time.Millisecond},        // trust has ended; a client may hold a lock on during an outage, and still retries
 	} {
 		if got := RenewalRetry(tc.n, 5*time.Second, tc.left, 1); got != tc.want {
 			t.Errorf("attempt %d with %v left: up to %v, want %v", tc.n, tc.left, got, tc.want)
@@ -145,7 +145,9 @@ func TestFirstRenewalAfterHandOverIsSentEarly(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
-		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond}, // the clocks differ, so the new holder trusts the lease only this long
+		// The clocks of the two processes differ in rate. Therefore the new holder trusts the
+		// lease for this short time only.
+		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond},
 		{time.Second, 0, 1},
 		{time.Second, -time.Second, 1},
 	} {

@@ -45,9 +45,9 @@ func TestLeaseOfMaximumDurationDoesNotOverflow(t *testing.T) {
 }
 
 func TestTrustEndsBeforeObserversSeeLeaseEnd(t *testing.T) {
-	// The observer cannot see the version before the holder has sent it. The observer then
-	// waits for the whole lease. The rates of the two clocks differ by less than
-	// margin/lease.
+	// An observer cannot see a version before the holder has sent it. After it has seen
+	// the version, it waits for a whole lease. The rates of the two clocks differ by less
+	// than margin/lease, so the holder's trust ends first.
 	rapid.Check(t, func(t *rapid.T) {
 		lease := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "lease"))
 		margin := time.Duration(rapid.Int64Range(1, int64(lease)-1).Draw(t, "margin"))

@@ -93,8 +93,10 @@ func TestTakeoverWaitsUntilVersionIsUnchangedForLease(t *testing.T) {
 func TestTakeoverByWallClockWaitsForExpiryPlusSkewPlusStep(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
-		expires time.Duration // expiry time, relative to wall
-		want    time.Duration // time of death, relative to now
+		// expires is the record's expiry time minus the time of the wall clock.
+		expires time.Duration
+		// want is the time of death minus the monotonic time now.
+		want time.Duration
 	}{
 		{20 * time.Second, 23 * time.Second},
 		{-2 * time.Second, time.Second},
@@ -166,8 +168,8 @@ func TestQueuedWaiterPausesLongerIfMoreWaitersAreAhead(t *testing.T) {
 	}
 }
 
-// The longer a key is held, the more rarely a waiter reads. Still, it notices a release late by
-// only a small part of its wait.
+// The longer a key is held, the more rarely a waiter reads. Still, the waiter notices a release
+// late only by a small part of the time that it has waited.
 func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
@@ -193,8 +195,9 @@ func TestWaiterReadsLessOftenTheLongerKeyIsHeld(t *testing.T) {
 	}
 }
 
-// A release comes at a random moment, which is more likely to be in a long pause than in a
-// short one. So with the same number of reads, a waiter is later if its pauses differ more.
+// A release comes at a random moment, so more likely in a long pause than in a short one.
+// With the same number of reads, a waiter therefore notices the release later on average if
+// its pauses differ more.
 func TestWaiterNoticesReleaseAfterHalfAPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
@@ -236,8 +239,8 @@ func TestHandOverLeaseIsHalfOfReleasersLeaseWithinLimits(t *testing.T) {
 	}
 }
 
-// A waiter may become the head while it pauses, and learns this only from its next read. At
-// that time, most of the lease that the waiter trusts must be left.
+// A waiter may become the head of the queue during a pause, and learns this only from its
+// next read. By then, most of the waiter's lease must still be left.
 func TestPauseInQueueIsAtMostQuarterOfTrust(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ own, held, want time.Duration }{
@@ -298,7 +301,8 @@ func TestQueueJoinLimitIsSixteenPlusOneEveryFourSeconds(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, 0},
 		{4 * time.Second, 44 * time.Second, 10},
 		{44 * time.Second, 46 * time.Second, 1},
-		{time.Hour, time.Hour + 2*time.Second, 16}, // the allowance is full again, and no larger than at first
+		// After an hour the allowance is full again. It is not larger than it was at the start.
+		{time.Hour, time.Hour + 2*time.Second, 16},
 	} {
 		if n := take(began+tc.from, began+tc.to); n != tc.want {
 			t.Errorf("from %v to %v: %d, want %d", tc.from, tc.to, n, tc.want)

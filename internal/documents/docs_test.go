@@ -13,18 +13,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// root is the folder of the module. Each test runs there, so paths are the same as for a
-// reader of the repository. Every test changes to it by t.Chdir: Go's test cache does not
-// notice a Chdir in TestMain, and would show old results although files have changed since.
+// root is the path of the module's folder. Each test changes to this folder, so that paths
+// in its output are relative to the module. It does so by t.Chdir: Go's test cache does not
+// notice a Chdir in TestMain, and would show old results although files have changed.
 const root = "../.."
 
-// content returns the content of a file.
+// content returns the content of the file at path.
 func content(t *testing.T, path string) string {
 	t.Helper()
 	return string(lab.Must(os.ReadFile(path))(t))
 }
 
-// filesNamed returns the files of the repository whose names end as given.
+// filesNamed returns the paths of the repository's files that end with suffix.
 func filesNamed(t *testing.T, suffix string) (paths []string) {
 	t.Helper()
 	lab.OK(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -41,7 +41,7 @@ func filesNamed(t *testing.T, suffix string) (paths []string) {
 	return paths
 }
 
-// documents returns the project's pages by path.
+// documents returns the text of each Markdown page of the project, by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
@@ -53,7 +53,8 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// found fails a test that has found too few things to check.
+// found fails the test if fewer than least things were found: a check of
+// nothing would always succeed.
 func found(t *testing.T, n, least int, what string) {
 	t.Helper()
 	if n < least {
@@ -70,7 +71,8 @@ var (
 	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`)
 )
 
-// anchors returns the anchors of a document's headings, as links name them.
+// anchors returns the anchors of a page's headings, in the form in which links
+// name them.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {

@@ -8,15 +8,17 @@ import (
 	"testing"
 )
 
-// sources matches the files from which pages quote: tests, and programs that tests run.
+// sources lists patterns of the files from which pages may quote Go code:
+// tests, and programs that tests run.
 var sources = []string{
 	"*_test.go", "*/*_test.go", "internal/documents/snippets_test.go", "contrib/*/*_test.go", "examples/*/main.go",
 	"proof/interop/adapters/*.go", "proof/interop/fencing/*.go",
 }
 
-// unquoted lists the Go blocks in pages that are not quoted from any source.
+// unquoted lists the blocks of Go code in pages that are in no file of sources,
+// with the reason for each.
 var unquoted = []struct {
-	path, has string // the page, and a text in the block that no other block of the page contains
+	path, has string // has is text in the block that no other block of the page at path contains
 	why       string
 }{
 	{"docs/integrations.md", "gocron.NewTask(", "it is a part of a program with gocron; ExampleNoWait has the call"},
@@ -34,8 +36,8 @@ var (
 	checked = regexp.MustCompile(`(?m)^if err != nil \{\n.*\(?err\)?\n\}\n`)
 )
 
-// plain returns lines of Go without indentation, alignment, error checks and trailing
-// comments.
+// plain removes from lines of Go all indentation, alignment, error checks and
+// trailing comments.
 func plain(text string) string {
 	var lines strings.Builder
 	lines.WriteString("\n")

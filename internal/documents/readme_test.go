@@ -12,7 +12,7 @@ import (
 )
 
 // between returns the text after the first occurrence of begin, up to the next occurrence of
-// end or, if there is none, to the end of the text.
+// end. If end does not follow, it returns the text up to its end.
 func between(t *testing.T, text, begin, end string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, begin)
@@ -41,8 +41,8 @@ func TestREADMEQuotesHelloExample(t *testing.T) {
 
 func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	t.Chdir(root)
-	// The first pattern in this script matches the output of the demo, as TestScripts/demo
-	// checks.
+	// The first pattern for stdout in this script matches the output of the demo.
+	// TestScripts/demo checks that it does.
 	pattern := between(t, content(t, "internal/cli/testdata/script/demo.txtar"), "\nstdout '^", "'\n")
 	shown := between(t, content(t, "README.md"), "```\n", "```")
 	if !regexp.MustCompile("^" + pattern + "$").MatchString(shown) {
@@ -59,7 +59,7 @@ func TestLeaseTableInDocumentsMatchesCalculation(t *testing.T) {
 	}
 	for _, row := range rows {
 		lease := lab.Must(time.ParseDuration(row[1]))(t)
-		every, margin := lease/4, lease/10 // defaults of Config
+		every, margin := lease/4, lease/10 // the default renewal period and margin of Config
 		for i, want := range []time.Duration{lease, every, margin, lease, lease - margin - every} {
 			if got, err := time.ParseDuration(row[i+1]); got != want || err != nil {
 				t.Errorf("%s: column %d is %s, and should be %v", row[1], i+1, row[i+1], want)
@@ -71,7 +71,8 @@ func TestLeaseTableInDocumentsMatchesCalculation(t *testing.T) {
 	}
 }
 
-// These expressions match the names of errors in a document and in errors.go.
+// errorListed matches the names of errors in a page. The other expression
+// matches their declarations in errors.go.
 var (
 	errorListed   = regexp.MustCompile("`(\\*?)((?:Err[A-Z]\\w*)|(?:[A-Z]\\w*Error))`")
 	errorDeclared = regexp.MustCompile(`(?m)^\t(Err[A-Z]\w*) += |^type ([A-Z]\w*Error) struct`)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// seeksAfter fails the test unless the turn of w has come without a grant: w has to acquire
-// the key itself, after the given delay.
+// seeksAfter fails the test unless w's turn has come without a grant: after the given
+// delay, w has to acquire the key by a request of its own.
 func seeksAfter(t *testing.T, w *waiter, delay time.Duration) {
 	t.Helper()
 	if given := hasTurn(t, w); given.Granted != nil || given.Delay != delay {
@@ -15,7 +15,8 @@ func seeksAfter(t *testing.T, w *waiter, delay time.Duration) {
 	}
 }
 
-// isNext fails the test unless w is the successor of the grant; nil stands for none.
+// isNext fails the test unless w is the successor of held, which is the waiter
+// to hand the key to. If w is nil, there must be no successor.
 func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
 	t.Helper()
 	if got := l.Successor(at("key"), held, false); got != w {
@@ -23,8 +24,8 @@ func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
 	}
 }
 
-// handOn hands the key from the holder of the grant from to w. It returns w's grant, which has
-// the given age.
+// handOn hands the key from the holder of the grant named from to the waiter w. It returns w's
+// new grant, whose age is age.
 func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
 	isNext(t, l, from, w)
@@ -38,8 +39,8 @@ func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) 
 	return to
 }
 
-// holding returns queues in which a key has been held for age, while the given number of
-// goroutines wait for it.
+// holding returns local queues in which one key has been held for age, the grant of that
+// key, and the goroutines that wait for the key.
 func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queues, *grant, []*waiter) {
 	t.Helper()
 	l := newQueues(handOvers)
@@ -60,16 +61,17 @@ func TestHandOverLimitLetsOtherProcessesAcquireNext(t *testing.T) {
 	}
 	isNext(t, l, held, nil)
 	l.Pass(at("key"), held)
-	// The longest grant lasted 200 ms. A process that observed those grants pauses for at
-	// most one and a half times as long.
+	// The longest of these grants lasted 200 ms. Another process that polled during these
+	// grants pauses for at most one and a half times as long. So the delay lets it poll
+	// once.
 	seeksAfter(t, ws[3], 300*time.Millisecond)
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)
-	for _, w := range ws[4:7] { // the count of hand-overs has started again from zero
+	for _, w := range ws[4:7] { // the pass has set the count of hand-overs to zero
 		held = handOn(t, l, held, w, time.Hour)
 	}
 	l.Pass(at("key"), held)
-	seeksAfter(t, ws[7], 1500*time.Millisecond) // the longest possible pause
+	seeksAfter(t, ws[7], 1500*time.Millisecond) // 1.5 s is the longest delay
 	l.Pass(at("key"), nil)
 }
 
@@ -101,7 +103,8 @@ func TestTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
 func TestTurnIsNotDelayedIfHolderEndsWithoutHandOver(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
-	l.Pass(at("key"), held) // the turn is passed without a hand-over, for example because the lock was lost
+	// Pass without a hand-over is what happens, for example, if the lock was lost.
+	l.Pass(at("key"), held)
 	seeksAfter(t, ws[1], 0)
 }
 
@@ -126,8 +129,8 @@ func TestTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 	}
 }
 
-// A holder that loses its lock, or deletes its record on release, passes the turn without
-// asking for a successor.
+// A holder that loses its lock, or deletes its record on release, passes its turn on. It
+// does not ask which waiter is its successor.
 func TestDelayOfTurnGrowsWithLongestHold(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
@@ -149,12 +152,12 @@ func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 		t.Error("given to one who has left")
 	}
 	waits(t, ws[1])
-	isNext(t, l, held, ws[1]) // nobody has received the turn from held yet
+	isNext(t, l, held, ws[1]) // the waiter ws[0] has left, so held still has the turn
 	if !l.LetSeek(ws[1]) {
 		t.Error("the second has left")
 	}
 	seeksAfter(t, ws[1], 0)
-	l.Pass(at("key"), held) // does nothing: held no longer has the turn
+	l.Pass(at("key"), held) // does nothing, because held no longer has the turn
 	if l.byKey[at("key")] == nil {
 		t.Error("the turn was passed by its predecessor")
 	}
@@ -170,9 +173,9 @@ func TestHandOverOfEndedGrantGivesNextWaiterTurn(t *testing.T) {
 	seeksAfter(t, ws[1], 0)
 }
 
-// A goroutine that receives its turn may end its grant at once, on another processor. If the
-// queue did not know the grant by then, it would ignore that end, and the next waiter would
-// never get its turn.
+// A goroutine that receives its turn may end its grant at once, on another processor. The
+// queue must know the grant by then. Otherwise it would ignore the end of the grant, and the
+// next waiter would never get its turn.
 func TestHandOverRegistersGrantBeforeSuccessorGetsTurn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {

@@ -11,12 +11,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// grant is a key that is held: the name of its holder, its age, and whether it has ended.
+// grant is the grant of a key, with an age and a holder that the test chooses.
 type grant struct {
 	holder string
 	age    time.Duration
 	ended  bool
-	asked  func() // called by IsOver; may be nil
+	asked  func() // called by IsOver, unless it is nil
 }
 
 func (g *grant) Age() time.Duration      { return g.age }
@@ -35,8 +35,8 @@ type (
 	turn   = Turn[string, *grant]
 )
 
-// newQueues returns the queues of a client that hands a key over at most handOvers times in
-// a row. Other processes poll at least every two seconds.
+// newQueues returns the local queues of a client. The client hands a key over at most
+// handOvers times in a row. Other processes pause between polls for 1 ms to 1 s on average.
 func newQueues(handOvers int) *queues {
 	return New[string, *grant](handOvers, time.Millisecond, time.Second)
 }
@@ -51,7 +51,7 @@ func enter(l *queues, key, caller string, wishes ...Wishes) *waiter {
 	return w
 }
 
-// come returns the turn of w, and whether it has come.
+// come returns the turn of w if it has come. Otherwise it returns false.
 func come(w *waiter) (turn, bool) {
 	select {
 	case given := <-w.Turn():
@@ -61,7 +61,8 @@ func come(w *waiter) (turn, bool) {
 	}
 }
 
-// isTold fails the test unless the holder named want was reported to w; "" stands for none.
+// isTold fails the test unless the holder that was reported to w has the name
+// want. If want is "", no holder may have been reported.
 func isTold(t *testing.T, w *waiter, want string) {
 	t.Helper()
 	got := ""
@@ -75,7 +76,7 @@ func isTold(t *testing.T, w *waiter, want string) {
 	}
 }
 
-// isEmpty fails the test if a queue is left.
+// isEmpty fails the test if l still has a queue for any key.
 func isEmpty(t *testing.T, l *queues) {
 	t.Helper()
 	if len(l.byKey) > 0 {
@@ -83,7 +84,8 @@ func isEmpty(t *testing.T, l *queues) {
 	}
 }
 
-// isHeldBy fails the test unless the holder is the named one; "" stands for none.
+// isHeldBy fails the test unless the name of the holder is want. If want is "",
+// holder must be nil.
 func isHeldBy(t *testing.T, holder *protocol.Record, want string) {
 	t.Helper()
 	if (holder == nil) != (want == "") || holder != nil && holder.Owner != want {
@@ -211,9 +213,9 @@ func TestNoWaitCallerIsToldKnownHolderAtOnce(t *testing.T) {
 	b := enter(l, "key", "d")
 	l.Pass(at("key"), held)
 	hasTurn(t, b)
-	isHeldBy(t, l.Holder(at("key")), "") // the waiter d has the turn, but no grant yet
+	isHeldBy(t, l.Holder(at("key")), "") // the waiter named d has the turn, but no grant yet
 	l.Pass(at("key"), nil)
-	isHeldBy(t, l.Holder(at("key")), "") // the key has no queue
+	isHeldBy(t, l.Holder(at("key")), "") // no waiter is left, so the key has no queue
 	l.ReportHolder(at("key"), by("elsewhere"))
 	l.Granted(at("key"), held)
 	isEmpty(t, l)
@@ -267,12 +269,13 @@ func TestTakeSucceedsOnlyIfTurnIsFree(t *testing.T) {
 	hasTurn(t, next)
 }
 
-// TestGoroutinesNeverHoldOneKeyTogether lets many goroutines acquire, leave and release at once. If
-// two hold one key together, the race detector reports it; if a waiter is forgotten, the test
-// does not end.
+// TestGoroutinesNeverHoldOneKeyTogether lets many goroutines acquire, leave and release keys at the
+// same time. If two goroutines hold one key together, the race detector reports a race. If a waiter
+// never gets its turn, the test does not end.
 func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 	l := newQueues(3)
-	has := map[string]*string{"a": new(string), "b": new(string)} // only the goroutine that has a key's turn writes its entry
+	// An entry is written only by the goroutine that has the turn for the entry's key.
+	has := map[string]*string{"a": new(string), "b": new(string)}
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
@@ -321,14 +324,17 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 	}
 }
 
-// Of many callers that leave at the same time, perhaps only the first was told the holder.
+// If several callers leave at the same time, the holder may have been reported
+// to only one of them. The others must still learn it.
 func TestDepartingWaiterKnowsHolderReportedByOtherWaiters(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))
 	_, _ = come(first)
 	l.Pass(at("key"), nil)
-	isHeldBy(t, l.Holder(at("key")), "") // unknown again, as the key may have been released
+	// The holder is unknown again, because it may have released the key since it was
+	// reported.
+	isHeldBy(t, l.Holder(at("key")), "")
 	isHeldBy(t, l.LastHolder(at("key")), "elsewhere")
 	hasTurn(t, second)
 	l.Granted(at("key"), &grant{holder: "here"})

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// Many callers of Now treat a reading of 0 as unset.
+// Many callers of Now take a monotonic time of zero for an unset time.
 func TestMonotonicClockIsAboveZeroInBubble(t *testing.T) {
 	outside := Now().Mono
 	if outside <= 0 {

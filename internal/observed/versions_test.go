@@ -27,7 +27,8 @@ func keysOf(v *Versions) []string {
 
 func key(name string) protocol.Key { return protocol.Key{Partition: name} }
 
-// of returns the version of a key, or false if there is none.
+// of returns the version that is stored for a key. It returns false if no
+// version is stored.
 func (v *Versions) of(key protocol.Key) (Version, bool) {
 	e := v.byKey[key]
 	if e == nil {
@@ -44,13 +45,13 @@ func TestAgesOfVersionAndGrantStartAtFirstObservation(t *testing.T) {
 		since, granted time.Duration
 	}{
 		{"1", "g", 1, 1, 1},
-		{"1", "g", 2, 1, 1},  // the same version is shown again
-		{"2", "g", 3, 3, 1},  // the grant is renewed
-		{"3", "h", 4, 4, 4},  // the key is granted to another holder
-		{"3", "", 5, 4, 4},   // the same version; the grant id does not matter
-		{"1", "g", 6, 6, 6},  // a version that was replaced counts as new
-		{"4", "g", 7, 7, 6},  // the grant is renewed
-		{"4", "g", 99, 7, 6}, // the same version is shown again much later
+		{"1", "g", 2, 1, 1},  // the same version as before
+		{"2", "g", 3, 3, 1},  // another version, with the same grant id: a renewal
+		{"3", "h", 4, 4, 4},  // another grant id: another holder
+		{"3", "", 5, 4, 4},   // the same version as before, so the missing grant id does not matter
+		{"1", "g", 6, 6, 6},  // a version that was replaced comes back, and counts as new
+		{"4", "g", 7, 7, 6},  // another version, with the same grant id: a renewal
+		{"4", "g", 99, 7, 6}, // the same version as before, much later
 	} {
 		got := v.Note(key("a"), shown(tc.id, tc.grant, tc.now))
 		if got.Since != at(tc.since) || got.Granted != tc.granted {
@@ -86,7 +87,7 @@ func TestVersionsWithoutPinAreForgottenOldestFirst(t *testing.T) {
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("one of its two pins is gone, and it is forgotten")
 	}
-	v.Unpin(key("pinned")) // the key's last pin is gone, so it is now the newest entry without a pin
+	v.Unpin(key("pinned")) // the key has no other pin, so it is now the newest entry without one
 	v.Note(key("c"), shown("1", "g", 8))
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("it is forgotten before an older one")

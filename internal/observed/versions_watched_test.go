@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// each calls fn for n keys at once, and waits for all calls to return.
+// each calls fn for n different keys at the same time, and returns when all
+// calls have returned.
 func each(name string, n int, fn func(key string)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -63,8 +64,8 @@ func TestAllDeadHoldersAreTakenOverDespiteSmallMemory(t *testing.T) {
 							t.Errorf("%s taken over after %v, a lease is 20s", key, took)
 						}
 					})
-					// The head of a queue polls about 140 times during a lease: more often
-					// at first, then four times a second.
+					// During a lease of 20 s, the head of a queue polls about 140 times: more often
+					// at first, and then four times a second.
 					if sent := len(wire.Sent()); sent > 160*keys {
 						t.Errorf("%d requests for %d keys", sent, keys)
 					}

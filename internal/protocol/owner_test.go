@@ -47,7 +47,7 @@ func TestVersionContainsTimeOfWrite(t *testing.T) {
 	if at := VersionTime(v); at.Before(before) || at.After(time.Now()) {
 		t.Errorf("%q was made at %v, which is not from %v until now", v, at, before)
 	}
-	if at := VersionTime("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"); at.UTC().Format(time.RFC3339Nano) != "2022-02-22T19:22:22Z" { // the example in RFC 9562, A.6
+	if at := VersionTime("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"); at.UTC().Format(time.RFC3339Nano) != "2022-02-22T19:22:22Z" { // this version and its time are the example in RFC 9562, appendix A.6
 		t.Errorf("that of the RFC was made at %v", at.UTC())
 	}
 	for _, unknown := range []string{

@@ -11,7 +11,7 @@ import (
 
 func TestWriteUsesPlaceholderForEveryAttributeName(t *testing.T) {
 	w := NewUpdate(Item{"key": &types.AttributeValueMemberS{Value: "job"}})
-	w.Set("data", &types.AttributeValueMemberB{Value: []byte("x")}) // DATA and OWNER are reserved words of DynamoDB
+	w.Set("data", &types.AttributeValueMemberB{Value: []byte("x")}) // DATA and OWNER are reserved words of DynamoDB expressions
 	w.Set("owner", &types.AttributeValueMemberS{Value: "me"})
 	w.Remove("isReleased")
 	w.Where(w.In("owner", []string{"a", "b"}) + " AND attribute_exists(" + w.Name("data") + ")")

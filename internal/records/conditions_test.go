@@ -25,7 +25,7 @@ const (
 	skew    = 2 * time.Second // default of MaxSkew
 )
 
-// Versions of leasehold's grants and renewals.
+// Versions that leasehold's grants and renewals write in these tests.
 const (
 	g1 = "a0000000-0000-4000-8000-000000000001"
 	g2 = "a0000000-0000-4000-8000-000000000002"
@@ -41,7 +41,8 @@ var granted = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
 func decimal(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-// bench is a table of a layout with one record, on which tests try the layout's writes.
+// bench is a table in one layout, with one record. Tests send the layout's
+// writes to it.
 type bench struct {
 	*testing.T
 	layout.Layout
@@ -51,21 +52,21 @@ type bench struct {
 	key    protocol.Key // the record's key
 }
 
-// layouts are all layouts. The corpora of the fuzz tests contain their indexes, so add new
-// layouts at the end.
+// layouts lists all layouts. Fuzz corpora refer to a layout by its index in this list, so
+// add new layouts at the end.
 var layouts = []layout.Layout{
 	layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
 	layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DynamoDLM{NoSlots: true}, layout.DyndbMutex{},
 }
 
-// onEachLayout runs a test on a table of each layout.
+// onEachLayout runs a test once for each layout, on a table of that layout.
 func onEachLayout(t *testing.T, test func(t *testing.T, b *bench)) {
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) { test(t, newBench(t, l)) })
 	}
 }
 
-// newBench creates a table of the layout on an engine of its own.
+// newBench creates an engine with one table of the layout.
 func newBench(t *testing.T, l layout.Layout) *bench {
 	t.Helper()
 	engine := localdynamo.New()
@@ -96,7 +97,8 @@ func (b *bench) createTable() {
 
 func (b *bench) lockKey() protocol.Key { return b.Complete(b.key) }
 
-// put stores item as the record, or deletes the record if item is nil.
+// put stores item as the table's record. If item is nil, put deletes the
+// record.
 func (b *bench) put(item protocol.Item) {
 	b.Helper()
 	key := lab.Must(b.Key(b.lockKey()))(b)
@@ -109,7 +111,8 @@ func (b *bench) put(item protocol.Item) {
 	lab.OK(b, lab.ErrorOf(b.db.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item})))
 }
 
-// lands sends a write and reports whether it was applied. False means that its condition failed.
+// lands sends a write and reports whether it was applied; if not, its condition
+// failed.
 func (b *bench) lands(w *protocol.Write) bool {
 	b.Helper()
 	_, err := b.db.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{
@@ -126,7 +129,7 @@ func (b *bench) lands(w *protocol.Write) bool {
 	return false
 }
 
-// must sends a write. The test fails if the write is rejected.
+// must sends a write, and fails the test unless the write is applied.
 func (b *bench) must(w *protocol.Write) {
 	b.Helper()
 	if !b.lands(w) {
@@ -150,7 +153,7 @@ func (b *bench) grant(version string) protocol.Grant {
 }
 
 // hold grants the key with grant id g1, and renews the grant with version v2. It returns
-// the hold and the item.
+// the hold and the stored item.
 func (b *bench) hold() (protocol.Hold, protocol.Item) {
 	b.Helper()
 	b.put(nil)

@@ -18,7 +18,8 @@ var (
 	second = protocol.Once{Period: time.UnixMilli(2000).UTC()}
 )
 
-// mark returns the mark that a release of h stores when the given work is done.
+// mark returns the done mark that a release of h stores after the given work
+// was done.
 func (b *bench) mark(h protocol.Hold, of protocol.Once) *protocol.Done {
 	return &protocol.Done{Once: of.Label, Period: of.Period, Owner: h.Owner, At: granted, Token: h.Token}
 }

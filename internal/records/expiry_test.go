@@ -21,7 +21,9 @@ func TestTakeoverIsRejectedUntilLeaseExpiredByEveryClock(t *testing.T) {
 		b.hold()
 		r := b.record()
 		for _, tc := range []struct {
-			after time.Duration // time since the record's expiry, by the clock of the client that takes over
+			// after is the time since the record's expiry, by the clock of the client that takes
+			// over.
+			after time.Duration
 			lands bool
 		}{
 			{-lease, false}, {0, false}, {step, false}, {skew, false},
@@ -34,10 +36,11 @@ func TestTakeoverIsRejectedUntilLeaseExpiredByEveryClock(t *testing.T) {
 				t.Errorf("%v after its expiry: lands %v", tc.after, lands)
 			}
 		}
-		// The clocks of writer and reader differ by the skew, in both directions. No
-		// takeover may succeed before the lease has expired by both clocks.
+		// The clocks of the client that wrote the record and of the client that takes
+		// over differ by the skew, in either direction. No takeover may succeed before
+		// the lease has expired by both clocks.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // the writer's clock shows the time granted
+			b.hold() // when it writes, the holder's clock shows the time granted
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {
@@ -66,7 +69,7 @@ func TestTakeoverOfDeadPeerRequiresObservedVersion(t *testing.T) {
 			peer = of("a", old)
 			next = map[string]protocol.Item{"another holder": of("b", old), "another grant": of("a", old.Add(time.Millisecond)), "not dead": of("a", granted)}
 		default:
-			return // skipped: TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead checks this for the other layouts
+			return // skipped: for the other layouts, TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead checks this
 		}
 		b.put(peer)
 		r := b.record()
@@ -129,7 +132,8 @@ func TestExpiryAfterYear9999IsReadAsEndOfThatYear(t *testing.T) {
 	})
 }
 
-// collected returns when TTL may delete the record, or false if the record does not say so.
+// collected returns the time from which TTL may delete the record. It returns
+// false if the record has no such time.
 func (b *bench) collected() (time.Time, bool) {
 	b.Helper()
 	n, ok := b.item()[b.Schema().TTL].(*types.AttributeValueMemberN)
@@ -165,13 +169,13 @@ func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 }
 
 // TTL uses DynamoDB's clock, but a client computes the expiry in a record from its own
-// clock. Only the layouts that rely on the wall clock have a declared skew. In the others,
-// the clock may be days behind. DynamoDB does not refuse such a client, because the SDK
-// corrects the time of its signatures.
+// clock. In layouts that do not rely on the wall clock, no skew is declared, so a client's
+// clock may be days behind. DynamoDB does not refuse the requests of such a client,
+// because the SDK corrects the time of its signatures.
 func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
-			return // skipped: in this layout no clock may be wrong by more than MaxSkew
+			return // skipped: in this layout, clients' clocks are wrong by at most MaxSkew
 		}
 		const slow = 6 * 24 * time.Hour
 		g := b.grant(g1)
@@ -192,7 +196,7 @@ func TestGrantRemovesTTLSetByReleaseOfNativeClient(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {
-			return // skipped, as native clients do not read this layout's records
+			return // skipped: clients of layout native do not read this layout's records
 		}
 		b.must(b.Release(h, protocol.Release{Version: v3, Expires: granted}))
 		item := b.item()

@@ -24,12 +24,13 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// fuzzTables has one table of each layout, created when it is needed.
+// fuzzTables contains a table of each layout. Each table is created when it is
+// first needed.
 type fuzzTables struct {
 	of map[int]*bench
 }
 
-// table returns an empty table of the layout with index n.
+// table returns a table of the layout with index n, without items.
 func (f *fuzzTables) table(t *testing.T, n int) *bench {
 	n %= len(layouts)
 	b := f.of[n]
@@ -47,7 +48,8 @@ func (f *fuzzTables) table(t *testing.T, n int) *bench {
 	return &now
 }
 
-// stores reports whether DynamoDB accepts the item. If so, it sets b.key to the item's key.
+// stores tries to store the item, and reports whether DynamoDB accepted it. If
+// so, it sets b.key to the item's key.
 func (b *bench) stores(item protocol.Item) bool {
 	b.key = b.Schema().KeyOf(item)
 	key, err := b.Key(b.key)
@@ -63,7 +65,8 @@ func (b *bench) stores(item protocol.Item) bool {
 	return err == nil
 }
 
-// parseItem reads DynamoDB JSON. It returns nil if b is not an item.
+// parseItem decodes an item from DynamoDB JSON. It returns nil if b is not the
+// JSON of an item.
 func parseItem(b []byte) protocol.Item {
 	var in map[string]map[string]any
 	if json.Unmarshal(b, &in) != nil {
@@ -107,7 +110,8 @@ func parseValue(v map[string]any) types.AttributeValue {
 	return nil
 }
 
-// valueOf returns a value of that kind, or nil if it cannot be made.
+// valueOf returns an attribute value of the given type, or nil if value is not
+// valid for that type.
 func valueOf(kind, value string) types.AttributeValue {
 	switch kind {
 	case "S":
@@ -132,12 +136,13 @@ func valueOf(kind, value string) types.AttributeValue {
 	return nil
 }
 
-// editedKinds are the types that edited may give an attribute. The first index that is out of
-// range removes the attribute.
+// editedKinds lists the types to which the function edited can change an attribute. It
+// chooses the type by an index, and removes the attribute if the index is one past the end.
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
-// edited returns a copy of the item in which one attribute has another value, or is
-// missing. A name such as readers/x/leaseDuration is a path in maps.
+// edited returns a copy of the item in which one attribute has another value or is
+// missing. In the name of an attribute, slashes lead into maps, as in
+// readers/x/leaseDuration.
 func edited(item protocol.Item, name string, kind uint8, value string) protocol.Item {
 	item = maps.Clone(item)
 	if name == "" {
@@ -173,7 +178,8 @@ func cloneItem(item protocol.Item) protocol.Item {
 	return c
 }
 
-// names fails the test unless an error names the wrong attribute, and the problem.
+// names fails the test unless err is a DecodeError that names an attribute and
+// a problem.
 func names(t *testing.T, err error) {
 	t.Helper()
 	var bad *protocol.DecodeError
@@ -182,7 +188,8 @@ func names(t *testing.T, err error) {
 	}
 }
 
-// goldenItems returns the records of peers, by the index of the layout that reads them.
+// goldenItems returns the golden records of peers, grouped by the index of the
+// layout that reads them.
 func goldenItems(f *testing.F) map[int][]string {
 	f.Helper()
 	items := map[int][]string{}
@@ -198,7 +205,8 @@ func goldenItems(f *testing.F) map[int][]string {
 	return items
 }
 
-// ourItems are records as leasehold writes them, by the index of the layout.
+// ourItems lists records as leasehold writes them, by the index of their
+// layout.
 var ourItems = map[int][]string{
 	0: {
 		`{"key":{"S":"job"},"ownerName":{"S":"web-7/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"b0000000-0000-4000-8000-000000000001"},"grantId":{"S":"a0000000-0000-4000-8000-000000000001"},"fencingToken":{"N":"42"},"grantedAt":{"N":"1764230400000"},"data":{"B":"c3RhdGU="},"reason":{"S":"month end"}}`,
@@ -215,20 +223,21 @@ var ourItems = map[int][]string{
 // maxToken is the highest token that a record may have.
 const maxToken = 1<<53 - 2
 
-// marked reports whether an item is marked as free, in its layout's way.
+// marked reports whether an item has the mark by which its layout says that the
+// key is free.
 func (b *bench) marked(item protocol.Item) bool {
 	switch b.Layout.(type) {
 	case layout.DyndbMutex:
 		return spelt(item["holder"]) == "S __empty__"
 	case layout.DynamoDLM, layout.PythonDynamoDBLock:
-		return false // a free key has no record
+		return false // in these two layouts, a free key has no record
 	}
 	return spelt(item["isReleased"]) == "S 1"
 }
 
-// FuzzRecord checks the decoder of every layout. For a damaged record, the decoder returns
-// an error with a reason, and never a free record. If the decoder treats an item as held or
-// damaged, the conditions of a grant must not treat the item as free.
+// FuzzRecord checks the decoder of every layout. For a damaged record, the decoder must
+// return an error with a reason, and never a free record. If the decoder finds that an item
+// is held or damaged, DynamoDB must reject a grant of its key.
 func FuzzRecord(f *testing.F) {
 	for _, items := range []map[int][]string{goldenItems(f), ourItems} {
 		for n, list := range items {
@@ -277,7 +286,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// isSound checks the decoded record against the item.
+// isSound checks a record against the item from which it was decoded.
 func (b *bench) isSound(r protocol.Record, item protocol.Item) {
 	b.Helper()
 	switch {
@@ -305,8 +314,8 @@ func (b *bench) isSound(r protocol.Record, item protocol.Item) {
 	}
 }
 
-// agrees checks that DynamoDB accepts a grant exactly if the decoder finds the stored item
-// free.
+// agrees checks that DynamoDB accepts a grant if the decoder finds the stored item free,
+// and rejects it otherwise.
 func (b *bench) agrees(r protocol.Record, err error) {
 	b.Helper()
 	stored := b.item()
@@ -316,11 +325,15 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		lands := b.lands(b.Grant(g))
 		switch free := err == nil && r.Released; {
 		case lands && !free && isFraction(stored["fencingToken"]):
-			// No condition can detect a token that is a fraction. The token grows by one
-			// and stays a fraction. The client reads the token before it trusts its grant.
+			// DynamoDB accepts this grant although the decoder does not find the item free.
+			// No condition can detect that a token is a fraction. After the grant the token
+			// is still a fraction, and the client reads the token before it trusts its
+			// grant.
 		case lands && !free:
 			b.Errorf("the decoder says released %v, error %v, and it was granted", r.Released, err)
-		case !lands && free && spelt(stored["grantId"]) != "S "+g9: // an item with grant id g9 counts as written by a late copy of this grant, which must be rejected
+		// An item with the grant id g9 must be treated as written by an earlier copy of this
+		// grant. So the grant must be rejected.
+		case !lands && free && spelt(stored["grantId"]) != "S "+g9:
 			b.Error("a free record is not granted")
 		case lands:
 			if now := b.record(); now.Released || now.Grant != g9 || b.Owned() && now.Owner != owner {
@@ -345,8 +358,8 @@ func isFraction(v types.AttributeValue) bool {
 	return is && !f.IsInt()
 }
 
-// FuzzWrites checks that each layout reads its own writes: a grant, its renewal, its
-// release, and the guard of each.
+// FuzzWrites checks that each layout reads what it writes: a grant, the renewal of
+// the grant, its release, and the guard of each of these.
 func FuzzWrites(f *testing.F) {
 	for n := range layouts {
 		f.Add(uint8(n), "deploy/prod", "web-7/812", []byte("state"), int64(lease), granted.UnixMilli())
@@ -359,7 +372,7 @@ func FuzzWrites(f *testing.F) {
 		b.key.Partition = key
 		at := time.UnixMilli(now)
 		if _, err := b.Key(b.lockKey()); err != nil || lease <= 0 || !utf8.ValidString(host) || len(data)+len(host) > 1<<16 || at.Before(time.Unix(0, 0)) || at.Year() > 9999 {
-			return // skipped, as the client refuses such a request, or no clock shows such a time
+			return // skipped: the client refuses such a request, or no clock shows such a time
 		}
 		g := protocol.Grant{Key: b.lockKey(), Owner: host + "/abcdefghijklmnopqrstuvwxyz", Version: g1, Lease: time.Duration(lease), Now: at}
 		if b.Capabilities().Data && len(data) > 0 {
@@ -405,14 +418,15 @@ func FuzzWrites(f *testing.F) {
 	})
 }
 
-// rowItems are rows of Native that are not plain locks.
+// rowItems lists rows of layout native that are not plain locks.
 var rowItems = []string{
 	`{"key":{"S":"job"},"kind":{"S":"rw"},"ownerName":{"S":"web/812"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"42"},"grantedAt":{"N":"1764230400000"}}`,
 	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"grantedAt":{"N":"1764230400000"}}`,
 	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"dead":{"S":"1"}}`,
 }
 
-// FuzzRow does what FuzzRecord does, for the rows of sessions and of an unknown kind.
+// FuzzRow checks the same as FuzzRecord, for the rows of sessions and for rows
+// of unknown kinds.
 func FuzzRow(f *testing.F) {
 	for _, item := range rowItems {
 		f.Add(item, "", uint8(0), "")

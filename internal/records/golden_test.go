@@ -22,30 +22,31 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// golden is a file of testdata/golden. It describes a request to a peer, and contains the
-// items that the peer stored. Most items were recorded from the peers themselves
-// (proof/interop/cmd/record). The items of dynamolock were written by hand, following its
-// source code.
+// golden is the content of a file in testdata/golden. It describes a request to a peer,
+// which is another lock library, and contains the items that the peer stored. Most files
+// were recorded from the peers themselves (proof/interop/cmd/record). Those of dynamolock
+// were written by hand after its source code.
 type golden struct {
 	Peer     string
 	Recorded bool
 	State    string // held, released or absent
-	Owner    string // the owner that the peer was given; empty if the library has none
+	Owner    string // owner that was given to the peer; empty if the peer has no owners
 	LeaseMS  int64
-	SortKey  string // name of the sort key attribute, if not the default
+	SortKey  string // name of the sort key attribute; empty for the default
 	Items    []json.RawMessage
 
 	folder string
 }
 
-// goldenRecord is one item of a golden file, in a table of a layout that reads it.
+// goldenRecord is one item of a golden file. It is stored in a table of a
+// layout that must read it.
 type goldenRecord struct {
 	*bench
 	golden
-	stored protocol.Item // nil if the peer stored none
+	stored protocol.Item // item that the peer stored; nil if it stored none
 }
 
-// goldenFiles returns the golden files by their paths.
+// goldenFiles returns the content of the golden files, by path.
 func goldenFiles(t testing.TB) map[string]golden {
 	t.Helper()
 	files := map[string]golden{}
@@ -60,7 +61,8 @@ func goldenFiles(t testing.TB) map[string]golden {
 	return files
 }
 
-// onEachGolden runs a test for every item in every layout that reads it.
+// onEachGolden runs a test for every item of every golden file, in each layout
+// that must read the file.
 func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 	folders := map[string]bool{}
 	for path, g := range goldenFiles(t) {
@@ -92,8 +94,8 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 	}
 }
 
-// layouts returns the layouts that must read the file: the peer's layout, and native if a
-// fleet may move to it.
+// layouts returns the layouts that must read the file: the layout of the peer, and layout
+// native if a fleet may move from the peer to native.
 func (g golden) layouts(t *testing.T) []layout.Layout {
 	switch g.folder {
 	case "awslabs":
@@ -104,7 +106,7 @@ func (g golden) layouts(t *testing.T) []layout.Layout {
 	return []layout.Layout{lab.Must(layout.Parse(g.folder))(t)}
 }
 
-// put stores the item of the file in an empty table, and reads it back.
+// put stores one item of the file in an empty table, and then reads it back.
 func (r *goldenRecord) put(item json.RawMessage) {
 	r.Helper()
 	request := lab.Must(http.NewRequestWithContext(r.Context(), http.MethodPost, "http://localdynamo",
@@ -117,7 +119,7 @@ func (r *goldenRecord) put(item json.RawMessage) {
 		said, _ := io.ReadAll(reply.Body)
 		r.Fatalf("put: %s: %s", reply.Status, said)
 	}
-	var attributes map[string]map[string]any // each attribute's value by type
+	var attributes map[string]map[string]any // value of each attribute, by name and type
 	lab.OK(r, json.Unmarshal(item, &attributes))
 	for _, v := range attributes[r.Schema().Sort] {
 		r.key.Sort = v.(string)
@@ -127,7 +129,8 @@ func (r *goldenRecord) put(item json.RawMessage) {
 	}
 }
 
-// clocked returns when the record expires, or the zero time if it has no expiry.
+// clocked returns the time at which the record expires, or the zero time if the
+// record has no expiry.
 func (r goldenRecord) clocked() time.Time {
 	for name, unit := range map[string]time.Duration{"expires": time.Second, "expire_ts": time.Millisecond} {
 		if v, ok := r.stored[name].(*types.AttributeValueMemberN); ok {
@@ -138,11 +141,12 @@ func (r goldenRecord) clocked() time.Time {
 	return time.Time{}
 }
 
-// written contains attributes by name, each in a peer's spelling: the letter of its type
-// and the value.
+// written describes attributes by name. Each is a regular expression for the letter of
+// the attribute's type, a space and the value, as a peer writes them.
 type written map[string]string
 
-// peerWrites has the attributes that each peer writes and requires, by its golden folder.
+// peerWrites describes the attributes that each peer writes and needs, by the
+// folder of its golden files.
 var peerWrites = map[string]struct {
 	shows   written
 	version string // name of the version attribute
@@ -166,7 +170,8 @@ var peerWrites = map[string]struct {
 	}},
 }
 
-// spelt returns an attribute in the form of [written].
+// spelt returns an attribute value in the form that the type written uses: the
+// letter of its type, a space and the value.
 func spelt(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -185,9 +190,10 @@ func spell(item protocol.Item) written {
 	return all
 }
 
-// finds fails the test unless an item has all attributes that the peer requires, in the
-// peer's spelling. If leasehold wrote the item, its version may have any form. Only
-// dynamo-dlm's release code must have the peer's form, because people read it.
+// finds fails the test unless the item has all attributes that the peer needs, in the
+// form in which the peer writes them. In an item that leasehold wrote, the version may
+// have any form. The exception is the release code of dynamo-dlm: people read it, so it
+// must have the peer's form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -196,7 +202,7 @@ func (r goldenRecord) finds(what string, item protocol.Item) {
 		}
 		switch {
 		case what == released && r.folder == "dyndb-mutex" && name == "ttl":
-			continue // the peer's own release removes this attribute
+			continue // the peer removes this attribute on release, so it need not be there
 		case what == released && r.folder == "dyndb-mutex" && name == "expire_ts":
 			want = "N 0"
 		case what == released && r.folder == "dyndb-mutex" && name == "holder":
@@ -216,7 +222,8 @@ const (
 	held     = "held"
 )
 
-// notTheCallers returns the attribute names that belong to the peer or to leasehold.
+// notTheCallers returns the names of the attributes that the peer or leasehold
+// writes.
 func (r goldenRecord) notTheCallers() []string {
 	names := []string{r.SortKey, "isReleased", "data", "fencingToken", "grantId", "grantedAt", "lastBreak", "lastTakeover", "expiresAt"}
 	for name := range peerWrites[r.folder].shows {
@@ -225,7 +232,8 @@ func (r goldenRecord) notTheCallers() []string {
 	return names
 }
 
-// callers returns the attributes that the peer's caller has added to an item.
+// callers returns the attributes of an item that the peer did not write itself,
+// but took from its caller.
 func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	var found protocol.Item
 	for name, v := range item {
@@ -256,13 +264,13 @@ func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 		if r.Released != (g.State == released) {
 			t.Errorf("released %v, but the record is %s", r.Released, g.State)
 		}
-		// A token or a grant of leasehold that the peer carried forward does not belong to
-		// the peer.
+		// The peer has carried a token or a grant of leasehold forward into its own
+		// record. The decoder must not read these as its own.
 		if r.Token != 0 || r.Grant != "" || r.Session != "" || !r.GrantedAt.IsZero() {
 			t.Errorf("read as a grant of ours: %+v", r)
 		}
 		if g.folder == "dyndb-mutex" && r.Released {
-			return // the item has no other attributes to check
+			return // without an item, no attributes are left to check
 		}
 		if r.Owner != g.Owner {
 			t.Errorf("owner %q, want %q", r.Owner, g.Owner)
@@ -275,7 +283,7 @@ func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 			t.Errorf("lease %v, want %v", r.Lease, lease)
 		}
 		if g.Name() == "native" && g.stored["expiresAt"] != nil {
-			expires = r.ExpiresAt // this expiry only tells TTL when to delete the record
+			expires = r.ExpiresAt // in layout native, this expiry only tells TTL when it may delete the record
 			if expires.IsZero() {
 				t.Error("what TTL may collect is not shown")
 			}
@@ -296,7 +304,8 @@ func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 	})
 }
 
-// take grants the key. Either there is no held record, or its holder is known to be dead.
+// take grants the key. If the record is held, the grant is a takeover from a
+// holder that counts as dead.
 func (r goldenRecord) take() protocol.Hold {
 	r.Helper()
 	g := r.grant(g1)
@@ -315,7 +324,9 @@ func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderIsDead(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
-			plain.Now = r.clocked().Add(time.Hour) // the record has expired, but no observer has found the holder dead
+			// At this time the record has expired, but the grant does not say that its holder is
+			// dead.
+			plain.Now = r.clocked().Add(time.Hour)
 		}
 		existing := plain
 		existing.IfExists = true
@@ -364,7 +375,7 @@ func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderIsDead(t *testing.T) {
 func TestWritesKeepPeersAttributesInGoldenRecords(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		if r.Name() == "native" && r.folder == "dynamolock" {
-			return // skipped, as native writes leases as Java does, and dynamolock cannot read them
+			return // skipped: layout native writes leases as the Java client does, which dynamolock cannot read
 		}
 		keeps := r.Capabilities().KeepOnRelease
 		left := func(item protocol.Item) {

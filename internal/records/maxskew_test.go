@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// boundedTable returns a table whose client has a bounded clock, and the protocol of a client
-// that has none.
+// boundedTable returns a table in which the protocol b.Protocol has a bounded clock. plain is
+// the same protocol without a bounded clock.
 func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	t.Helper()
 	b = newBench(t, layout.Native{})
@@ -128,7 +128,8 @@ func TestReleaseAndBreakRemoveTheLeaseEnd(t *testing.T) {
 	}
 }
 
-// A write that costs one unit must still cost one unit if the record has a lease end.
+// DynamoDB charges one write unit for an item of up to 1 KB. A record must stay
+// within one unit even if it has a full queue and a lease end.
 func TestRecordWithFullQueueAndLeaseEndIsBelowAKilobyte(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
@@ -143,8 +144,8 @@ func TestRecordWithFullQueueAndLeaseEndIsBelowAKilobyte(t *testing.T) {
 	}
 }
 
-// sizeOf returns the size of an item (DynamoDB Developer Guide, "DynamoDB item sizes and
-// formats").
+// sizeOf returns the size of an item as DynamoDB computes it (DynamoDB Developer Guide,
+// "DynamoDB item sizes and formats").
 func sizeOf(item protocol.Item) int {
 	n := 0
 	for name, v := range item {

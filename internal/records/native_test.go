@@ -26,13 +26,14 @@ func mustProtocol(t testing.TB, l layout.Layout) protocol.Protocol {
 	return p
 }
 
-// Versions of a grant and a renewal by leasehold.
+// Versions that a grant and a renewal by leasehold write in these tests.
 const (
 	g1 = "a0000000-0000-4000-8000-000000000001"
 	v1 = "b0000000-0000-4000-8000-000000000001"
 )
 
-// heldItem returns a record as a grant by leasehold leaves it.
+// heldItem returns a record in the state in which a grant by leasehold leaves
+// it.
 func heldItem() protocol.Item {
 	return protocol.Item{
 		"key":         text("job"),
@@ -113,8 +114,9 @@ func TestReleasedRecordIsReadableIfKindAndTokenAreValid(t *testing.T) {
 }
 
 func TestTokenIsIgnoredIfOwnerHasNoClientID(t *testing.T) {
-	// The Java client's update mode and dynamolock carry unknown attributes
-	// forward into grants of their own.
+	// The Java client in update mode, and dynamolock, copy attributes that they do
+	// not know into their own grants. So leasehold's token may be in a grant that
+	// is not its own.
 	p := mustProtocol(t, layout.Native{})
 	r, err := p.Decode(with(protocol.Item{attrOwner: text("java-host"), attrLease: text("20s")}))
 	if err != nil {
@@ -152,7 +154,8 @@ func TestLeaseIsRoundedUpToMilliseconds(t *testing.T) {
 	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
 		t.Errorf("wrote %s ms", got)
 	}
-	for _, d := range []time.Duration{time.Second, 1<<63 - 1} { // a whole number of milliseconds, and the longest possible lease
+	// The leases are a whole number of milliseconds, and the longest possible Duration.
+	for _, d := range []time.Duration{time.Second, 1<<63 - 1} {
 		got, err := parseLease(leaseMillis(d).(*types.AttributeValueMemberS).Value)
 		if err != nil || got < d {
 			t.Errorf("a lease of %v reads as %v, %v", d, got, err)
@@ -198,7 +201,9 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // awslabs: ("a",
 	}
 }
 
-func TestAttributesOfTheRecordAreReserved(t *testing.T) { // a fault of dynamolock and awslabs: a caller's attribute isReleased frees the lock
+// In dynamolock and the library of awslabs, an attribute isReleased that a caller adds
+// frees the lock. This test excludes that fault.
+func TestAttributesOfTheRecordAreReserved(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -262,7 +267,8 @@ func TestGrantDoesNotRemoveKeyAttributeNamedLikeTTL(t *testing.T) {
 	}
 }
 
-// While a fleet moves to layout native, clients of other layouts read session rows.
+// During the move of a fleet to layout native, clients of other layouts read
+// the rows of sessions.
 func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	session := with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")})
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
@@ -270,7 +276,8 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 		if r, ok := LockBut(p, session, attrKind); ok {
 			t.Errorf("%s: a shared lease is said to be a lock but for its kind, held by %s", l.Name(), r.Owner)
 		}
-		for _, kind := range []string{"invoice", "session", "rw"} { // kinds that users may have chosen
+		// Users may have added an attribute of this name to their locks, with these values.
+		for _, kind := range []string{"invoice", "session", "rw"} {
 			if r, ok := LockBut(p, with(protocol.Item{attrKind: text(kind)}), attrKind); !ok || r.Released {
 				t.Errorf("%s: a lock beside the attribute kind, %s, is not said to be held", l.Name(), kind)
 			}

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// readNote returns a peer's record that has a note under the given name. Even an odd note must
-// not count as an attribute of the caller.
+// readNote returns a peer's record that has the given note under the given name. It checks
+// that even a malformed note does not count as an attribute of the caller.
 func readNote(t *testing.T, name string, note types.AttributeValue) protocol.Record {
 	t.Helper()
 	r, err := mustProtocol(t, layout.Native{}).Decode(with(protocol.Item{attrOwner: text("java"), name: note}))
@@ -23,7 +23,8 @@ func readNote(t *testing.T, name string, note types.AttributeValue) protocol.Rec
 	return r
 }
 
-// noteWith returns a note after some changes. A nil value removes an attribute.
+// noteWith returns a copy of a note with some attributes changed. A nil value
+// in changes removes an attribute.
 func noteWith(note, changes protocol.Item) types.AttributeValue {
 	note = maps.Clone(note)
 	maps.Copy(note, changes)

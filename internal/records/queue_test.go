@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// nth returns waiter number n.
+// nth returns the queue entry of waiter number n.
 func nth(n int) protocol.Waiter {
 	return protocol.Waiter{
 		Grant: fmt.Sprintf("c0000000-0000-4000-8000-%012d", n),
@@ -21,8 +21,8 @@ func nth(n int) protocol.Waiter {
 	}
 }
 
-// lining returns a table with a held record. Waiters nth(0) to nth(joined-1) are in the
-// record's queue.
+// lining returns a table with a held record, in whose queue the waiters nth(0) to
+// nth(joined-1) wait.
 func lining(t *testing.T, joined int) (b *bench, p protocol.Native, h protocol.Hold) {
 	t.Helper()
 	b = newBench(t, layout.Native{})
@@ -143,12 +143,14 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 		if got := b.line(); got != nil {
 			t.Errorf("%v", got)
 		}
-		_ = b.lands(p.Join(b.lockKey(), nth(1))) // lands fails the test if the request itself is refused
+		// The result does not matter here: lands fails the test if DynamoDB refuses the request
+		// as invalid.
+		_ = b.lands(p.Join(b.lockKey(), nth(1)))
 	}
 }
 
-// nextWrites are the writes that may follow a grant, each as the holder h or its successor
-// makes it.
+// nextWrites lists writes that may follow a grant. Each is a write of the holder h or of
+// the next holder.
 var nextWrites = map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 	"takeover": func(b *bench, _ protocol.Hold) *protocol.Write {
 		g, r := b.grant(g2), b.record()
@@ -239,7 +241,8 @@ func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 	}
 }
 
-// These attributes stay in the records when a table changes from layout native to another one.
+// When users change the layout of a table from native to another one, these
+// attributes stay in the records.
 func TestQueueAdviceIsIgnoredOutsideNativeLayout(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 func TestForeignNamesWhatLibraryOfLayoutCannotRead(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
-		changes protocol.Item // changes of a record whose lease is in milliseconds
+		changes protocol.Item // changes to a record whose lease is stored in milliseconds
 		want    string
 	}{
 		{layout.AWSLabs{}, nil, ""},

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// States of a record: a held record with one change each.
+// These states of a record each differ in one thing from a held record.
 const (
 	same     = "as it was"
 	absent   = "absent"
@@ -25,7 +25,8 @@ const (
 	expired  = "expired"
 )
 
-// in returns the record in the given state, or false if the layout has no such state.
+// in returns a copy of the record held in the given state. It returns false if
+// the layout has no such state.
 func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	change := protocol.Item{}
 	mutex, dlm := held["holder"] != nil, held["release_code"] != nil
@@ -80,7 +81,8 @@ func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	return item, true
 }
 
-// landsIn checks that a write lands in the given states of the record and in no other.
+// landsIn checks in which states of the record the write is applied: in the
+// given states, and in no other.
 func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Write, states ...string) {
 	b.Helper()
 	for _, state := range []string{same, absent, version, grant, token, holder, released, kind, spent, expired} {
@@ -95,8 +97,8 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the states, and the states in more only if this layout is among the layouts,
-// which are names separated by spaces.
+// where returns the given states. If this layout is among layouts, a list of names with
+// spaces between them, it adds the states in more.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -115,10 +117,11 @@ func TestWriteOfHolderIsAppliedOnlyToCurrentGrant(t *testing.T) {
 		b.landsIn("delete", held, func() *protocol.Write { return b.Delete(h) }, mine...)
 		b.landsIn("hand over", held, func() *protocol.Write { return b.HandOver(h, b.grant(g2)) }, mine...)
 		unresolved := h
-		unresolved.Token = 0 // a hand-over may have been applied, so the token is not known
+		unresolved.Token = 0 // without a token, as the client of a hand-over that may have been applied does not know the token
 		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
-		// A guard still holds after a renewal. In dyndb-mutex the guard holds for any
-		// owner, because a peer's grant erases the grant id.
+		// A guard still holds after a renewal. In layout dyndb-mutex it also holds for
+		// another owner, because a grant by the library dyndb-mutex erases the grant
+		// id.
 		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
 	})
 }
@@ -184,7 +187,8 @@ func TestLayoutIsOwnedIfItsRecordsShowOwner(t *testing.T) {
 	})
 }
 
-// staysHeld checks that no grant of a held record succeeds because of an odd attribute.
+// staysHeld checks that no grant of a held record is applied because one
+// attribute has a strange value.
 func (b *bench) staysHeld(name string, odd ...types.AttributeValue) {
 	b.Helper()
 	_, held := b.hold()
@@ -205,6 +209,8 @@ func TestNullGrantIDDoesNotFreeHeldRecord(t *testing.T) {
 	onEachLayout(t, func(_ *testing.T, b *bench) { b.staysHeld("grantId", null) })
 }
 
-func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) { // a fault of dynamolock and awslabs: any isReleased attribute frees the record
+// In dynamolock and the library of awslabs, any attribute isReleased frees the record.
+// This test excludes that fault.
+func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) {
 	onEachLayout(t, func(_ *testing.T, b *bench) { b.staysHeld("isReleased", text("0"), text("true"), decimal("1"), null) })
 }

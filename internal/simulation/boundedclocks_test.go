@@ -21,18 +21,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Most clients declare a bound for the error of their wall clock. These clocks are wrong by
-// up to the whole bound, and are set while leases run. The wall clocks of the other clients
-// may show any time. There are locks, shared leases and queues. All promises hold.
+// Most clients in this world declare a bound for the error of their wall clock. These
+// clocks are wrong by up to that bound, and are set to other times while leases run. The
+// wall clocks of the other clients may show any time. The world has locks, shared leases
+// and queues. All promises hold.
 func TestSimulationOfBoundedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(boundedClocks(1))) }
 
-// mostBound is the largest clock bound that a client has in these worlds.
+// mostBound is the largest clock bound that a client declares in these worlds.
 const mostBound = 500 * time.Millisecond
 
 // boundedClocks returns worlds in which clocks are wrong by up to the given multiple of
-// their bound. It is not inlined, because chance depends on the names of the functions on the
-// stack: the closures of an inlined function are named after the function that calls it, so
-// that a seed would have another history in each.
+// their bound. It must not be inlined, because the function chance depends on the names of the
+// functions on the stack. The compiler names the closures of an inlined function after the
+// function that calls it. So a seed would have another history in each caller.
 //
 //go:noinline
 func boundedClocks(times float64) func(seed uint64) world {
@@ -63,8 +64,9 @@ func boundedClocks(times float64) func(seed uint64) world {
 	}
 }
 
-// Clients with bounded clocks hand one key to the next client in the queue, and each holds
-// it for a moment. A client takes the key over if the previous holder's lease has ended.
+// Clients with bounded clocks wait in the queue of one key, and each holds the key for a
+// moment. A waiter takes the key over once the previous holder's lease has ended by the
+// stored lease end.
 func TestSimulationOfQueuesAndBoundedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedLines))
 }
@@ -83,8 +85,8 @@ func vouchedLines(seed uint64) world {
 	return w
 }
 
-// Clients with bounded clocks do work once. If a holder dies in the middle, a waiter takes
-// over and does the work again.
+// Clients with bounded clocks do work that must be done once. If a holder dies during the
+// work, a waiter takes its lock over and does the work again.
 func TestSimulationOfBoundedClocksAndWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedOnce))
 }
@@ -119,15 +121,16 @@ func (c *process) holdForAMoment(r *worker) {
 	}
 }
 
-// trust returns how long a request that begins a lease is trusted.
+// trust returns for how long a lease is trusted after the request that begins
+// or renews it was sent.
 func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
-// notesEnds records until when the version that r has written is trusted. It skips a
-// version if the item does not store when the version's lease ends. It also skips a
-// hand-over to the head of a queue, because only the head knows when its lease ends. The
-// caller must hold c.mu.
+// notesEnds records the time until which the version written by r is trusted. It skips
+// two kinds of versions: those for which the item stores no lease end, and hand-overs to
+// the head of a queue. Only the head itself knows when the lease of such a hand-over
+// ends. The caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -138,15 +141,15 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether r may take over a version that its process has not observed for a
-// whole lease. It may if both clocks are bounded and the version is no longer trusted. The
-// caller must hold c.mu.
+// isOver reports whether the lease of a version has ended by its stored end. If so, r may
+// take the version over before its process has observed the version for a whole lease. The
+// clocks of both processes must be bounded. The caller must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
-// endOf returns the version that the lease end of the item belongs to.
+// endOf returns the version to which the lease end stored in the item belongs.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -165,8 +168,8 @@ func TestSimulationCatchesClocksWrongBeyondTheirBound(t *testing.T) {
 	)
 }
 
-// withEndsOfEveryVersion makes clients read a lease end as if it belonged to the version
-// that they see.
+// withEndsOfEveryVersion changes replies: each lease end in them names the version of
+// its item. So clients accept a lease end that belongs to an earlier version.
 func withEndsOfEveryVersion(body []byte) []byte {
 	if !bytes.Contains(body, []byte("leaseEnds")) {
 		return body
@@ -174,7 +177,8 @@ func withEndsOfEveryVersion(body []byte) []byte {
 	return edited(body, claim)
 }
 
-// claim makes each lease end in a reply name the version of the same item.
+// claim changes each item in a decoded reply: the item's lease end then names
+// the item's version.
 func claim(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -197,7 +201,8 @@ func claim(v any) {
 	}
 }
 
-// withAnEndForTheHead adds a lease end to a hand-over to the head of a queue.
+// withAnEndForTheHead adds a lease end to each request that hands a key to the
+// head of its queue. The protocol forbids this.
 func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	var in map[string]any
 	call := lab.Call{Op: "UpdateItem", Body: body}

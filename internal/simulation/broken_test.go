@@ -20,17 +20,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// These tests check that the simulation finds violations. A simulation that cannot find a
-// violation is no evidence that the product is free of it.
+// These tests check that the simulation finds violations. A simulation that cannot find
+// any violation would not show that the product has none.
 
-// broken is a variant of the product that breaks a promise.
+// broken is a variant of the simulation in which the product breaks a promise
+// on purpose.
 type broken struct {
-	name  string   // name of the variant, as listed in the package comment
-	finds []string // prefixes of the expected violations; some seed must show a violation with one of them
+	name  string   // name of the variant, as in the list in the package comment
+	finds []string // prefixes of violations; some seed must show a violation with one of these prefixes
 	run   simulation
 }
 
-// areFound runs seeds of each variant until one of them shows a violation.
+// areFound runs up to the given number of seeds of each variant. The test fails
+// unless one of the seeds shows an expected violation.
 func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	t.Helper()
 	page := lab.Must(os.ReadFile("doc.go"))(t)
@@ -57,7 +59,8 @@ func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	}
 }
 
-// tampered returns a simulation whose requests are changed in flight.
+// tampered returns a simulation in which tamper changes each request before it
+// reaches the table.
 func tampered(tamper func(*http.Request, []byte) []byte, run simulation) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		w.tamper = tamper
@@ -65,7 +68,8 @@ func tampered(tamper func(*http.Request, []byte) []byte, run simulation) simulat
 	}
 }
 
-// misread returns a simulation whose replies are changed in flight.
+// misread returns a simulation in which change changes each reply before it
+// reaches the client.
 func misread(change func([]byte) []byte, run simulation) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		w.misread = change
@@ -73,7 +77,8 @@ func misread(change func([]byte) []byte, run simulation) simulation {
 	}
 }
 
-// replacing returns a function that replaces a text in a request or a reply.
+// replacing returns a function that replaces text with by, wherever it occurs
+// in a request or a reply.
 func replacing(text, by string) func([]byte) []byte {
 	return func(body []byte) []byte { return bytes.ReplaceAll(body, []byte(text), []byte(by)) }
 }
@@ -100,16 +105,18 @@ func TestSimulationCatchesBrokenPartsUnderUnusualFaults(t *testing.T) {
 	)
 }
 
-// oneAfterTheOther replaces CommitAndRelease by a commit and then a release, and joins
-// their errors.
+// oneAfterTheOther is used in place of CommitAndRelease: it first commits and then releases, and
+// joins the two errors.
 //
-//nolint:revive // the order of a method expression, as what it stands in for is one
+//nolint:revive // the parameters are in the order of the method expression that it replaces
 func oneAfterTheOther(g *leasehold.Group, ctx context.Context, writes []types.TransactWriteItem, opts ...leasehold.ReleaseOption) error {
 	return errors.Join(g.Commit(ctx, writes), g.Release(ctx, opts...))
 }
 
 func TestSimulationCatchesBrokenParts(t *testing.T) {
-	meeting := func(f fault, run simulation) simulation { // returns run with f as the only kind of fault
+	// meeting returns a simulation that does what run does, but in which f is the only kind
+	// of fault.
+	meeting := func(f fault, run simulation) simulation {
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}
 			run(t, seed, w)
@@ -130,7 +137,8 @@ func TestSimulationCatchesClocksBeyondDeclaredSkew(t *testing.T) {
 	)
 }
 
-// leaping runs section, or moves the clocks of the process ahead.
+// leaping runs section or, in a third of the calls, moves the clocks of the
+// process ahead.
 func leaping(c *process, r *worker) {
 	if r.IntN(3) == 0 {
 		c.clocks.leap(upTo(r, 10*time.Second))
@@ -156,8 +164,8 @@ func TestSimulationCatchesBrokenElections(t *testing.T) {
 	)
 }
 
-// leadImpatiently does what Lead does, but if a term is lost, it campaigns again while the
-// function of that term still runs.
+// leadImpatiently does what Lead does, except after a term was lost. It then campaigns
+// again while the function of the lost term still runs.
 func leadImpatiently(ctx context.Context, e *election.Election, value string, fn leads) error {
 	for {
 		term, err := e.Campaign(ctx, value)
@@ -177,7 +185,7 @@ func leadImpatiently(ctx context.Context, e *election.Election, value string, fn
 	}
 }
 
-// leadOnce does what Lead does, but returns when a term is lost.
+// leadOnce does what Lead does, except that it returns when a term is lost.
 func leadOnce(ctx context.Context, e *election.Election, value string, fn leads) error {
 	term, err := e.Campaign(ctx, value)
 	if err != nil {
@@ -230,8 +238,8 @@ func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 	)
 }
 
-// oneByOne acquires the keys in the order given, and waits for each while it holds the
-// earlier ones.
+// oneByOne acquires the keys in the given order. It holds the earlier keys while it
+// waits for the next one.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock
@@ -255,8 +263,8 @@ func oneByOne(releases bool) manners {
 	}
 }
 
-// askedOfAll changes replies: if a record has a request to step down, the request then
-// names the record's current grant.
+// askedOfAll changes replies. If a record contains a request to step down, the request
+// then names the record's current grant, whatever grant it named before.
 func askedOfAll(body []byte) []byte {
 	var reply map[string]map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil {

@@ -12,32 +12,36 @@ import (
 	"time"
 )
 
-// Every decision in a run comes from its seed, and never depends on an order that Go's
-// scheduler could change. The fate of a request depends on the goroutine on whose behalf it
-// is sent, on its operation and keys, and on how many such requests came before. Two
-// processes never reach the table at the same instant, because each message arrives at an
-// instant of its own.
+// Every random decision in a run comes from its seed, and never depends on an order that
+// Go's scheduler could change. The fate of a request depends on three things: the worker on
+// whose behalf it is sent, its operation and keys, and the number of such requests before
+// it. Two processes never reach the table at the same instant, because each message arrives
+// at an instant of its own.
 
-// drawn returns a source of random numbers for one purpose in the run of a seed.
+// drawn returns a source of random numbers for one purpose, in the run of one
+// seed.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// upTo returns a random time that is unlikely to be drawn twice.
+// upTo returns a random duration below d. Its unit is a nanosecond, so two
+// draws are unlikely to be equal.
 func upTo(r interface{ Int64N(int64) int64 }, d time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(d)))
 }
 
-// worker is one goroutine of a process, with random numbers of its own.
+// worker is one goroutine of a simulated process. It has its own source of
+// random numbers.
 type worker struct {
 	*rand.Rand
 	name     string
 	troubles int
 }
 
-// trouble returns a description of the next fault that the worker causes in its process.
+// trouble returns a description of the next fault that this worker causes. Its
+// process meets the fault.
 func (r *worker) trouble() string {
 	r.troubles++
 	return fmt.Sprintf("by worker %s, number %d", r.name, r.troubles)
@@ -49,21 +53,24 @@ func newWorker(seed uint64, id ...any) *worker {
 
 type workerKey struct{}
 
-// ctx returns a context that tells the network which worker sends a request.
+// ctx returns a context that carries the worker's name, by which the network
+// finds the sender of a request.
 func (r *worker) ctx() context.Context { return onBehalf(context.Background(), "worker "+r.name) }
 
 func onBehalf(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, workerKey{}, who)
 }
 
-// chance returns a random number for the client. Goroutines that ask at the same instant
-// must get different numbers. Otherwise their timers would fire at the same instant, and
-// run in an order that no seed determines. The number depends on its purpose and on the
-// worker, and not on the order of the goroutines.
+// chance returns a random number to the client. Two goroutines that ask at the same
+// instant must get different numbers. Otherwise their timers would fire at the same
+// instant, and the scheduler would decide which goroutine runs first. The number depends
+// on its purpose and on the worker, but not on the order in which goroutines ask.
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
-	if !strings.Contains(why, "/internal/renewals.") { // renewals ask under a mutex, so they never compete with another goroutine
+	// Package renewals asks for a number while it holds a mutex, so it never competes with
+	// another goroutine.
+	if !strings.Contains(why, "/internal/renewals.") {
 		why += c.oneAfterTheOther(why)
 	}
 	c.mu.Lock()
@@ -75,29 +82,31 @@ func (c *process) chance() float64 {
 	return drawn(c.seed, "chance", c.id, c.drewAt, why, c.draws[why]).Float64()
 }
 
-// oneAfterTheOther makes goroutines that one event has woken continue at different
-// instants. For example, one event may pass on the turns of several keys. Each call asks
-// for a random number, and sleeps here, before it checks its turns. So the order in which
-// the scheduler runs the calls does not matter. The function returns the worker on whose
-// behalf this goroutine works.
+// oneAfterTheOther makes goroutines that the same event has woken continue at different
+// instants. For example, one event may pass on the turns of several keys. Each call that
+// the event wakes first asks for a random number, and so sleeps here before it checks its
+// turns. So the order in which the scheduler runs these calls does not matter. The
+// function returns the worker on whose behalf this goroutine works.
 func (c *process) oneAfterTheOther(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
-	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // the last request distinguishes goroutines of one worker, for example when one call sends several releases after its deadline
+	// The last request distinguishes several goroutines that work for one worker. For
+	// example, one call may send several releases after its deadline.
+	if asked := c.lastAsked[self].before(time.Now()); asked != "" {
 		who += ", which has asked for " + asked
 	}
 	c.mu.Unlock()
-	if who != "" { // a goroutine without a worker competes with no other
+	if who != "" { // a goroutine that works for no worker competes with no other goroutine
 		time.Sleep(upTo(drawn(c.seed, "woken", c.id, why, who, time.Now()), time.Millisecond))
 		c.yield()
 	}
 	return who
 }
 
-// asksFor records a request as the last one of this goroutine, and of the goroutine that
-// started it.
+// asksFor records a request as the last request of two goroutines: of this one, and of
+// the goroutine that started it.
 func (c *process) asksFor(asks string) {
 	self, parent := goroutine()
 	c.mu.Lock()
@@ -108,13 +117,15 @@ func (c *process) asksFor(asks string) {
 }
 
 // asking contains the last requests of a goroutine and of the goroutines that it has
-// started. When a goroutine asks for a random number, those goroutines may send requests at
-// the same instant, in an order that the scheduler decides. So the random number depends
-// only on requests at earlier instants.
+// started. At the instant at which a goroutine asks for a random number, those goroutines
+// may send requests. The scheduler decides in which order they do. Therefore the number
+// depends only on requests at earlier instants.
 type asking struct {
-	latest  string // request at the time in field at; if there are several, the one with the greatest text
+	// latest is the request at the time at. If there are several requests at that time, it
+	// is the one with the greatest text.
+	latest  string
 	at      time.Time
-	earlier string // latest request before the time in field at
+	earlier string // latest request before the time at
 }
 
 func (a asking) before(now time.Time) string {
@@ -131,8 +142,8 @@ func (a asking) and(asks string, now time.Time) asking {
 	return asking{asks, now, a.latest}
 }
 
-// goesAbout records the worker on whose behalf this goroutine and its children call the
-// client.
+// goesAbout records the worker for which this goroutine, and each goroutine that it
+// starts, calls the client.
 func (c *process) goesAbout(who string) {
 	self, _ := goroutine()
 	c.mu.Lock()
@@ -142,14 +153,16 @@ func (c *process) goesAbout(who string) {
 
 var goroutineNumber = regexp.MustCompile(`goroutine \d+`)
 
-// goroutine returns the ids of this goroutine, and of the one that started it.
+// goroutine returns the id of the current goroutine and the id of the goroutine
+// that started it.
 func goroutine() (self, parent string) {
 	stack := make([]byte, 1<<16)
 	found := goroutineNumber.FindAll(stack[:runtime.Stack(stack, false)], -1)
 	return string(found[0]), string(found[len(found)-1])
 }
 
-// callers returns the names of the functions on this goroutine's stack.
+// callers returns the names of the functions on the stack of the current
+// goroutine.
 func callers() string {
 	var names strings.Builder
 	var pcs [64]uintptr
@@ -160,22 +173,22 @@ func callers() string {
 	return names.String()
 }
 
-// yield sometimes lets other goroutines run first, as on a busy machine, if the world has
-// yields set. Its decisions do not depend on the seed.
+// yield sometimes lets other goroutines run first, as a busy machine would, if the
+// world's field yields is set. Its decisions are random and do not depend on the seed.
 func (c *process) yield() {
 	for c.plan.yields && rand.IntN(2) == 0 {
 		runtime.Gosched()
 	}
 }
 
-// Each cycle has one slot for each process. A message arrives in a slot of its process, so two
-// processes never act at the same instant.
+// Time is divided into cycles. Each cycle has one slot for each process. A message arrives in
+// a slot of its process, so two processes never act at the same instant.
 const (
 	slot  = 100 * time.Nanosecond
 	cycle = (lastClient + 1) * slot
 )
 
-// after sleeps for about d, until an instant in a slot of this process.
+// after sleeps for about d, and ends at an instant in a slot of this process.
 func (c *process) after(d time.Duration, r *rand.Rand) {
 	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(c.id)*slot + upTo(r, slot))
 	time.Sleep(time.Until(until))

@@ -14,18 +14,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// commitCall is one call of Commit or CommitAndRelease in a run. Each call has a unique
-// value.
+// commitCall is one call of Commit or CommitAndRelease in a run. Each call appends a
+// value that no other call appends.
 type commitCall struct {
 	key, value, grant string
 	token             int64
-	beside            []*leasehold.Lock // other locks that guard the commit
+	beside            []*leasehold.Lock // other locks whose guards are in the same transaction
 	done              bool
 	err               error
 }
 
-// begin records a commit under lock. It returns the call, and the value that the commit
-// appends.
+// begin records that the process calls Commit under lock. It returns the record of the
+// call and the value that the call appends.
 func (c *process) begin(lock *leasehold.Lock) (*commitCall, string) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -42,13 +42,16 @@ func (c *process) end(call *commitCall, err error) {
 	call.done, call.err = true, err
 }
 
-// commit appends a value to the log of the lock's key. The append has no condition, a
-// condition that the log is unchanged since it was read, or a condition that no longer
-// holds. patience is the longest time that the call waits.
+// commit appends a value to the log of the lock's key, in a transaction that the lock
+// guards. The append itself has one of three kinds of condition: none; that the log
+// has not changed since it was read; or a condition that no longer holds. The call
+// waits for at most patience.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
-	defer c.rest(r, 5) // a renewal may have waited for the commit; the pause ensures that in every run this renewal comes before the worker's next call
+	// A renewal may have waited for the commit. The pause ensures that this renewal comes
+	// before the worker's next call in every run of a seed.
+	defer c.rest(r, 5)
 	call, value := c.begin(lock)
 	write := lab.Note(call.key, value)
 	if how := r.IntN(4); how < 2 {
@@ -69,7 +72,8 @@ func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration
 	c.end(call, lock.Commit(c.asks(ctx, "commit"), []types.TransactWriteItem{write}))
 }
 
-// committed checks the changes of a transaction. The caller must hold c.mu.
+// committed checks what a transaction has changed in the tables. The caller
+// must hold c.mu.
 func (c *checker) committed(r *request) {
 	for _, item := range lab.TransactItems(r.Body) {
 		if item.Update != nil && item.Update.TableName == "work" {
@@ -85,12 +89,15 @@ func (c *checker) committed(r *request) {
 	}
 }
 
-// appended checks that the record of the lock allowed a value to be appended.
+// appended checks a value that was appended to a log: the record of the key's
+// lock must have allowed the append.
 func (c *checker) appended(r *request, key string) {
 	was, now := c.logs[key], c.table.Log(key)
 	c.logs[key] = now
 	if len(now) == len(was) {
-		return // nothing was appended: the transaction was repeated under its idempotency token
+		// Nothing was appended: DynamoDB has recognized the repeated transaction by its
+		// idempotency token.
+		return
 	}
 	value := now[len(now)-1]
 	c.applies(r, key, "noted "+value)
@@ -114,13 +121,15 @@ func (c *checker) allStand(locks []*leasehold.Lock) bool {
 	return true
 }
 
-// stands reports whether a grant is current according to the table.
+// stands reports whether a grant is current, according to the record in the
+// table.
 func (c *checker) stands(key, grant string, token int64) bool {
 	s := c.records[key]
 	return s != nil && !s.released && !c.isDead(s.session) && s.grant == grant && s.token == token
 }
 
-// ended records that a transaction has released the lock of a key.
+// ended records the state of a key's record after a transaction has released
+// the key's lock.
 func (c *checker) ended(r *request, key string) {
 	item := c.table.Item(key)
 	if item == nil {
@@ -135,8 +144,8 @@ func (c *checker) ended(r *request, key string) {
 	c.applies(r, key, fmt.Sprintf("%+v", s))
 }
 
-// settleCommits compares the results of commits with the final tables. The caller must hold
-// c.mu.
+// settleCommits checks, at the end of a run, that each result of a commit agrees with the
+// logs in the table. The caller must hold c.mu.
 func (c *checker) settleCommits() {
 	times := map[string]int{}
 	for _, log := range c.logs {

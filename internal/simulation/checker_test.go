@@ -19,55 +19,62 @@ import (
 )
 
 // checker watches a run from outside: what each process sends and receives, what the table
-// applies and in which order, and when each process trusts a grant. Its reports have the
-// numbers of the invariants in docs/guarantees.md.
+// applies and in which order, and when each process trusts a grant. Each violation that it
+// reports begins with the number of an invariant in docs/guarantees.md.
 type checker struct {
 	mu       sync.Mutex
-	clocked  bool // true in layouts whose records have an expiry time
+	clocked  bool // set for layouts whose records have an expiry time
 	began    time.Time
 	problems []string
 	tally    *tally
 	faults   []injected
-	history  history // everything that was sent, applied and believed, to compare runs of a seed
-	deletes  bool    // some process deletes records on release, so a repeated request may bring a record back
+	// history contains all that was sent, applied and believed. It is used to compare two
+	// runs of a seed.
+	history history
+	deletes bool // some process deletes its records on release, so a late copy of a request may create a record again
 
-	longest time.Duration                   // the longest lease of any client
-	holdsOn bool                            // clients may trust a lock for longer than its lease during an outage
-	broken  map[string]bool                 // grants that an operator broke: trust in them is not checked
-	deleted map[string]bool                 // grants with a record that was deleted by hand; a late copy of the grant may bring the record back, so that a commit that was refused may be applied after all
-	toldOf  map[string]time.Time            // time when a Break of the grant returned nil, by grant
-	hears   time.Duration                   // time within which each holder must learn of a break; 0 if no time is promised
-	spoils  map[string]types.AttributeValue // the original lease of each row that was damaged by hand
+	longest time.Duration   // the longest lease of any client
+	holdsOn bool            // clients may trust a lock for longer than its lease while DynamoDB is unavailable
+	broken  map[string]bool // grants that an operator broke; the checker does not check the trust in these grants
+	// deleted contains the grants with a record that was deleted by hand. A late copy of
+	// such a grant may create the record again. Then a commit that was rejected before may
+	// still be applied.
+	deleted map[string]bool
+	toldOf  map[string]time.Time            // time at which a Break returned nil, by the grant that it broke
+	hears   time.Duration                   // each holder must learn of a break within this time; 0 if no time is promised
+	spoils  map[string]types.AttributeValue // original lease of each row that was damaged by hand, by key
 
-	table    *lab.World               // the table to which requests are applied
-	records  map[string]*state        // records by key, as they are in the table
-	versions map[string]bool          // all versions that have been applied
-	pairs    map[[2]string]bool       // all pairs of grant id and token that have been applied
-	terms    map[[2]string]int        // id of the process that was granted a lock, by the owner and token of the grant
-	trusts   map[string]time.Time     // latest time until which a process may trust a grant because of an applied attempt, by grant
-	handed   map[string]handed        // grants that were handed to the head of a queue, by grant
-	joined   map[string]*process      // process that asked to join a queue, by the version of its entry in the queue
-	seen     map[seenBy]time.Time     // time of the first reply that showed a version to a process
-	ends     map[string]time.Time     // time until which a version is trusted, by version; only for versions that contain the end of their lease
-	arrived  map[string]time.Time     // time of the last write to a record by a process other than the final client, by record
-	sessions map[string]*sessionState // sessions by id
+	table    *lab.World           // table to which requests are applied
+	records  map[string]*state    // state of each record in the table, by key
+	versions map[string]bool      // versions that have been in some record
+	pairs    map[[2]string]bool   // pairs of grant id and token that have been in some record
+	terms    map[[2]string]int    // id of the process that was granted a lock, by the grant's owner and token
+	trusts   map[string]time.Time // latest time until which an applied attempt allows a process to trust a grant, by grant
+	handed   map[string]handed    // grants that a holder handed to the head of a queue, by grant
+	joined   map[string]*process  // process that asked to join a queue, by the version of its queue entry
+	seen     map[seenBy]time.Time // time of the first reply that showed a version to a process, by both
+	// ends contains the time until which a version is trusted, by version. It contains only
+	// versions that store the end of their lease.
+	ends     map[string]time.Time
+	arrived  map[string]time.Time     // time of the last write to a record by any process except the one that acquires all keys in the end, by key
+	sessions map[string]*sessionState // state of each session, by session id
 	beliefs  []*belief
-	over     map[[2]string]bool     // grants and tokens whose Release returned nil
-	commits  map[string]*commitCall // commits by value
-	logs     map[string][]string    // logs by key, as they are in the table
-	worked   map[[2]string]bool     // true if work that is to be done once has succeeded, by key and token
-	writes   *writes                // writes for the models; nil if the models are not used
+	over     map[[2]string]bool     // grant id and token of each lock whose Release returned nil
+	commits  map[string]*commitCall // commits, by the value that they append
+	logs     map[string][]string    // log of each key in the table
+	worked   map[[2]string]bool     // key and token of each lock under which work that must be done once has succeeded
+	writes   *writes                // writes that are checked against the models of proof/spec; nil if they are not checked
 }
 
 // handed is a grant that the previous holder has handed to the head of the record's queue.
-// The head has not sent the grant itself. It trusts the grant because of a read that it
+// The head itself has sent no grant request. It trusts the grant because of a read that it
 // sent before the hand-over was applied.
 type handed struct {
 	applied time.Time
 	trust   time.Duration
 }
 
-// belief is a time during which a process trusts a grant.
+// belief is a period in which a process trusts a grant.
 type belief struct {
 	by         *process
 	lock       *leasehold.Lock
@@ -103,10 +110,10 @@ func (c *checker) first() string {
 	return c.problems[0]
 }
 
-// believes records that a process holds a lock.
+// believes records that a process holds a lock, until the lock ends.
 func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	if lock.Err() != nil {
-		return // not recorded, because the lock has already ended
+		return // not recorded: the lock has already ended
 	}
 	b := &belief{by: by, lock: lock, grant: lock.Record().Grant, began: time.Now()}
 	c.mu.Lock()
@@ -126,15 +133,20 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	})
 }
 
-// sent records a request when it is sent.
+// sent records a request at the time at which it is sent, and checks it against
+// the beliefs of its sender.
 func (c *checker) sent(r *request) {
 	if c.clocked {
-		return // not checked: in a layout with expiry times, renewals differ from native renewals
+		// These checks are left out in layouts with expiry times, because their renewals differ
+		// from those of layout native.
+		return
 	}
 	c.mu.Lock()
 	c.wrote(r)
 	about := c.believed(r)
-	over := map[*belief]bool{} // true for beliefs that ended before the request was sent; a belief that ended at that very instant does not count, because its end and the request may cross
+	// over is true for beliefs that ended before the request was sent. A belief that ended
+	// at that very instant is not over, because its end and the request may cross.
+	over := map[*belief]bool{}
 	for _, b := range about {
 		over[b] = !b.end.IsZero() && b.end.Before(r.at)
 	}
@@ -143,7 +155,7 @@ func (c *checker) sent(r *request) {
 		err := b.lock.Err()
 		trusted := err == nil
 		switch {
-		case r.manner == renews && errors.Is(err, core.ErrDetached): // no violation: the grant was detached so that it could be resumed
+		case r.manner == renews && errors.Is(err, core.ErrDetached): // no violation: the holder detached the grant, so that another process can resume it
 		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
 		case r.givesUp && trusted && !r.Guards(b.lock.Key().Partition):
@@ -152,7 +164,8 @@ func (c *checker) sent(r *request) {
 	}
 }
 
-// newestBy returns the process that last trusted a grant. The caller must hold c.mu.
+// newestBy returns the process that began last to trust a grant. The caller
+// must hold c.mu.
 func (c *checker) newestBy(grant string) *process {
 	var by *process
 	for _, b := range c.beliefs {
@@ -163,14 +176,19 @@ func (c *checker) newestBy(grant string) *process {
 	return by
 }
 
-// believed returns the process's beliefs in the grants that the request's condition names.
-// If a grant was detached and resumed, the newest belief counts.
+// believed returns the beliefs of the sender in the grants that the request names in its
+// condition. If the sender has detached and resumed a grant, only its newest belief in
+// that grant counts.
 func (c *checker) believed(r *request) []*belief {
-	if r.manner == reads || r.RenewsSession() { // not checked: such a request may name broken grants, but neither renews them nor gives them up
+	// Such a request may name broken grants, but it neither renews nor ends any grant. So
+	// there is nothing to check.
+	if r.manner == reads || r.RenewsSession() {
 		return nil
 	}
 	newest := map[string]*belief{}
-	made := r.NewGrant() // not given up by the request: if a hand-over to a waiter of the same process is repeated, that waiter may already trust the grant
+	// The request creates this grant and does not end it. If a hand-over to a waiter of the
+	// same process is repeated, the waiter may already trust the new grant.
+	made := r.NewGrant()
 	for _, b := range c.beliefs {
 		if b.by == r.by && b.grant != made && bytes.Contains(r.Body, []byte(b.grant)) {
 			newest[b.grant] = b
@@ -183,8 +201,8 @@ func (c *checker) believed(r *request) []*belief {
 	return out
 }
 
-// applied passes a request to the table and checks the changes that the request made.
-// Requests are applied one at a time.
+// applied passes a request to the table and checks what the request has changed
+// there. It applies requests one at a time.
 func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*http.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,10 +230,10 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 		key := in.Key["key"].S
 		var item attributeMap
 		switch {
-		case r.Op == "TransactWriteItems": // the reply to a transaction does not contain the items that it has written
+		case r.Op == "TransactWriteItems": // a reply to a transaction does not contain the items that the transaction has written
 			item = attributesOf(c.table.Item(key))
 			if before := c.records[key]; before != nil && item != nil && before.version == item.text("recordVersionNumber") {
-				continue // skipped: a copy of a transaction has no effect, because its idempotency token was used
+				continue // skipped: DynamoDB recognizes a copy of a transaction by its idempotency token, so it has no effect
 			}
 		case part.Op == "UpdateItem":
 			item = attributes(res)
@@ -231,7 +249,7 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	return res, nil
 }
 
-// received records what a reply shows to the process.
+// received records what a reply shows to the process that sent the request.
 func (c *checker) received(r *request, res *http.Response) {
 	body := bodyOf(res)
 	c.mu.Lock()
@@ -254,7 +272,7 @@ func (c *checker) received(r *request, res *http.Response) {
 	}
 }
 
-// releasedForGood records a Release that returned nil.
+// releasedForGood records that a Release of the lock returned nil.
 func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,16 +283,16 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports returns the time until which an applied request supports a belief in its grant.
-// trust is how long the belief may last after the request was sent. A timer ends the
-// belief. The process sets the timer by its own clock, but the timer runs by the world's
-// clock. So the timer fires late if the clock of the process runs fast.
+// supports returns the time until which an applied request allows its sender to trust the
+// grant. trust is the length of that trust, counted from the sending of the request. The
+// process sets a timer for it by its own clock, but the timer runs by the clock of the
+// world. So the timer fires late if the clock of the process runs fast.
 func (r *request) supports(trust time.Duration) time.Time {
-	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // plus a bit for rounding
+	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // a microsecond more, because of rounding
 }
 
-// finish checks the beliefs against each other. All beliefs must have ended before finish
-// is called.
+// finish checks the beliefs of all processes against each other. The caller must call it
+// after all beliefs have ended.
 func (c *checker) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

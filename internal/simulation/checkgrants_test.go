@@ -7,17 +7,19 @@ import (
 	"time"
 )
 
-// state is the state of a record in the table.
+// state is the content of a record in the table, as far as the checker needs
+// it.
 type state struct {
 	version, grant, owner string
 	token                 int64
 	lease                 time.Duration
 	released              bool
-	session               string // session id; set only if the owner's name ends with it
-	by                    int    // id of the process that wrote the record
+	session               string // session id in the record; set only if the owner's name ends with this id
+	by                    int    // id of the process that last wrote the record
 }
 
-// changes records the new state of a record.
+// changes records the state that request r has given to a record, and checks
+// the change.
 func (c *checker) changes(r *request, key string, item attributeMap) {
 	c.notesEnds(r, item)
 	now := &state{
@@ -58,13 +60,13 @@ func (c *checker) applies(r *request, key, what string) {
 	c.history.enter("process %d, sent at %v: %s %s", r.by.id, r.at.Sub(c.began), key, what)
 }
 
-// check checks one change of a record against the invariants.
+// check checks one change of a lock's record against the invariants.
 func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
 	if c.versions[now.version] && !now.released && !c.deletes {
-		// A late copy of a grant that finds a released record writes the version of the
-		// grant again, with a higher token. This is allowed, because no client treats such
-		// an attempt in doubt as held.
+		// Suppose that a late copy of a grant finds a released record. It then writes the
+		// version of the grant again, with a higher token. This is allowed: the attempt is
+		// in doubt, and no client treats such an attempt as held.
 		if now.version != now.grant || c.pairs[pair] {
 			c.note("2: version %s of %s came back", now.version, key)
 		}
@@ -96,11 +98,12 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		if now.released && r.by.id == operator {
 			c.broken[now.grant] = true
 		}
-		return // the change is a renewal or a release, so there is no new grant to check
+		return // the change is a renewal or a release of the same grant, so no new grant needs a check
 	}
 
-	// The change is a grant. A hand-over to the head of the queue has a version that differs
-	// from its grant, whichever client is the head.
+	// The change is a new grant. If a holder hands the key to the head of the queue, the
+	// record's version differs from the grant id. This is so even if the head is a client of
+	// the same process.
 	if before != nil && r.manner == handsOver && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}
@@ -120,13 +123,13 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		}
 	}
 	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.grant] == r.by {
-		return // allowed: the holder handed the grant over, or no longer trusts it
+		return // allowed: the process replaces a grant that it held, handed over or was handed, and that it does not trust now
 	}
 	if s := c.sessions[before.session]; s != nil {
 		if !s.dead && s.by != r.by {
 			c.note("11: process %d took %s over under session %s, which is not marked dead", r.by.id, key, before.session)
 		}
-		return // allowed: the session is dead, or it is an ended session of the new holder
+		return // allowed: the session is marked dead, or it is an earlier session of the new holder
 	}
 	if watched, ok := c.watched(r, before.version); (!ok || watched < before.lease-time.Microsecond) && !c.isOver(r, before.version) {
 		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)

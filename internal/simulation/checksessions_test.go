@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// sessionState is the state of a shared lease in the table.
+// sessionState is the state of a session's row in the table.
 type sessionState struct {
-	by      *process // the process whose session it is
+	by      *process // process to which the session belongs
 	version string
-	trust   time.Time // latest time until which the session may be trusted because of an applied renewal
+	trust   time.Time // latest time until which an applied renewal allows the process to trust the session
 	dead    bool
 }
 
-// isDead reports whether the session with the given id is marked dead, so that its locks
+// isDead reports whether the row of a session is marked dead, so that the locks under it
 // are free. The caller must hold c.mu.
 func (c *checker) isDead(session string) bool {
 	s := c.sessions[session]
 	return s != nil && s.dead
 }
 
-// checkSession checks one change of a session's row against the invariants.
+// checkSession checks one change of the row of a session against the
+// invariants.
 func (c *checker) checkSession(r *request, id string, now *state, item attributeMap) {
 	s := c.sessions[id]
 	if s == nil {
@@ -31,7 +32,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	s.version = now.version
 	c.applies(r, "session "+id, fmt.Sprintf("%+v dead %q", *now, item.text("dead")))
 	if before == now.version && item.text("dead") == "" {
-		return // the change is a notice of a break, not a renewal
+		return // the change adds a notice that a lock was broken; it is no renewal
 	}
 	if item.text("kind") != "session" || now.version == "" || now.owner == "" || now.lease <= 0 {
 		c.note("10: session %s lacks an attribute: %v", id, item)
@@ -59,13 +60,15 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	}
 }
 
-// seenBy identifies a version that a process has seen.
+// seenBy is a pair of a version and a process that has seen the version in a
+// reply.
 type seenBy struct {
 	process int
 	version string
 }
 
-// sees records that a reply shows a version to a process. The caller must hold c.mu.
+// sees records the first time at which a reply shows a version to a process.
+// The caller must hold c.mu.
 func (c *checker) sees(by *process, version string) {
 	this := seenBy{by.id, version}
 	if _, ok := c.seen[this]; !ok && version != "" {
@@ -73,9 +76,9 @@ func (c *checker) sees(by *process, version string) {
 	}
 }
 
-// watched returns how long the sender of r, by its own clock, had known a version when it
-// sent r. It returns false if the sender had not seen the version. The caller must hold
-// c.mu.
+// watched returns for how long the sender of r had known a version when it sent r. The
+// time is by the sender's own clock. If the sender has not seen the version, watched
+// returns false. The caller must hold c.mu.
 func (c *checker) watched(r *request, version string) (time.Duration, bool) {
 	first, ok := c.seen[seenBy{r.by.id, version}]
 	return time.Duration(float64(r.at.Sub(first)) * r.by.rate), ok

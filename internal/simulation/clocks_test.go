@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// clocks are the three clocks of one process. Two of them run at the rate of the process.
-// One of these two almost stops while the machine is suspended. It does not stop entirely,
-// because the timers of a bubble continue to run during the suspend. A timer that fires too
-// early by that clock is set again. The third clock is the wall clock, which is set at
-// random.
+// clocks are the three clocks of one process. Two of them, mono and boot, run at the rate
+// of the process. While the machine is suspended, boot runs on and mono almost stops. It
+// does not stop entirely, because the timers of the synctest bubble run on during the
+// suspend. A timer that fires too early by mono is set again. The third clock is the wall
+// clock, which is set to random times.
 type clocks struct {
 	rate  float64
 	began time.Time
 
 	mu            sync.Mutex
-	ahead         time.Duration // time by which the clock that runs during suspends is ahead
-	wall          time.Duration // time by which the wall clock is ahead
-	slept         time.Duration // time for which suspends before the last one have stopped the clock
+	ahead         time.Duration // time by which suspends in no time have moved the boot clock ahead (see jump)
+	wall          time.Duration // time by which the wall clock is ahead of the world's time
+	slept         time.Duration // total time for which earlier suspends have stopped the mono clock
 	since, asleep time.Time     // beginning and end of the last suspend
 }
 
@@ -29,8 +29,8 @@ func (k *clocks) read() (mono, boot time.Duration) {
 	return time.Duration(k.rate * float64(now.Sub(k.began)-k.stoodStill(now))), boot
 }
 
-// stoodStill returns for how long, in total, suspends have stopped the clock until now. The
-// caller must hold k.mu.
+// stoodStill returns the total time for which suspends have stopped the mono clock until
+// now. The caller must hold k.mu.
 func (k *clocks) stoodStill(now time.Time) time.Duration {
 	if now.After(k.asleep) {
 		now = k.asleep
@@ -52,22 +52,23 @@ func (k *clocks) setWall(ahead time.Duration) {
 	k.wall = ahead
 }
 
-// jump simulates a suspend that no other process notices. It moves the clock that runs
-// during suspends ahead by d.
+// jump simulates a suspend that takes no time for the other processes. It moves the
+// boot clock, which runs during suspends, ahead by d.
 func (k *clocks) jump(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ahead += d
 }
 
-// leap moves both clocks ahead by d, which real clocks never do.
+// leap moves the mono and boot clocks ahead by d at once, which real clocks
+// never do.
 func (k *clocks) leap(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.began = k.began.Add(-d)
 }
 
-// suspend slows one of the clocks to a crawl for d.
+// suspend makes the mono clock almost stop for d.
 func (k *clocks) suspend(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

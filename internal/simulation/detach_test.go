@@ -10,15 +10,16 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Grants are detached by one process and resumed by others, sometimes by two at once. All
-// promises hold.
+// Processes detach grants, and other processes resume them. Sometimes two processes
+// resume the same grant at once. All promises hold.
 func TestSimulationOfDetachAndResume(t *testing.T) { forSeeds(t, worldSeeds, likewise(detaching)) }
 
 func detaching(_ uint64) world {
 	return world{work: (*process).sectionDetached}
 }
 
-// sectionDetached runs section, or detaches a grant that other processes resume.
+// sectionDetached runs section or, in a third of the calls, detaches a grant so
+// that other processes resume it.
 func (c *process) sectionDetached(r *worker) {
 	if r.IntN(3) == 0 {
 		c.passOn(r)
@@ -53,14 +54,14 @@ func (c *process) passOn(r *worker) {
 	wg.Wait()
 }
 
-// everybody returns the current processes.
+// everybody returns the processes that run now.
 func (s *run) everybody() []*process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.clients)
 }
 
-// takeUp resumes a grant, works under it and releases it.
+// takeUp resumes a grant, does work under it and releases it.
 func (c *process) takeUp(r *worker, g leasehold.Grant) {
 	c.rest(r, 200)
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 8*time.Second))

@@ -19,18 +19,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The simulation of elections: every process leads whenever it is elected, observes, and
-// asks the leader to step down. Leaders commit under their terms, resign, are cut off and
-// crash. Besides the invariants of the protocol it checks that
+// This test simulates elections. Every process leads whenever it is elected, observes the
+// leader, and asks the leader to step down. Leaders commit under their terms, resign, are cut
+// off from the table, and crash. The test checks the invariants of the protocol, and also that
 //
-//   - the numbers of the terms increase,
-//   - no two functions of Lead run at once in a process,
-//   - Lead ends only by resignation or with its context,
+//   - the fencing tokens of the terms increase,
+//   - no two functions that a process has passed to Lead run at once,
+//   - Lead returns only if the leader resigned or its context has ended,
 //   - every leader that an observer reports had been elected,
-//   - a leader steps down only if its own grant was asked to,
-//   - once faults stop, a leader that is asked resigns,
-//   - once faults stop, a dead leader is replaced within its lease and a poll,
-//     and every observer shows the new one within a poll more.
+//   - a leader steps down only after a request that names its own grant,
+//   - once the faults have stopped, a leader resigns if it is asked to,
+//   - once the faults have stopped, a dead leader is replaced within its lease and a
+//     poll, and every observer reports the new leader within one more poll.
 func TestSimulationOfElections(t *testing.T) {
 	forSeeds(t, recipeSeeds, simulateEveryElection)
 }
@@ -39,32 +39,34 @@ func simulateEveryElection(t *testing.T, seed uint64, watched world) {
 	simulateElections(t, seed, electionPlan{world: watched})
 }
 
-// electionPlan changes the simulation for tests of the simulation itself.
+// electionPlan says how a run differs from the usual one. Tests of the
+// simulation itself use it to break the election.
 type electionPlan struct {
 	world
 	lead    func(ctx context.Context, e *election.Election, value string, fn leads) error
 	observe func(ctx context.Context, e *election.Election) iter.Seq2[election.Leader, error]
 }
 
-// leads is the type of the function that is passed to Lead.
+// leads is the type of the function that a process passes to Lead.
 type leads = func(context.Context, *leasehold.Lock) error
 
-// voter is one process of a run. It leads whenever it is elected, and observes the leader.
+// voter is one process of a run of elections. It leads whenever it is elected,
+// and it observes the leader all the time.
 type voter struct {
 	*process
 	plan   electionPlan
 	e      *election.Election
 	seed   uint64
-	resign chan struct{} // tells the leader to resign; used only while there are no faults
+	resign chan struct{} // a value sent on this channel makes the leader resign; used only after the faults have stopped
 
 	mu      sync.Mutex
-	running int             // number of functions passed to Lead that are running
-	term    *leasehold.Lock // latest term under which this process led
-	shown   election.Leader // leader that Observe reported last
+	running int             // number of this process's functions, passed to Lead, that are running
+	term    *leasehold.Lock // latest term in which this process led
+	shown   election.Leader // leader that Observe reported last to this process
 }
 
-// slowest is the rate of the slowest clock. longestPoll is the longest pause between two
-// reads.
+// slowest is the rate of the slowest clock of any process. longestPoll is the longest
+// pause between two reads of a waiter or an observer.
 const (
 	slowest     = 0.96
 	longestPoll = 2 * time.Second
@@ -100,9 +102,9 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		}
 		time.Sleep(2 * faultsLast)
 		close(s.quit)
-		time.Sleep(6 * time.Second) // delayed requests arrive
+		time.Sleep(6 * time.Second) // delayed requests arrive in this time
 
-		join(lastClient) // the last client joins, because all other processes may have crashed
+		join(lastClient) // the last client joins the election, because all earlier processes may have crashed
 		var last *leasehold.Lock
 		for i := range 4 {
 			leader := awaitLeader(s, voters, last)
@@ -127,14 +129,15 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		stop()
 		wg.Wait()
 		s.closeAll()
-		time.Sleep(20 * time.Second) // late duplicates arrive
+		time.Sleep(20 * time.Second) // late copies of requests arrive in this time
 		s.finish()
 		s.checkTerms()
 		s.report(t, seed)
 	})
 }
 
-// stand calls Lead repeatedly, so that its process leads whenever it is elected.
+// stand calls Lead repeatedly, so that the process leads whenever it is
+// elected.
 func (v *voter) stand(ctx context.Context) {
 	r := newWorker(v.seed, v.id)
 	v.rest(r, 20)
@@ -147,8 +150,9 @@ func (v *voter) stand(ctx context.Context) {
 	}
 }
 
-// isFirst reports whether Lead has returned because its first campaign was refused. gaveUp
-// has already checked whether a refusal may end that campaign.
+// isFirst reports whether Lead returned because AWS refused its first campaign. Only then
+// may Lead return such an error. The function gaveUp has already checked that a refusal
+// may end the campaign.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -156,7 +160,8 @@ func (v *voter) isFirst(err error) bool {
 	return refusal && v.term == nil
 }
 
-// lead works under a term, until it resigns or its context ends.
+// lead is the function that the process passes to Lead. It does work until it
+// resigns or its context ends.
 func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 	v.begins(term)
 	defer v.ends()
@@ -167,7 +172,8 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		case <-ctx.Done():
 			v.checkAsked(ctx, term)
 			if r.IntN(2) == 0 {
-				v.rest(r, 15_000) // sometimes the function does not notice at once that its context has ended
+				// Sometimes the function notices only after a while that its context has ended.
+				v.rest(r, 15_000)
 			}
 			return context.Cause(ctx)
 		case <-v.resign:
@@ -176,7 +182,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		}
 		p := r.IntN(100)
 		if !v.goesOn() {
-			p = 100 // the faults have stopped, so the leader only commits
+			p = 100 // the faults have stopped, so the leader neither resigns nor crashes, and only commits
 		}
 		switch {
 		case p < 12:
@@ -209,21 +215,21 @@ func (v *voter) ends() {
 	v.running--
 }
 
-// asks acts as an operator that repeatedly asks the leader to step down, as long as there
-// are faults.
+// asks acts as an operator. It asks the leader to step down again and again, until the
+// faults stop.
 func (v *voter) asks(ctx context.Context) {
 	r := newWorker(v.seed, v.id, "asks")
 	for v.goesOn() {
 		v.rest(r, 6000)
 		within, cancel := context.WithTimeout(ctx, 2*time.Second)
-		_ = v.e.StepDown(within) // the result does not matter: checkAsked checks each leader that steps down
+		_ = v.e.StepDown(within) // the result does not matter, because checkAsked checks every leader that steps down
 		cancel()
 	}
 }
 
-// checkAsked checks in the record that the leader was asked to step down from this term. It
-// skips the check if the term has ended, because the record may then contain a request to a
-// later leader.
+// checkAsked checks that the record contains a request to step down from this term. It
+// leaves the check out if the term has ended, because the record may then contain a request
+// to a later leader.
 func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
 		return
@@ -235,8 +241,8 @@ func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	}
 }
 
-// mustStepDown asks the leader to step down, and checks that the leader does so. Before the
-// leader steps down, it ends its work.
+// mustStepDown asks the leader to step down. It reports a violation if the leader still
+// leads after 25 s. In this time the leader must also end its work.
 func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
 	defer cancel()
@@ -246,8 +252,8 @@ func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	}
 }
 
-// resigns makes the leader end its term. The leader may instead end the term itself, for
-// example after a request to step down.
+// resigns makes the leader resign from the term. It returns early if the term ends in
+// another way, for example after a request to step down.
 func (v *voter) resigns(term *leasehold.Lock) {
 	if term == nil {
 		return
@@ -258,22 +264,23 @@ func (v *voter) resigns(term *leasehold.Lock) {
 	}
 }
 
-// dies crashes the process at a time that the test chooses.
+// dies crashes the process now. Other crashes come at random times.
 func (v *voter) dies() {
 	v.process.mu.Lock()
 	defer v.process.mu.Unlock()
 	v.dead = true
 }
 
-// watch observes the election, and checks the reported leaders against the grants.
+// watch observes the election until the run ends. It checks that each reported
+// leader was granted the election's key.
 func (v *voter) watch(ctx context.Context) {
 	for r := newWorker(v.seed, v.id, "watches"); v.watches(ctx); {
 		v.rest(r, 500)
 	}
 }
 
-// watches observes the election until the sequence of leaders ends. again reports whether
-// the first read was refused.
+// watches observes the election until the sequence of leaders ends. The result again is
+// true if AWS refused the first read, so that the caller should observe anew.
 func (v *voter) watches(ctx context.Context) (again bool) {
 	shown := false
 	for l, err := range v.plan.observe(ctx, v.e) {
@@ -301,8 +308,8 @@ func (v *voter) watches(ctx context.Context) (again bool) {
 	return false
 }
 
-// leadsNow returns the term under which the process leads. It returns nil if the process is
-// dead or does not lead.
+// leadsNow returns the term in which the process leads now. It returns nil if the process
+// is dead or does not lead.
 func (v *voter) leadsNow() *leasehold.Lock {
 	if v.isDead() {
 		return nil
@@ -315,9 +322,9 @@ func (v *voter) leadsNow() *leasehold.Lock {
 	return v.term
 }
 
-// awaitLeader waits until a live process leads in another term than last, and returns that
-// process. If that takes longer than a lease, a poll and 100 ms, it reports a violation and
-// returns nil.
+// awaitLeader waits until a live process leads in a term other than last, and returns that
+// process. If no process does so within a lease, a poll and 100 ms, it reports a violation
+// and returns nil.
 func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	lease := float64(usualLease) / slowest
 	most := time.Duration(lease) + longestPoll + 100*time.Millisecond
@@ -332,7 +339,8 @@ func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	return nil
 }
 
-// checkView checks that a live process observes the leader.
+// checkView checks that the process observes the given leader, unless the
+// process is dead.
 func (v *voter) checkView(leader *voter) {
 	term := leader.leadsNow()
 	if term == nil || v.isDead() {
@@ -345,7 +353,8 @@ func (v *voter) checkView(leader *voter) {
 	}
 }
 
-// checkTerms checks the terms in the order in which they began.
+// checkTerms checks that the tokens of the terms increase in the order in which
+// the terms began.
 func (s *run) checkTerms() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

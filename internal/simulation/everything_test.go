@@ -14,18 +14,18 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// This world has everything: locks, groups, a semaphore and an election on one table. The
-// clients have different configurations, with leases of their own or shared ones. They
-// crash, are closed, paused and suspended, and are replaced by others. Operators break
+// This world has all features: locks, groups, a semaphore and an election on one table. The
+// clients have different configurations, with leases of their own or shared leases. Processes
+// crash, are closed, paused and suspended, and new processes replace them. Operators break
 // locks and delete records. The network has every fault, the table is throttled, and
-// credentials expire or are unavailable for a moment. In every third seed the fleet moves
-// to native from the Java client's layout, process by process. All promises hold except the
+// credentials expire or are unavailable for a moment. In every third seed the processes move
+// one by one from the Java client's layout to layout native. All promises hold except the
 // promises about broken and deleted locks.
 func TestSimulationOfAllFeaturesTogether(t *testing.T) { forSeeds(t, worldSeeds, simulateEverything) }
 
 const (
 	electionKey = "e"
-	lifetimes   = 10 // difference between the id of a process and the id of its successor
+	lifetimes   = 10 // a process's successor has the id of the process plus 10
 )
 
 func everything(seed uint64) world {
@@ -37,7 +37,9 @@ func everything(seed uint64) world {
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
 			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
 			moves := seed%3 == 0
-			cfg.SharedLease = shared && !moves // no shared lease during the move: clients of the old layout know no sessions, and would wait for the one-hour lease in the record
+			// There are no shared leases during a move. Clients of the old layout do not know
+			// sessions, so they would wait for the lease in the record, which is one hour.
+			cfg.SharedLease = shared && !moves
 			cfg.Retention = time.Second
 			if old && moves {
 				cfg.Layout, cfg.Retention = layout.AWSLabs{}, 0
@@ -70,7 +72,7 @@ func simulateEverything(t *testing.T, seed uint64, watched world) {
 	})
 }
 
-// live runs a process and its successors.
+// live runs a process and, after the end of each process, a successor.
 func (s *run) live(id int) {
 	for life := 0; s.goesOn(); life++ {
 		c := s.clients[id]
@@ -125,7 +127,7 @@ func (c *process) doEverything(r *worker) {
 	}
 }
 
-// closes ends the process in an orderly way.
+// closes closes the process's client, which must then hold no lock.
 func (c *process) closes(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()
@@ -157,8 +159,8 @@ func (c *process) sectionOfEverything(r *worker) {
 	}
 }
 
-// putsDown holds a lock, and releases it in one of several ways: with data, with the record
-// kept, or with the record deleted.
+// putsDown acquires a lock, holds it for a while, and releases it in one of three ways: it
+// stores data, keeps the record, or deletes the record.
 func (c *process) putsDown(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -187,7 +189,8 @@ func (c *process) putsDown(r *worker) {
 	}
 }
 
-// campaigns campaigns in the election, and leads for a while if elected.
+// campaigns campaigns once in the election. If it is elected, it leads for a
+// while.
 func (c *process) campaigns(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 8*time.Second))
 	defer cancel()
@@ -210,9 +213,9 @@ func (c *process) campaigns(r *worker) {
 	c.releases(r, term)
 }
 
-// pause pauses the process for up to d. As the other processes see it, the paused process
-// sends nothing, receives nothing and takes no step. A request that it has begun to send is
-// sent after the pause.
+// pause pauses the process for up to d. During the pause it sends nothing, receives nothing
+// and takes no step that other processes could notice. A request that it has begun to send
+// is sent after the pause.
 func (c *process) pause(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(pause, r.trouble()) {
@@ -226,7 +229,8 @@ func (c *process) standStill(d time.Duration) {
 	c.pausedTil = time.Now().Add(d)
 }
 
-// isPaused returns for how long the process is still paused.
+// isPaused returns the time until the process continues, or zero if it is not
+// paused.
 func (c *process) isPaused() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

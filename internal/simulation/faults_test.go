@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// fault is a failure of a request, of a process or of the table.
+// fault is a kind of failure that a request, a process or the table meets in a
+// run.
 type fault string
 
-// Faults of requests.
+// Faults that a request meets.
 const (
 	none          fault = ""
 	inCrash       fault = "request of a process that has died"
@@ -43,7 +44,7 @@ const (
 	deniedAWhile  fault = "access denied, for a while"
 )
 
-// Faults of processes and of the table.
+// Faults that a process or the table meets.
 const (
 	crash     fault = "crash"
 	partition fault = "partition begins"
@@ -59,8 +60,8 @@ const (
 	misled    fault = "wrong advice on a queue"
 )
 
-// injected is a fault of a run. Its id is the same in every run of a seed in which the
-// faulted operation takes place, even if the other faults differ.
+// injected is a fault that happened in a run. It has the same id in every run of its
+// seed in which it happens, even if the other faults of the runs differ.
 type injected struct {
 	id    string
 	fault fault
@@ -70,15 +71,15 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether a fault is to happen, and records the fault if so. If there is a
-// plan, only the faults that it lists happen.
+// happens reports whether the fault f should happen, and records it if so. If the run has
+// a plan, only faults whose id is in the plan happen.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.happensTo(f, to)
 }
 
-// happensTo is happens for callers that hold s.mu.
+// happensTo does what happens does. The caller must hold s.mu.
 func (s *run) happensTo(f fault, to string) bool {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintln(h, f, to)
@@ -91,7 +92,9 @@ func (s *run) happensTo(f fault, to string) bool {
 	return true
 }
 
-// planned returns the faults that LEASEHOLD_PLAN names, or nil for all.
+// planned returns the ids of the faults that the environment variable
+// LEASEHOLD_PLAN lists. It returns nil, which means all faults, if the variable
+// is not set.
 func planned() []string {
 	if ids, ok := os.LookupEnv("LEASEHOLD_PLAN"); ok {
 		return strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Clients want one of several keys, or all of them, and commit under several locks. Some
-// enter a lock again that they already hold, and some ask only for existing records. All
-// promises hold.
+// Clients acquire one of several keys, or all of them, and commit under several locks.
+// Some clients acquire a lock again that they already hold, and some acquire only keys
+// whose record exists. All promises hold.
 func TestSimulationOfGroups(t *testing.T) { forSeeds(t, worldSeeds, likewise(groups)) }
 
 func groups(seed uint64) world {
@@ -33,7 +33,7 @@ func (c *process) sectionOfGroups(r *worker) {
 	}
 }
 
-// oneOf holds one of the keys for a while.
+// oneOf acquires one of the keys, holds it for a while and releases it.
 func (c *process) oneOf(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -53,7 +53,8 @@ func (c *process) oneOf(r *worker) {
 	c.releases(r, lock)
 }
 
-// allOf holds all the keys for a while, and commits under all of them.
+// allOf acquires all keys, holds them for a while and commits under all of
+// them.
 func (c *process) allOf(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -77,12 +78,14 @@ func (c *process) allOf(r *worker) {
 		call.beside = locks[1:]
 		c.end(call, g.Commit(c.asks(limited, "commit under several"), lab.Writes(lab.Note(call.key, value))))
 		cancel()
-		// A renewal that waited for the commit continues at the same instant. Without this
-		// pause, the scheduler would decide whether the renewal or the following release
-		// comes first.
+		// A renewal may have waited for the commit, and continues at the same instant as
+		// this worker. Without this pause, the scheduler would decide which is sent first:
+		// the renewal or the release that follows here.
 		time.Sleep(time.Microsecond)
 	}
-	if r.IntN(3) == 0 { // releases one lock early: a commit that is still in flight must not be applied without it
+	// In a third of the calls, release one lock early. A commit that is still in flight must
+	// not be applied after that.
+	if r.IntN(3) == 0 {
 		c.releases(r, locks[len(locks)-1])
 		c.rest(r, 8000)
 	}
@@ -102,11 +105,12 @@ func (c *process) allOf(r *worker) {
 	}
 }
 
-// commitsAndReleases is a function with the signature of Group.CommitAndRelease.
+// commitsAndReleases is the type of Group.CommitAndRelease, and of a broken
+// variant of it.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
-// twice acquires a lock, and then acquires it again, alone or together with the other key.
-// It may commit when it releases the inner handle.
+// twice acquires a lock, and then acquires the same key again: alone, or together with the
+// other key. It may commit and release the inner lock in one call.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
 func (c *process) twiceBy(r *worker, both commitsAndReleases) {
@@ -151,7 +155,7 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 		call.beside = beside
 		err = both(again, c.asks(ctx, "commit and release"), lab.Writes(lab.Note(key, value)))
 		c.end(call, err)
-		time.Sleep(time.Microsecond) // pause for the same reason as in allOf
+		time.Sleep(time.Microsecond) // this pause has the same reason as the pause in allOf
 	} else {
 		err = again.Release(c.asks(ctx, "release of several"))
 	}
@@ -162,8 +166,8 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 	c.releases(r, lock)
 }
 
-// isReleased reports whether the holder has released the lock's grant, according to the
-// table.
+// isReleased reports whether the record in the table shows that the holder has released
+// the lock's grant.
 func (c *process) isReleased(lock *leasehold.Lock) bool {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()

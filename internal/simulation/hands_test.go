@@ -13,11 +13,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// operator is the id of the process that breaks locks.
+// operator is the id of the process that acts as an operator and breaks locks.
 const operator = 50
 
-// An operator breaks locks of any holder, some of them through one lock of a group. This
-// gives up promise 2 for the broken grants. Fenced writes stay safe.
+// An operator breaks locks while they are held. In half of the seeds some of these locks
+// belong to a group. For the broken grants, promise 2 does not hold. Fenced writes stay
+// safe.
 func TestSimulationOfBreakingHeldLocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(breaking)) }
 
 func breaking(seed uint64) world {
@@ -43,9 +44,10 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 	}
 }
 
-// An operator breaks locks under shared leases. Without the breaks, the holders would hold
-// these locks until long after the faults have stopped. Only the promises that breaking
-// gives up are lost. Each holder learns of the break through its session.
+// An operator breaks locks that are under shared leases. Their holders would otherwise
+// keep these locks until long after the faults have stopped. Each holder learns of the
+// break through the row of its session. Only the promises that a break gives up do not
+// hold.
 func TestSimulationOfBreakingLocksUnderSharedLeases(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }
@@ -54,11 +56,12 @@ func breakingShared(_ uint64) world {
 	return world{shared: true, keeps: true, beside: breakLocks, work: (*process).sectionHeldForLong, hears: 2 * usualLease}
 }
 
-// heldFor is how long locks are held after the faults have stopped.
+// heldFor is the time for which processes hold their locks after the faults
+// have stopped.
 const heldFor = time.Minute
 
-// sectionHeldForLong holds a lock until it is lost, or until a minute after the faults have
-// stopped.
+// sectionHeldForLong acquires a lock and holds it until the lock is lost, or until heldFor
+// has passed after the end of the faults.
 func (c *process) sectionHeldForLong(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -78,15 +81,16 @@ func (c *process) sectionHeldForLong(r *worker) {
 	}
 }
 
-// brokeAndTold records that a Break of the grant returned nil just now.
+// brokeAndTold records that a Break of the grant has just returned nil.
 func (c *checker) brokeAndTold(grant string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.toldOf[grant] = time.Now()
 }
 
-// checkHearing checks that the belief in a broken grant ended in time: soon after the break
-// or, if that is later, after the faults have stopped. The caller must hold c.mu.
+// checkHearing checks that a process stopped trusting a broken grant in time. The time
+// counts from the break or, if that is later, from the end of the faults. The caller must
+// hold c.mu.
 func (c *checker) checkHearing(b *belief) {
 	told, broken := c.toldOf[b.grant]
 	if !broken || c.hears == 0 {
@@ -100,10 +104,10 @@ func (c *checker) checkHearing(b *belief) {
 	}
 }
 
-// Records are deleted in two ways. An operator deletes records by hand in any state, which
-// gives up promise 2 for the deleted grant. TTL deletes records that are released and have
-// expired. Late copies of requests may then break the order of tokens. No other promise is
-// given up.
+// Records are deleted in two ways. First, an operator deletes records by hand while they
+// are in any state. For the grants in these records, promise 2 does not hold. Second, TTL
+// deletes records that are released and have expired. After both, late copies of requests
+// may break the order of tokens. All other promises hold.
 func TestSimulationOfDeletedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
 
 func deletion(_ uint64) world {
@@ -136,7 +140,8 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// deleteNow deletes a record at the same instant at which its caller has read the record.
+// deleteNow deletes a record without delay. Its caller has read the record at
+// the same instant, so the record has not changed since.
 func (s *run) deleteNow(key string) {
 	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {
@@ -144,14 +149,14 @@ func (s *run) deleteNow(key string) {
 	}
 }
 
-// Rows of locks and of shared leases are damaged by hand, so that their leases cannot be
-// read. Several seconds later the rows are repaired. All promises hold: the holder of an
-// unreadable row is not considered dead.
+// Rows of locks and of shared leases are damaged by hand: the lease in them becomes
+// unreadable. Several seconds later the rows are repaired. All promises hold, because no
+// client considers the holder of an unreadable row dead.
 func TestSimulationOfDamagedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
 
 func damage(seed uint64) world { return world{beside: damageRows, shared: seed%2 == 0} }
 
-// unreadable is a lease that no layout can read.
+// unreadable is a value of the lease attribute that no layout can read.
 const unreadable = "soon"
 
 func damageRows(_ *testing.T, s *run, r *worker) {
@@ -184,7 +189,8 @@ func damageRows(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// mended returns a row as it would be if nobody had damaged it. The caller must hold c.mu.
+// mended returns a row with its original lease, if the row was damaged by hand.
+// The caller must hold c.mu.
 func (c *checker) mended(key string, item attributeMap) attributeMap {
 	if lease := c.spoils[key]; lease != nil && item.text("leaseDuration") == unreadable {
 		item["leaseDuration"] = attributesOf(map[string]types.AttributeValue{"is": lease})["is"]
@@ -192,7 +198,7 @@ func (c *checker) mended(key string, item attributeMap) attributeMap {
 	return item
 }
 
-// goesOn reports whether the network still has faults.
+// goesOn reports whether the run is still in the phase in which faults happen.
 func (s *run) goesOn() bool {
 	select {
 	case <-s.quit:

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attributeMap is an item in DynamoDB JSON.
+// attributeMap is an item as the JSON of DynamoDB represents it.
 type attributeMap map[string]map[string]any
 
 func (m attributeMap) text(name string) string {
@@ -22,7 +22,7 @@ func (m attributeMap) text(name string) string {
 	return s
 }
 
-// waiters returns the versions of the entries of a queue.
+// waiters returns the version of each entry in the record's queue.
 func (m attributeMap) waiters() (versions []string) {
 	list, _ := m["waiters"]["L"].([]any)
 	for _, v := range list {
@@ -34,7 +34,7 @@ func (m attributeMap) waiters() (versions []string) {
 	return versions
 }
 
-// versionOf returns the version of an entry of a queue.
+// versionOf returns the version that an entry of a queue contains.
 func versionOf(entry map[string]any) string {
 	b, _ := entry["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -50,8 +50,8 @@ func (m attributeMap) number(name string) int64 {
 	return n
 }
 
-// attributesOf returns the attributes of an item that the checker uses, or nil if there is
-// no item.
+// attributesOf returns the attributes of an item, with the types that the checker uses. It
+// returns nil if item is nil.
 func attributesOf(item map[string]types.AttributeValue) attributeMap {
 	if item == nil {
 		return nil
@@ -82,22 +82,23 @@ func attributesOf(item map[string]types.AttributeValue) attributeMap {
 	return m
 }
 
-// attributes returns the item in the reply to an update.
+// attributes returns the item that the reply to an update contains.
 func attributes(res *http.Response) attributeMap {
 	var out struct{ Attributes attributeMap }
 	_ = json.Unmarshal(bodyOf(res), &out)
 	return out.Attributes
 }
 
-// bodyOf returns the body of a reply. The reply can still be read afterwards.
+// bodyOf reads the body of a reply, and replaces it so that it can be read
+// again.
 func bodyOf(res *http.Response) []byte {
 	body, _ := io.ReadAll(res.Body)
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	return body
 }
 
-// edited decodes the JSON of a request or a reply, changes it and encodes it again. It
-// returns a body that it cannot decode unchanged.
+// edited decodes the JSON body of a request or a reply, calls change on the result and
+// encodes it again. A body that it cannot decode is returned unchanged.
 func edited[T any](body []byte, change func(T)) []byte {
 	var in T
 	if json.Unmarshal(body, &in) != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// stale returns how old a waiter's knowledge of a session may be.
+// stale returns how old a waiter's last reading of a session can be when it
+// relies on it.
 func (s *run) stale() time.Duration {
 	if s.plan.shared {
 		return time.Second
@@ -19,9 +20,9 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns the time at which a fault last affected a key. This is the last time
-// at which a late copy of a request changed the key's record or renewed a session. If there
-// was no such time after from, lastArrival returns from.
+// lastArrival returns the last time at which some write affected how long the key is held:
+// it changed the key's record or renewed a session. Such a write may be a late copy of a
+// request. If the last such time is before from, lastArrival returns from.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,13 +34,14 @@ func (s *run) lastArrival(key string, from time.Time) time.Time {
 	return from
 }
 
-// checkLiveness acquires every key after the faults have stopped. A free lock must be
-// granted within one longest poll, and a dead holder's lock within its lease and a poll.
+// checkLiveness acquires every key after the faults have stopped. Each key must be
+// granted within the time that promise 12 allows.
 func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {
-		// The workers of live processes have released their locks and returned. The lock of
-		// a dead process, or a lock that a process gave up, ends with its lease.
+		// By now, the workers of live processes have released their locks and returned.
+		// Locks of dead processes, and locks that a process gave up without a release,
+		// become free when their lease ends.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		began := time.Now()
 		asked, over := late.operation(ctx, "acquire")
@@ -47,7 +49,7 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// The time is at most a lease by the observer's clock, two longest polls and a
+		// Promise 12 allows a lease by the observer's clock, two longest polls and a
 		// round trip.
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)

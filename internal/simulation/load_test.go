@@ -15,39 +15,40 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// One client holds hundreds of locks. For a while the table limits the writes per second,
-// stops, or does not answer for some of the keys. A lock is not lost if its own requests
-// are answered often enough. A table in trouble gets few more requests than before. Two
-// periods after the trouble the renewals are spread out again.
+// One client holds hundreds of locks. For a while the table is in trouble: it limits the
+// writes per second, answers no request, or does not answer requests for some of the
+// keys. A lock must not be lost if the requests for it are answered often enough. During
+// the trouble the table must get only few more requests than before. Two renewal periods
+// after the trouble, the renewals must be spread out again.
 func TestSimulationOfLoad(t *testing.T) { forSeeds(t, loadSeeds, simulateLoad) }
 
 const (
-	loadSeeds  = 3 // one seed for each kind of trouble
+	loadSeeds  = 3 // each seed has another kind of trouble
 	loadLocks  = 300
 	loadLease  = 12 * time.Second
 	loadPeriod = loadLease / 4
-	// The requests after the beginning of the trouble are compared with those in the period
-	// before it.
+	// The trouble begins after two renewal periods. The test compares the requests during
+	// the trouble with those in the period before it.
 	loadTrouble = 2 * loadPeriod
 	loadMended  = loadTrouble + 30*time.Second
 	loadSpread  = loadMended + 2*loadPeriod
 	loadEnd     = loadSpread + 2*loadPeriod
 )
 
-// load is one run of the simulation of load.
+// load is the state of one run of the simulation of load.
 type load struct {
 	seed   uint64
 	began  time.Time
 	kind   string
 	stall  time.Duration
-	perSec int // writes per second that the table accepts while in trouble
+	perSec int // writes per second that the table accepts during the trouble
 	hung   func(key string) bool
 
 	mu    sync.Mutex
 	tally *tally
-	due   map[string]*operation // unfinished renewals and grants, by the operation and keys of their requests
+	due   map[string]*operation // renewals and grants that have not yet succeeded, by the operation and the keys of their requests
 	asked map[string]int
-	taken map[int]int // number of writes in each second
+	taken map[int]int // number of writes that the table accepted in each second
 	sent  []time.Duration
 }
 
@@ -59,8 +60,8 @@ func simulateLoad(t *testing.T, seed uint64, _ world) {
 			seed: seed, began: time.Now(), tally: newTally(), due: map[string]*operation{}, asked: map[string]int{}, taken: map[int]int{},
 			kind:  []string{"throttled", "standing still", "hung for some keys"}[seed%3],
 			stall: time.Second + upTo(rng, time.Second),
-			// A lock stays trusted if it is renewed once in the time for which it is
-			// trusted. The table accepts enough writes for that.
+			// A lock stays trusted if one renewal succeeds in each period of trust. perSec
+			// is large enough for one renewal of each lock in that period.
 			perSec: loadLocks/10 + 25 + rng.IntN(30),
 			hung:   func(key string) bool { return drawn(seed, "hung", key).IntN(3) == 0 },
 		}
@@ -93,7 +94,8 @@ func simulateLoad(t *testing.T, seed uint64, _ world) {
 	})
 }
 
-// fault returns how the table treats one request.
+// fault answers one request as the table would: it may meet the trouble of the
+// run.
 func (l *load) fault(r *lab.Request) (*http.Response, error) {
 	sent := newRequest(nil, r.Call)
 	key, at := sent.asks(), time.Since(l.began)
@@ -126,7 +128,7 @@ func (l *load) fault(r *lab.Request) (*http.Response, error) {
 	return lab.Late(wait+time.Millisecond+upTo(rng, 10*time.Millisecond), then)(r)
 }
 
-// counts records a request and its fate.
+// counts adds a request and the fault that it met to the tally.
 func (l *load) counts(r *request, f fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -136,7 +138,8 @@ func (l *load) counts(r *request, f fault) {
 	}
 }
 
-// problem describes the first promise that was not kept. It returns "" if all were kept.
+// problem describes the first promise that the run did not keep. It returns ""
+// if all promises were kept.
 func (l *load) problem(locks []*leasehold.Lock) string {
 	lost, hanging, first := 0, 0, error(nil)
 	for _, lock := range locks {
@@ -155,9 +158,10 @@ func (l *load) problem(locks []*leasehold.Lock) string {
 	before := len(l.between(loadTrouble-loadPeriod, loadTrouble))
 	most := before * 3 / 2
 	if hanging > 0 {
-		// A lock whose requests are answered sends one request in a period. A lock whose
-		// requests are not answered sends more in the last period of its trust. On average
-		// it sends 3.7 requests if the pauses between them grow, and 5.3 if they do not.
+		// If its requests are answered, a lock sends one request in each period. If they
+		// are not, the lock sends more requests in the last period of its trust. On
+		// average these are 3.7 requests if the pauses between them grow, and 5.3 if the
+		// pauses do not grow.
 		most = len(locks) - hanging + hanging*9/2
 	}
 	for from := loadTrouble; from < loadMended; from += loadPeriod {
@@ -184,7 +188,8 @@ func (l *load) between(from, to time.Duration) []time.Duration {
 	return sent
 }
 
-// perWindow counts the requests of each window.
+// perWindow returns the number of requests in each window of time between from
+// and to.
 func (l *load) perWindow(from, to, window time.Duration) []int {
 	counts := make([]int, (to-from)/window)
 	for _, at := range l.between(from, to) {

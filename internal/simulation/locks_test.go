@@ -22,7 +22,8 @@ func TestSimulationOfSharedLeases(t *testing.T) {
 
 func sharedLeases(_ uint64) world { return world{shared: true} }
 
-// section acquires a lock, works under it and ends it.
+// section acquires a lock, works under it, and then releases it or ends it in
+// another way.
 func (c *process) section(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -49,7 +50,7 @@ func (c *process) section(r *worker) {
 	for range r.IntN(3) {
 		c.rest(r, 3000)
 		change := r.IntN(7)
-		if c.shared && change == 2 { // a lock under a shared lease cannot be detached
+		if c.shared && change == 2 { // the client refuses to detach a lock that is under a shared lease
 			change = 0
 		}
 		switch change {
@@ -79,7 +80,7 @@ func (c *process) section(r *worker) {
 		return
 	}
 	if r.IntN(3) == 0 {
-		c.commit(r, lock, time.Second) // the commit may still be in flight after this call
+		c.commit(r, lock, time.Second) // this call may return while the commit is still in flight
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()

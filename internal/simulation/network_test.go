@@ -18,28 +18,31 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// troubles are faults that only some networks have. Every network loses, delays, repeats and
-// refuses requests.
+// troubles are the faults that only some worlds' networks have. The networks of all worlds
+// lose, delay, repeat and refuse requests.
 type troubles struct {
-	refusals bool          // some requests are denied, even some that were applied
-	noOld    bool          // a failed condition does not return the item
-	copies   time.Duration // greatest delay of late copies of requests
-	keys     bool          // writes of single keys are throttled for several seconds
-	table    bool          // everything is throttled for several seconds
-	pauses   bool          // processes are paused at the moment at which they send something
+	refusals bool          // AWS denies access for some requests, even for some that were applied
+	noOld    bool          // the reply to a failed condition does not contain the item
+	copies   time.Duration // longest delay of the late copies of requests; zero for no late copies
+	keys     bool          // writes of single keys are throttled for several seconds at a time
+	table    bool          // all requests are throttled for several seconds at a time
+	pauses   bool          // some processes are paused at the moment at which they send a request
 
-	credentials bool // some requests have expired credentials, and for several seconds a process has no credentials
+	// If set, some requests have expired credentials. For several seconds at a time, a
+	// process has no credentials.
+	credentials bool
 }
 
-// fate decides how the network treats one request.
+// fate contains the random choices for one request, from which the network
+// derives the request's fault.
 type fate struct {
 	percent     int
-	odd         int           // random number below 1000 that decides faults that only some networks have
-	late        time.Duration // delay if the request or its reply is late
+	odd         int           // random number below 1000 that chooses among the faults that only some networks have
+	late        time.Duration // additional delay if the fault is that the request or its reply is late
 	there, back time.Duration
-	rng         *rand.Rand    // source of random numbers for other faults of the request
-	to          string        // description of the request
-	heard       time.Duration // time that hang takes to notice that the request was given up
+	rng         *rand.Rand    // source of the further random numbers for this request
+	to          string        // description of the request, from which the id of its fault is computed
+	heard       time.Duration // time after which hang returns once the sender has given the request up
 }
 
 func (c *process) fateOf(ctx context.Context, sent *request) fate {
@@ -60,7 +63,7 @@ func (c *process) fateOf(ctx context.Context, sent *request) fate {
 	}
 }
 
-// Do sends a request over the network of the process.
+// Do sends a request of the process's client over the simulated network.
 func (c *process) Do(r *http.Request) (*http.Response, error) {
 	c.yield()
 	defer c.yield()
@@ -94,7 +97,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// changed applies a function to the body of a reply.
+// changed replaces the body of a reply by the result of change.
 func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	body := change(bodyOf(res))
 	res.Body, res.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -102,8 +105,8 @@ func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	return res
 }
 
-// faultOf returns the fault that a request would have. Its caller then asks the plan
-// whether the fault may happen.
+// faultOf returns the fault that the request would meet. Before the fault happens,
+// the caller must ask happens, because the plan of the run may exclude the fault.
 func (c *process) faultOf(sent *request, f fate) fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +128,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 		return expired
 	case net.refusals && !mended && f.odd < 50:
 		return denied
-	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // a commit that was applied is never answered with a denial
+	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // no commit that was applied is answered by a denial of access
 		return deniedAfter
 	case mended || p < 60:
 		return none
@@ -154,10 +157,10 @@ func (c *process) faultOf(sent *request, f fate) fault {
 	}
 }
 
-// meets applies the fault of a request on the network.
+// meets sends a request over the network, where the request meets its fault.
 func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	if sent.manner == commits {
-		f.late *= 3 // a late commit is even later, so that it sometimes arrives after its grant has ended
+		f.late *= 3 // a late commit is delayed even longer, so that it sometimes arrives after its grant has ended
 	}
 	what, more := c.faultOf(sent, f), none
 	if !slices.Contains([]fault{inCrash, inSuspend, inPartition, inOutage}, what) && c.goesOn() {
@@ -167,13 +170,14 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	if what == hotTable {
 		to = fmt.Sprint("window ", int(c.window()))
 	}
-	decided := []fault{none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile} // other code has already decided that these faults happen
+	// For these faults, other code has already asked happens.
+	decided := []fault{none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile}
 	if !slices.Contains(decided, what) && !c.happens(what, to) {
 		what = none
 	}
 	net := c.plan.net
-	// A refused commit is not copied: the copy could be applied, and the client does not
-	// promise to recognise that.
+	// No late copy of a refused commit is made. Such a copy could be applied, and the
+	// client does not promise to recognise that.
 	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
@@ -203,7 +207,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		return c.refuse(ctx, f, lab.Refusal(400, refusalCodes[what]))
 	case expired:
 		return c.refuse(ctx, f, lab.Refusal(400, "ExpiredTokenException"))
-	case inPause: // the request is sent when the process continues after the pause
+	case inPause: // the request is sent when the process continues
 		return pass(c.isPaused()+f.there, f.back)
 	case deniedAfter:
 		_, _ = pass(f.there, f.back)
@@ -216,7 +220,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	case resetAfter:
 		_, _ = pass(f.there, f.back)
 		return nil, lab.ErrReset
-	case requestLate: // the request may arrive after its caller has given it up
+	case requestLate: // the request may arrive after its sender has given it up
 		return pass(f.late, f.back)
 	case replyLate:
 		return pass(f.there, f.late)
@@ -233,7 +237,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	}
 }
 
-// throttled reports whether the key of a write is throttled at the moment.
+// throttled reports whether writes of the request's key are throttled now.
 func (c *process) throttled(sent *request) bool {
 	keys := sent.keys
 	if sent.manner == reads || len(keys) == 0 || !slices.Contains(keyNames, keys[0]) {
@@ -244,22 +248,24 @@ func (c *process) throttled(sent *request) bool {
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
-// window returns the number of the current time window. A trouble lasts for a whole window.
+// window returns the number of the current window of three seconds. A trouble
+// begins and ends with a window.
 func (c *process) window() time.Duration {
 	const lasts = 3 * time.Second
 	return time.Since(c.began) / lasts
 }
 
-// inTrouble reports whether the named part of the world is in trouble now. On average, the
-// part is in trouble in one of n windows.
+// inTrouble reports whether something, such as a process or the table, is in trouble now.
+// On average it is in trouble in one of n windows.
 func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }
 
-// wallet is the credential provider of a process.
+// wallet is a process in its role as the credential provider of its client.
 type wallet process
 
-// Retrieve returns credentials, but sometimes fails for several seconds.
+// Retrieve returns credentials. For several seconds at a time it instead
+// returns an error.
 func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c := (*process)(w)
 	who := fmt.Sprint("process ", c.id)
@@ -270,7 +276,7 @@ func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
 }
 
-// copied delivers a second copy of a request.
+// copied delivers a second copy of a request after about the time late.
 func (c *process) copied(late time.Duration, deliver func() (*http.Response, error)) {
 	go func() {
 		c.after(late, drawn(c.seed, "copy", late))
@@ -278,7 +284,8 @@ func (c *process) copied(late time.Duration, deliver func() (*http.Response, err
 	}()
 }
 
-// withoutOld removes the old items from a reply to failed conditions.
+// withoutOld removes the items from a reply that says that conditions have
+// failed.
 func withoutOld(res *http.Response) *http.Response {
 	if res.StatusCode == http.StatusOK {
 		return res
@@ -294,16 +301,19 @@ func withoutOld(res *http.Response) *http.Response {
 	})
 }
 
-// hang waits until the request is given up, and never answers it. If two requests are given
-// up at the same instant, their calls of hang end at different instants. Otherwise timers
-// would fire at the same instant, and run in an order that no seed determines.
+// hang never answers a request. It returns an error after the sender has given the request
+// up. If two requests are given up at the same instant, their calls of hang return at
+// different instants. Otherwise timers would fire at the same instant, and the scheduler
+// would decide which goroutine runs first.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	<-ctx.Done()
 	time.Sleep(f.heard)
 	return nil, ctx.Err()
 }
 
-// pass delivers a request, and its reply if the sender still waits for it.
+// pass delivers a request after the delay there, and its reply after the delay
+// back. If the sender's context ends before that, the sender receives an error
+// instead of the reply.
 func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
 	type reply struct {
 		res *http.Response
@@ -322,13 +332,14 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	case <-ctx.Done():
 		r.res, r.err = f.hang(ctx)
 	}
-	for d := c.isPaused(); d > 0; d = c.isPaused() { // the process receives the reply only after its pause
+	for d := c.isPaused(); d > 0; d = c.isPaused() { // a paused process receives the reply only after the pause
 		time.Sleep(d + back)
 	}
 	return r.res, r.err
 }
 
-// refuse answers in place of the table. If res is nil, it resets the connection.
+// refuse answers a request without delivering it to the table: with the reply
+// res or, if res is nil, by a reset of the connection.
 func (c *process) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
 	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) {
 		if res == nil {

@@ -10,30 +10,34 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Each of these worlds is odd in one way. If an oddity gives up a promise, its world says
-// so. All other promises are still checked.
+// Each world in this file differs in one way from the usual world. If the difference
+// gives up a promise, the comment of the world says so. All other promises are still
+// checked.
 
-// worldSeeds is the default number of seeds of each world; LEASEHOLD_SEEDS raises it.
+// worldSeeds is the default number of seeds that run in each world; the
+// environment variable LEASEHOLD_SEEDS overrides it.
 const worldSeeds = 10
 
-// likewise returns a simulation whose world may differ from seed to seed.
+// likewise returns a simulation in which each seed has a world of its own:
+// of(seed).
 func likewise(of func(seed uint64) world) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		simulate(t, seed, of(seed).watchedAs(w))
 	}
 }
 
-// watchedAs returns a copy of w with the hooks and the choice of faults of the world by.
+// watchedAs returns a copy of w in which the hooks and the choice of faults are
+// those of the world by.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
 	return w
 }
 
-// Clients of one table have different configurations. Their network repeats requests
-// minutes later, and denies some requests, even some that were applied. The engine may omit
-// the item of a failed condition. Some clients have a full memory, with room only for the
-// keys that they are observing. All promises hold.
+// The clients of one table have different configurations. Their network delivers copies of
+// requests minutes later. It denies access for some requests, even for some that were
+// applied. In some seeds the engine omits the item of a failed condition. In others,
+// clients remember only the keys that they are observing. All promises hold.
 func TestSimulationOfUnusualNetworkFaults(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(oddNetworks))
 }
@@ -45,8 +49,8 @@ func oddNetworks(seed uint64) world {
 	}
 }
 
-// The writes of single keys are throttled, while the writes of sessions and of other keys
-// get through. All promises hold.
+// DynamoDB throttles the writes of single keys, but accepts the writes of sessions and of
+// other keys. All promises hold.
 func TestSimulationOfRequestsThatFailForOneKey(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(failingKeys))
 }
@@ -55,16 +59,16 @@ func failingKeys(seed uint64) world {
 	return world{shared: seed%3 > 0, net: troubles{keys: true}}
 }
 
-// Machines are suspended for longer than a lease, and for longer than DynamoDB remembers
-// the token of a transaction. All promises hold.
+// Machines are suspended for longer than a lease, and even for longer than DynamoDB
+// remembers the idempotency token of a transaction. All promises hold.
 func TestSimulationOfSuspends(t *testing.T) { forSeeds(t, worldSeeds, likewise(suspends)) }
 
 func suspends(_ uint64) world {
 	return world{work: (*process).sectionWithSuspends}
 }
 
-// sectionWithSuspends runs section, or a commit by a very patient caller, on a machine that
-// may be suspended meanwhile.
+// sectionWithSuspends runs section or, in a third of the calls, a commit whose caller waits
+// for very long. The machine may be suspended during that commit.
 func (c *process) sectionWithSuspends(r *worker) {
 	if r.IntN(3) > 0 {
 		c.section(r)
@@ -94,8 +98,8 @@ func (c *process) sectionWithSuspends(r *worker) {
 	}
 }
 
-// suspend suspends the machine of a process for d. During that time the process sends and
-// receives nothing, and one of its clocks almost stops.
+// suspend suspends the machine of a process for d. During this time the process sends and
+// receives nothing, and its mono clock almost stops.
 func (c *process) suspend(d time.Duration) {
 	c.mu.Lock()
 	c.asleepTil = time.Now().Add(d)
@@ -103,8 +107,8 @@ func (c *process) suspend(d time.Duration) {
 	c.clocks.suspend(d)
 }
 
-// Clients with shared leases are closed while their other goroutines wait, hold and commit.
-// Late copies of their requests arrive afterwards. All promises hold.
+// Clients with shared leases are closed while their other goroutines wait for locks, hold
+// them and commit. Late copies of their requests arrive afterwards. All promises hold.
 func TestSimulationOfClientClose(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
 
 func closing(seed uint64) world {
@@ -115,8 +119,8 @@ func closing(seed uint64) world {
 	}
 }
 
-// sectionBeforeClose runs section, or closes the client while other goroutines may be in
-// section.
+// sectionBeforeClose runs section or, in a quarter of the calls, closes the client. At
+// that time other goroutines may be in section.
 func (c *process) sectionBeforeClose(r *worker) {
 	if r.IntN(4) > 0 {
 		c.section(r)
@@ -130,10 +134,12 @@ func (c *process) sectionBeforeClose(r *worker) {
 		over()
 		if err == nil {
 			c.believes(c, lock)
-			c.commit(r, lock, time.Second) // the commit may still be in flight after this call
+			c.commit(r, lock, time.Second) // this call may return while the commit is still in flight
 		}
 	}
-	began, most := time.Now(), 4*time.Second+100*time.Millisecond // most is the longest context, plus the release grace
+	// most is the longest time that a context of this run lasts, plus the grace period of a
+	// release.
+	began, most := time.Now(), 4*time.Second+100*time.Millisecond
 	err := c.client.Close(c.asks(ctx, "close"))
 	if took := time.Since(began); took > most {
 		c.violated("12: Close of process %d took %v, its context %v at most: %v", c.id, took, most, err)
@@ -143,8 +149,9 @@ func (c *process) sectionBeforeClose(r *worker) {
 	}
 }
 
-// Clients keep their locks through outages. This gives up promise 2 while DynamoDB answers
-// that it is unavailable, so trust is not checked against leases. Fenced writes stay safe.
+// During an outage, DynamoDB answers that it is unavailable. In this world most clients
+// keep their locks through outages. This gives up promise 2 during an outage, so trust is
+// not checked against leases. Fenced writes stay safe.
 func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
 
 func outages(_ uint64) world {
@@ -166,7 +173,8 @@ func outages(_ uint64) world {
 	}
 }
 
-// failFor makes DynamoDB answer the process that it is unavailable, for up to d.
+// failFor starts an outage for one process, which lasts for up to d: DynamoDB
+// answers that it is unavailable.
 func (c *process) failFor(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(outage, r.trouble()) {

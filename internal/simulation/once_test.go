@@ -16,7 +16,7 @@ import (
 )
 
 // Work is done once for each label, or once in each period. Some of the work fails, and
-// some processes die in the middle of their work.
+// some processes die during their work.
 func TestSimulationOfWorkDoneOnce(t *testing.T) { forSeeds(t, worldSeeds, likewise(once)) }
 
 func once(seed uint64) world { return onceBy(seed, (*process).doesOnce) }
@@ -34,8 +34,9 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 	}
 }
 
-// Clients are closed while their other goroutines do work once. Close releases their locks.
-// A later call of Release returns whether the mark is stored.
+// Clients are closed while their other goroutines do work once. Close releases the locks of
+// these goroutines. If a goroutine then calls Release, the result says whether the done
+// mark is stored.
 func TestSimulationOfClientsClosedDuringOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
@@ -53,11 +54,14 @@ func onceBeforeClose(seed uint64) world {
 	return w
 }
 
-// task is work that is to be done once under a key.
+// task is work that must be done once under a key: once for a label, or once in
+// each period.
 type task struct {
 	key, label string
-	period     time.Duration // length of a period; 0 if the task has a label
-	asked      int64         // start of the current period in milliseconds, by the wall clock of the process
+	period     time.Duration // length of a period; 0 if the task has a label instead
+	// asked is the start of the current period in milliseconds, by the wall clock of the
+	// process.
+	asked int64
 }
 
 const taskPeriod = 2 * time.Second
@@ -79,7 +83,7 @@ func (t task) option() leasehold.AcquireOption {
 	return leasehold.Once(t.label)
 }
 
-// doesOnce does a task, unless the task is already done.
+// doesOnce does a task, unless a process has already done it.
 func (c *process) doesOnce(r *worker) { c.does(r, true) }
 
 func (c *process) does(r *worker, checks bool) {
@@ -106,8 +110,8 @@ func (c *process) does(r *worker, checks bool) {
 		return
 	}
 	c.rest(r, 2000)
-	// A worker that has lost the lock may stop here. Otherwise it goes on, and may ask for a
-	// mark that must not be stored.
+	// A worker that has lost the lock stops here in half of the cases. In the others it goes
+	// on, and asks the release for a mark that must not be stored.
 	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 {
 		return
 	}
@@ -140,8 +144,8 @@ func (c *process) does(r *worker, checks bool) {
 	}
 }
 
-// works records that the work under a grant has succeeded. From now on, the table may
-// contain the mark of that work.
+// works records that the work under a grant has succeeded. Only from now on may the
+// table contain the mark of that work.
 func (c *checker) works(lock *leasehold.Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,9 +156,9 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone checks that a task was not already done when its lock was granted. It reads the
-// mark in the record. While the grant is current, this is still the mark that the condition
-// of the grant checked.
+// isUndone checks that a task was not yet done when its lock was granted. For this it reads
+// the mark in the record. While the grant is current, the mark is the same as the one that
+// the condition of the grant has checked.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item, mark := c.table.Item(what.key), c.markOf(what.key)
 	if lab.Text(item, "grantId") != lock.Record().Grant || item["isReleased"] != nil || mark == nil {
@@ -174,7 +178,8 @@ func (c *checker) markOf(key string) map[string]types.AttributeValue {
 	return nil
 }
 
-// wasDone checks a *DoneError: the work that the error reports as done must have succeeded.
+// wasDone checks a DoneError: the work that the error reports as done must have
+// succeeded.
 func (c *checker) wasDone(key string, d leasehold.Done) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,16 +188,16 @@ func (c *checker) wasDone(key string, d leasehold.Done) {
 	}
 }
 
-// markedForGood checks that the record still has the mark that a release has stored, or a
-// later one.
+// markedForGood checks the record after a release that has stored a mark. The record must
+// still have this mark or a later one.
 func (c *checker) markedForGood(lock *leasehold.Lock) {
 	if mark := c.markOf(lock.Key().Partition); mark == nil || lab.Number(mark, "fencingToken") < fmt.Sprint(lock.Token()) {
 		c.violated("17: the release of token %d of %v has returned nil, and the record has not its mark", lock.Token(), lock.Key())
 	}
 }
 
-// unmarkedForGood checks that the record does not have the lock's mark, because the release
-// reported that the lock was lost.
+// unmarkedForGood checks the record after a release that reported a lost lock. The record
+// must not have the mark of that lock.
 func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
 	if mark := c.markOf(lock.Key().Partition); mark != nil && lab.Number(mark, "fencingToken") == fmt.Sprint(lock.Token()) {
 		c.violated("17: token %d of %v was said to be lost, and the record says that its work is done", lock.Token(), lock.Key())
@@ -209,13 +214,14 @@ func TestSimulationCatchesWorkDoneTwice(t *testing.T) {
 	)
 }
 
-// askingNothing weakens the condition of a grant, so that it holds even if the work is
-// done.
+// askingNothing changes the condition of a grant, so that the grant is applied even if
+// the work was already done.
 func askingNothing(_ *http.Request, body []byte) []byte {
 	return regexp.MustCompile(`NOT ((#\d+)\.#\d+ (?:>|\\u003e)?= :\d+)`).ReplaceAll(body, []byte("NOT ($1 AND attribute_not_exists($2))"))
 }
 
-// unmarked makes releases store their marks under another name.
+// unmarked makes releases store their done marks in an attribute that no client
+// reads.
 func unmarked(_ *http.Request, body []byte) []byte {
 	return regexp.MustCompile(`"(#\d+)":"lastDone"(.*SET.*isReleased|.*isReleased.*SET)`).ReplaceAll(body, []byte(`"$1":"lastdone"$2`))
 }

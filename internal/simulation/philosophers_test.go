@@ -12,14 +12,14 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Twenty philosophers share twenty forks, which are keys. Each philosopher needs some of
-// the forks, in any order. In every seed, all philosophers that are alive when the faults
-// stop must eat once more.
+// Twenty philosophers share twenty forks. The forks are keys. Each philosopher needs some
+// of them at once, in any order. In every seed, each philosopher that is alive when the
+// faults stop must eat once more.
 
 const (
 	philosopherSeeds  = 40
 	philosophers      = 20
-	philosopherFaults = 5 * time.Second // time for which the network misbehaves
+	philosopherFaults = 5 * time.Second // time for which faults happen
 )
 
 func TestDiningPhilosophersNeverStarveWithAcquireAll(t *testing.T) {
@@ -30,7 +30,8 @@ func simulatePhilosophers(t *testing.T, seed uint64, watched world) {
 	dine(t, seed, watched, acquireAll)
 }
 
-// manners is a function with which a philosopher acquires several keys.
+// manners is the type of a function by which a philosopher acquires several
+// keys.
 type manners func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error)
 
 func acquireAll(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
@@ -44,14 +45,14 @@ func acquireAll(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, 
 type philosopher struct {
 	*process
 	take  manners
-	alone bool // true if no other philosopher uses this philosopher's client
+	alone bool // no other philosopher uses this philosopher's client
 }
 
 func dine(t *testing.T, seed uint64, plan world, take manners) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRun(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 1))
-		atOne := []int{1, 1, 4}[rng.IntN(3)] // number of philosophers that share a client
+		atOne := []int{1, 1, 4}[rng.IntN(3)] // number of philosophers that share one client
 		var clients []*process
 		for id := range philosophers / atOne {
 			clients = append(clients, s.newClient(id, rng))
@@ -103,7 +104,7 @@ func (p *philosopher) dine(r *worker) {
 	}
 }
 
-// forks returns some of the keys, in any order.
+// forks returns some of the keys in random order.
 func forks(r *worker) []leasehold.Key {
 	var keys []leasehold.Key
 	for _, i := range r.Perm(philosophers)[:1+r.IntN(5)] {
@@ -112,8 +113,8 @@ func forks(r *worker) []leasehold.Key {
 	return keys
 }
 
-// meal acquires a group, works under it and releases it. It returns an error if the group
-// was not granted.
+// meal acquires several keys, works under their locks and releases them. It returns an
+// error if the keys were not granted.
 func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.AcquireOption) error {
 	ctx, cancel := context.WithTimeout(r.ctx(), patience)
 	defer cancel()
@@ -122,7 +123,9 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	locks, release, err := p.take(asked, p.client, keys, opts...)
 	over()
 	if err != nil {
-		time.Sleep(time.Nanosecond) // pause for the client: if a grant came too late for an earlier call, the client releases it at the instant at which this call returns
+		// If a grant came too late for an earlier call, the client releases it at the instant at
+		// which this call returns. The pause lets the client do so.
+		time.Sleep(time.Nanosecond)
 		if held := p.client.Held(); p.alone && len(held) > 0 {
 			p.violated("13: process %d was refused %v and still holds %v: %v", p.id, keys, held[0].Key(), err)
 		}
@@ -151,7 +154,7 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	return nil
 }
 
-// snack acquires one of several keys, and releases it.
+// snack acquires any one of several keys, and releases it.
 func (p *philosopher) snack(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()

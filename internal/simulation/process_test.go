@@ -12,33 +12,33 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// process is one process of a run.
+// process is one simulated process of a run, with one client.
 type process struct {
 	*run
 	id        int
 	client    *leasehold.Client
 	clocks    *clocks
-	rate      float64 // rate of its clocks; 1 is exact
+	rate      float64 // rate of the process's clocks; 1 is exact
 	lease     time.Duration
-	shared    bool          // its locks have a shared lease
-	native    bool          // its layout is native
-	wallBound time.Duration // bound of the error of its wall clock; 0 if there is none
+	shared    bool          // the client's locks are under a shared lease
+	native    bool          // the client's layout is native
+	wallBound time.Duration // bound for the error of the wall clock, as the client declares it; 0 if it declares none
 
-	asked map[string]uint64     // number of requests, by their description; guarded by checker.mu
-	own   map[string]*operation // the client's own operations, by their description; guarded by checker.mu
-	begun int                   // number of commits; guarded by checker.mu
+	asked map[string]uint64     // number of requests so far, by their description; guarded by checker.mu
+	own   map[string]*operation // operations that the client itself has started, by their description; guarded by checker.mu
+	begun int                   // number of commits that have begun; guarded by checker.mu
 
-	accepted bool // DynamoDB has accepted its credentials; guarded by checker.mu
+	accepted bool // DynamoDB has accepted the process's credentials; guarded by checker.mu
 
 	mu        sync.Mutex
-	cutTil    time.Time // end of its partition, unless the network is mended earlier
+	cutTil    time.Time // time until which a partition cuts the process off; it ends earlier if the faults stop earlier
 	asleepTil time.Time
-	outTil    time.Time // end of the time in which DynamoDB answers that it is unavailable
+	outTil    time.Time // time until which DynamoDB answers the process that it is unavailable
 	pausedTil time.Time
 	drewAt    time.Time
-	draws     map[string]int    // number of random numbers drawn at the instant drewAt, by purpose
-	workers   map[string]string // the worker on whose behalf a goroutine works, by goroutine; empty if there is none
-	lastAsked map[string]asking // last requests of each goroutine
+	draws     map[string]int    // number of random numbers drawn at the instant drewAt, by their purpose
+	workers   map[string]string // worker for which a goroutine works, by goroutine id; empty if it works for none
+	lastAsked map[string]asking // last requests of each goroutine, by goroutine id
 	dead      bool
 	closed    bool
 }
@@ -59,8 +59,9 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.ReleaseGrace = time.Second
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
-		// A waiter uses a reading of a session for as long as PollMax. So it may mark the
-		// session dead because of a reading that is twice as old as the usual lease.
+		// A waiter relies on a reading of a session's row for as long as PollMax. With
+		// this PollMax, the reading for which it marks the session dead may be two usual
+		// leases old.
 		cfg.PollMax = 2 * usualLease
 	}
 	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
@@ -72,12 +73,12 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 		s.plan.config(&cfg, rng)
 	}
 	if cfg.DeleteOnRelease {
-		cfg.Retention = 0 // the client deletes records on release, so it retains none
+		cfg.Retention = 0 // if a client deletes its records on release, retention has no effect and must be 0
 	}
 	cfg.OnEvent = c.onEvent
 	c.shared, c.native, c.wallBound = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
-	// The margin is a tenth of the lease. The errors of two clock rates together stay
-	// within it.
+	// The rates differ from 1 by at most 4 %. The margin is a tenth of the lease, so
+	// it covers the errors of two clocks together.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
 	c.clocks.setWall(c.rightWall(drawn(c.seed, "wall", id)))
@@ -102,8 +103,8 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 
 var keyNames = []string{"a", "b"}
 
-// work runs one section after the other on a goroutine of the process, until the network is
-// mended or the process dies.
+// work calls section again and again on one goroutine of the process, until the faults stop
+// or the process dies. Between the calls it causes faults.
 func (c *process) work(r *worker, section func(*worker)) {
 	c.rest(r, 20)
 	for c.goesOn() && !c.isDead() {
@@ -127,9 +128,9 @@ func (c *process) work(r *worker, section func(*worker)) {
 	}
 }
 
-// try returns the option with which the process tries to acquire a lock. Half of the
-// processes use NoWait, which observes a holder that appears dead. The others use
-// NoWaitEvenIfDead, which does not wait even then.
+// try returns the option for a call that tries to acquire a lock. For half of the
+// processes it is NoWait, which observes a holder that appears dead. For the others
+// it is NoWaitEvenIfDead, which does not wait in this case either.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
 		return leasehold.NoWait()
@@ -141,11 +142,13 @@ func (c *process) rest(r *worker, ms int) {
 	time.Sleep(upTo(r, time.Duration(ms)*time.Millisecond))
 	for d := c.isPaused(); d > 0; d = c.isPaused() {
 		time.Sleep(d)
-		time.Sleep(upTo(r, time.Millisecond)) // another pause, so that the goroutines of the process do not all continue at once
+		// This second pause makes the goroutines of a process continue at different times after
+		// a pause of the process.
+		time.Sleep(upTo(r, time.Millisecond))
 	}
 }
 
-// cutOff cuts the process off from the table for up to d.
+// cutOff causes a partition: the process cannot reach the table for up to d.
 func (c *process) cutOff(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(partition, r.trouble()) {
@@ -163,7 +166,8 @@ func (c *process) crash(r *worker) {
 	}
 }
 
-// jump suspends the machine for up to d. For the other processes the suspend takes no time.
+// jump suspends the machine for up to d. This takes no time for the other
+// processes.
 func (c *process) jump(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(bootJumps, r.trouble()) {

@@ -10,17 +10,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Clients wait in the record's queue. Some die while they wait, and some leave the queue. A
-// client that overwrites a record erases its queue.
+// Clients wait in the queue of the record. Some die while they wait, and some leave the
+// queue. A takeover erases the queue.
 func TestSimulationOfQueues(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
 
 func lines(seed uint64) world {
 	return world{shared: seed%5 == 0}
 }
 
-// The record's hints about its queue are wrong: whether the key was handed over, until when
-// the queue is suspended, and which clients wait. These are only hints, so all promises
-// hold.
+// A record contains hints about its queue: whether the key was handed over, until when the
+// queue is suspended, and which clients wait. In this world the hints are wrong. No promise
+// depends on them, so all promises hold.
 func TestSimulationOfWrongQueueAdviceInRecord(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }
@@ -41,7 +41,9 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 			changes["handed"] = lab.Str("1")
 		case 1:
 			changes["handed"] = nil
-		case 2: // suspends the queue until a time in the past, in the near future, or too far in the future to be accepted
+		// Suspend the queue until some time: in the past, in the near future, or so far in the
+		// future that no client accepts it.
+		case 2:
 			until := time.Now().Add(upTo(r, 9*usualLease) - usualLease)
 			changes["noQueueUntil"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(until.UnixMilli(), 10)}
 		case 3:

@@ -17,18 +17,21 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// In every world AWS refuses one process, or all of them, for a while: credentials have
-// expired or are unknown, or access is denied. Every wait is checked for promise 11 of
-// docs/guarantees.md: if the client was accepted before, a refusal does not end its wait.
+// In every world AWS refuses the requests of one process, or of all processes, for a
+// while. The reason is that credentials have expired, that they are unknown, or that
+// access is denied. Every wait is checked for promise 11 of docs/guarantees.md: if AWS
+// has accepted the client before, a refusal does not end the wait.
 
 const (
-	refusalWindow = 5 * time.Second // length of a window; in each, at most one refusal of each process and one refusal of all processes begin
+	// refusalWindow is the length of a window of time. In each window at most one refusal of
+	// each process begins, and at most one refusal of all processes.
+	refusalWindow = 5 * time.Second
 	briefRefusal  = time.Second / 3
-	longRefusal   = 5 * time.Second // length of a long refusal, longer than the usual lease
+	longRefusal   = 5 * time.Second // a long refusal lasts longer than the usual lease
 )
 
-// refusal returns how AWS refuses the process at the given instant, and the name of the
-// refusal. It returns none if AWS does not refuse the process.
+// refusal returns the kind and the name of the refusal that the process meets at the
+// given instant. It returns none if AWS does not refuse the process's requests then.
 func (c *process) refusal(at time.Time) (what fault, name string) {
 	since := at.Sub(c.began)
 	for _, who := range []string{fmt.Sprint("process ", c.id), "everybody"} {
@@ -50,23 +53,24 @@ func (c *process) refusal(at time.Time) (what fault, name string) {
 	return none, ""
 }
 
-// refusalCodes are AWS's error codes for each refusal.
+// refusalCodes contains the error code with which AWS answers in each kind of
+// refusal.
 var refusalCodes = map[fault]string{
 	expiredAWhile: "ExpiredTokenException",
 	unknownAWhile: "UnrecognizedClientException",
 	deniedAWhile:  "AccessDeniedException",
 }
 
-// isRefused reports whether a reply is a refusal.
+// isRefused reports whether the body of a reply contains one of refusalCodes.
 func isRefused(body []byte) bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(refusalCodes)), func(code string) bool {
 		return bytes.Contains(body, []byte(`"`+code+`"`))
 	})
 }
 
-// isRefusal reports whether an error is about refused credentials or denied access. It
-// reads the text of the error, which shows the reason even if the client received another
-// code.
+// isRefusal reports whether err is a refusal by AWS, and whether this refusal is a denial
+// of access. It compares the message of the error, because the code of the error may be
+// another one.
 func isRefusal(err error) (refusal, denied bool) {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -76,26 +80,30 @@ func isRefusal(err error) (refusal, denied bool) {
 	return denied || api.ErrorMessage() == refusalCodes[expiredAWhile] || api.ErrorMessage() == refusalCodes[unknownAWhile], denied
 }
 
-// wait is a call that may wait. A denial may end the wait only if DynamoDB has not yet
-// answered a request that the wait has sent for the key.
-type wait struct { // checker.mu guards it
+// wait is the record of a call that may wait for a lock. A denial of access may end
+// the wait only under one condition: DynamoDB has not yet answered a request of the
+// wait for the key.
+type wait struct { // guarded by checker.mu
 	answered map[string]bool
 
-	// These fields hold the state at the last refusal. Later answers must not count. A wait
-	// may undo something before it ends, and DynamoDB answers those requests, too.
+	// The next two fields are copies from the time of the last refusal, because later
+	// answers must not count. Before it ends, a wait may send requests to undo an attempt,
+	// and DynamoDB answers these, too.
 	answeredBefore map[string]bool
-	acceptedBefore bool // DynamoDB had accepted the process before the refusal
+	acceptedBefore bool // DynamoDB had accepted the credentials of the process before the refusal
 }
 
 type waitKey struct{}
 
-// mayWait returns the context for a call that may wait.
+// mayWait returns a context for a call that may wait for a lock. It carries a
+// new wait.
 func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }
 
-// heardOf records what a reply proves: that the credentials of the process are valid, that
-// the wait that sent the request has been answered, or that the wait was refused.
+// heardOf records what a reply proves: that AWS accepts the credentials of the process,
+// that DynamoDB has answered the wait that sent the request, or that AWS has refused that
+// wait.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
 	body := bodyOf(res)
 	c.checker.mu.Lock()
@@ -121,7 +129,8 @@ func (c *process) wasAccepted() bool {
 	return c.accepted
 }
 
-// onEvent checks waits that have ended, and locks that were lost.
+// onEvent checks each wait that its client has given up, and each lock that was
+// lost.
 func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGaveUp:
@@ -133,12 +142,15 @@ func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// gaveUp checks a wait that ended by a refusal and not by its context.
+// gaveUp checks a wait that ended because of a refusal, and not because its
+// context ended.
 func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)
 	if !refusal || w == nil || ctx.Err() != nil || errors.Is(err, leasehold.ErrClosed) || strings.Contains(err.Error(), "gave up after") {
-		return // not checked; this includes the error of NoWait, which gives up after ten seconds
+		// Not checked: the wait has ended for another reason. For example, a call with NoWait
+		// gives up after ten seconds.
+		return
 	}
 	op := (*leasehold.OpError)(nil)
 	c.checker.mu.Lock()
@@ -151,10 +163,10 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	}
 }
 
-// expired checks a lock that was lost because no renewal succeeded. Since there are no
-// other faults, the reason can only be a refusal that lasted too long.
+// expired checks a lock that was lost because no renewal succeeded. This world has no
+// other faults, so only a refusal that lasted too long can be the reason.
 func (c *process) expired(lost *leasehold.LostError) {
-	const retried = 1500 * time.Millisecond // longest pause between renewals, plus a round trip
+	const retried = 1500 * time.Millisecond // longest pause between two attempts of a renewal, plus a round trip
 	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {
 		if what, _ := c.refusal(time.Now().Add(-ago)); what != none {
 			return
@@ -163,8 +175,8 @@ func (c *process) expired(lost *leasehold.LostError) {
 	c.violated("18: process %d has lost %v, which it could have renewed: %v", c.id, lost.Key, lost)
 }
 
-// refused returns how AWS refuses a request of the process now. It returns none if AWS does
-// not refuse the request.
+// refused returns the kind of refusal that a request of the process meets now. It returns
+// none if AWS does not refuse the request.
 func (c *process) refused() fault {
 	what, name := c.refusal(time.Now())
 	if what == none || !c.happens(what, name) {
@@ -173,8 +185,8 @@ func (c *process) refused() fault {
 	return what
 }
 
-// The only fault is that AWS refuses requests for a while. Holders lose the locks that they
-// could not renew, and no others.
+// The only faults in this world are refusals by AWS, each for a while. Holders may lose
+// only locks that they could not renew because of a refusal.
 func TestSimulationOfRefusedRequests(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateRefusals)
 }
@@ -185,7 +197,7 @@ func simulateRefusals(t *testing.T, seed uint64, watched world) {
 	simulate(t, seed, w)
 }
 
-// holdsThroughRefusals holds a lock for a while.
+// holdsThroughRefusals acquires a lock, holds it for a while and releases it.
 func (c *process) holdsThroughRefusals(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), 5*time.Second+upTo(r, 10*time.Second))
 	defer cancel()

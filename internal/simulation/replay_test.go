@@ -12,11 +12,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A failing seed is useful only if it fails again. So two runs of a seed must be the same,
-// however goroutines are scheduled.
+// A failing seed is useful only if it fails again when it is run again. So all runs of a
+// seed must have the same history, in whatever order the scheduler runs goroutines.
 func TestSameSeedGivesSameHistory(t *testing.T) {
 	for _, w := range worlds {
-		if w.test == "TestSimulationOfLoad" { // it has one client, and keeps no history
+		if w.test == "TestSimulationOfLoad" { // skipped: this simulation records no history
 			continue
 		}
 		t.Run(w.test, func(t *testing.T) {
@@ -51,7 +51,7 @@ func firstDifference(a, b []string) string {
 	return ""
 }
 
-// history is a record of all events of a run.
+// history contains the events of a run, in their order.
 type history struct {
 	began  time.Time
 	events []event
@@ -66,8 +66,9 @@ func (h *history) enter(format string, args ...any) {
 	h.events = append(h.events, event{time.Since(h.began), fmt.Sprintf(format, args...)})
 }
 
-// lines returns the history as text, with names instead of random ids, so that it is the
-// same for every run of a seed. Events at the same instant are sorted by their text.
+// lines returns the history as text. Names take the place of random ids, and events at
+// the same instant are sorted by their text. So the result is the same for every run of
+// a seed.
 func (h *history) lines(names ids) []string {
 	events := slices.Clone(h.events)
 	slices.SortStableFunc(events, func(a, b event) int {
@@ -83,11 +84,12 @@ func (h *history) lines(names ids) []string {
 	return lines
 }
 
-// ids maps random strings to names, in the order in which the strings first appear.
+// ids contains a name for each random string. The names are numbered in the
+// order in which the strings first appear.
 type ids map[string]string
 
-// shortOwner matches an owner of the simulation as errors show it, with four characters of
-// its id.
+// shortOwner matches the owner of a simulated client in the short form that errors use:
+// with four characters of the client id.
 var shortOwner = regexp.MustCompile(`\btest/[a-z2-7]{4}\b`)
 
 func (n ids) in(text string) string {

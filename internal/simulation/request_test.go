@@ -9,18 +9,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// request is one request of one process.
+// request is one request that a process sends.
 type request struct {
 	lab.Call
 	by      *process
 	at      time.Time
 	keys    []string
 	manner  manner
-	givesUp bool // the request ends a grant of its sender
+	givesUp bool // the request ends a grant that its sender holds
 }
 
-// manner is the operation of a request. It is derived from the body, which is read only
-// once.
+// manner says which operation a request is. It is found from the body once, when the
+// request is created.
 type manner string
 
 const (
@@ -43,9 +43,10 @@ func newRequest(by *process, call lab.Call) *request {
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
-		// Requests for a session's row, and requests for a record that must exist, also get
-		// the manner handsOver. Faults are drawn from the manner. A correct manner for
-		// these requests would therefore change the runs of all seeds.
+		// These are hand-overs. Requests for a session's row, and requests for a record
+		// that must exist, also get the manner handsOver, although they are none. Faults
+		// are drawn by the manner. So a correct manner for those requests would change the
+		// runs of all seeds.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants
@@ -55,8 +56,8 @@ func newRequest(by *process, call lab.Call) *request {
 	return r
 }
 
-// asks returns the operation and the keys of a request, without random parts. The length of
-// the body distinguishes two requests at the same instant.
+// asks describes a request by its operation and keys, without random parts. It adds the
+// length of the body, which distinguishes two requests at the same instant.
 func (r *request) asks() string {
 	manner := r.manner
 	if manner == renews {
@@ -65,7 +66,8 @@ func (r *request) asks() string {
 	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
 }
 
-// operation returns the name of the client's own operation that the request is part of.
+// operation returns a name for the operation to which the request belongs, if
+// the client itself has started that operation.
 func (r *request) operation() string {
 	if r.manner == renews {
 		return "renewal in the background"

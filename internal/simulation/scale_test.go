@@ -20,9 +20,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// worlds lists all simulations by the names of their tests. The field every is n if
-// TestSimulationAtScale runs the simulation in one of n rounds. The field seeds is the
-// number of seeds in such a round.
+// worlds lists the simulations, each with the name of its test. TestSimulationAtScale
+// runs a simulation in each round whose number is a multiple of the field every. In
+// such a round it runs as many new seeds as the field seeds says.
 var worlds = []struct {
 	test         string
 	seeds, every uint64
@@ -56,14 +56,15 @@ var worlds = []struct {
 	{"TestSimulationOfClientsClosedDuringOnce", 1, 1, likewise(onceBeforeClose)},
 	{"TestSimulationOfBoundedClocksAndWorkDoneOnce", 1, 1, likewise(vouchedOnce)},
 	{"TestSimulationOfRefusedRequests", 1, 1, simulateRefusals},
-	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each seed simulates hundreds of locks
+	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // rare, because each seed simulates hundreds of locks
 }
 
-// TestSimulationAtScale runs rounds of all worlds: until LEASEHOLD_FAULTED operations have
-// met a fault, for LEASEHOLD_FOR, or until it is interrupted. The seeds start at
-// LEASEHOLD_FIRST. By default they start at a number made from the current time, so that
-// nobody has run them yet. A seed needs a thread to itself, so the test starts one process,
-// called a lane, for each processor. The lanes take the rounds in turn.
+// TestSimulationAtScale runs rounds of all simulations. It ends when LEASEHOLD_FAULTED
+// operations have met a fault, after the time LEASEHOLD_FOR, or when it is interrupted. The
+// seeds start at LEASEHOLD_FIRST. Without this variable they start at a number made from
+// the current time, so that they are new. Each seed needs a thread to itself. So the test
+// starts one process, called a lane, for each processor, and divides the rounds among the
+// lanes.
 func TestSimulationAtScale(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)
@@ -96,8 +97,8 @@ func TestSimulationAtScale(t *testing.T) {
 	}
 }
 
-// inLanes runs rounds until the wanted number of operations have met a fault, a lane has
-// failed, or ctx ends.
+// inLanes starts the lanes and adds up their results. It ends them when the wanted
+// number of operations have met a fault, a lane has failed, or ctx ends.
 func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -117,7 +118,7 @@ func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally
 		lab.OK(t, lane.Start())
 		running.Go(func() {
 			lines := bufio.NewScanner(out)
-			lines.Buffer(nil, 1<<24) // a line may be a whole history
+			lines.Buffer(nil, 1<<24) // a line of a lane's output may contain a whole history
 			for lines.Scan() {
 				if done := newTally(); !strings.HasPrefix(lines.Text(), "{") || json.Unmarshal(lines.Bytes(), done) != nil {
 					fmt.Println(lines.Text())
@@ -151,8 +152,8 @@ func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally
 	return all
 }
 
-// runLane runs rounds until one fails or the lane is ended. After each round it prints its
-// totals.
+// runLane runs the rounds of one lane until one of them fails or the lane is killed. After
+// each round it prints the totals so far.
 func runLane(t *testing.T, lane string) {
 	var i, of uint64
 	lab.OK(t, lab.ErrorOf(fmt.Sscanf(lane, "%d/%d", &i, &of)))
@@ -171,7 +172,8 @@ func runLane(t *testing.T, lane string) {
 	}
 }
 
-// A simulation that worlds does not list would run with few seeds only.
+// A simulation that is missing in worlds would run only with the few seeds of
+// its own test.
 func TestEverySimulationRunsAtScale(t *testing.T) {
 	at := map[string]bool{}
 	for _, w := range worlds {

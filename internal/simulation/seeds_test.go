@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	lockSeeds   = 200 // number of seeds of TestSimulation; at scale there are more
-	recipeSeeds = 30  // number of seeds of each recipe
+	lockSeeds   = 200 // default number of seeds of TestSimulation; TestSimulationAtScale runs more
+	recipeSeeds = 30  // default number of seeds of the simulation of each recipe, such as elections
 )
 
-// tests runs each seed on its own and on one thread, so that a seed has the same history in
-// every run. Under the race detector it may use more threads, because the detector makes
-// the scheduler pick goroutines at random anyway.
+// tests runs each seed on one thread, without other seeds beside it, so that every run of a
+// seed has the same history. Under the race detector the tests may use more threads: the
+// detector makes the scheduler pick goroutines at random anyway.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
-	debug.SetGCPercent(400) // a run keeps little memory in use, so garbage can be collected rarely
+	debug.SetGCPercent(400) // a run uses little memory, so rare garbage collections are enough
 	if !lab.Race {
 		runtime.GOMAXPROCS(1)
 	}
@@ -35,16 +35,19 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs a seed. The hooks and the choice of faults come from watched; the
-// simulation itself defines the rest of the world.
+// simulation runs one seed. The hooks and the choice of faults come from watched.
+// The simulation itself decides the other properties of the world.
 type simulation func(t *testing.T, seed uint64, watched world)
 
-// forSeeds runs a simulation for LEASEHOLD_SEEDS seeds, or for count seeds by default.
+// forSeeds runs a simulation for count seeds or, if the environment variable
+// LEASEHOLD_SEEDS is set, for that many.
 func forSeeds(t *testing.T, count uint64, run simulation) {
 	first := uint64(1)
 	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
 		count = mustUint(t, s)
-	} else if lab.Race { // make check runs the remaining seeds without the race detector
+		// Fewer seeds run under the race detector. The command make check also runs all of them
+		// without the detector.
+	} else if lab.Race {
 		count = max(count/4, 1)
 	}
 	if s := os.Getenv("LEASEHOLD_SEED"); s != "" {
@@ -69,7 +72,8 @@ func forSeeds(t *testing.T, count uint64, run simulation) {
 	wg.Wait()
 }
 
-// reportShrunk reports a minimal set of faults with which a seed fails.
+// reportShrunk runs a seed. If the seed fails, it reports a minimal set of
+// faults with which the seed still fails.
 func reportShrunk(t *testing.T, seed uint64, run simulation) {
 	s := shrink(t, seed, run, world{only: planned()})
 	if s.problem == "" {
@@ -83,8 +87,8 @@ func reportShrunk(t *testing.T, seed uint64, run simulation) {
 	t.Errorf("seed %d: %s\nwith %d faults of %d, above; again: %s", seed, ids{}.in(s.problem), len(s.faults), s.before, again(seed, door(t), idsOf(s.faults)))
 }
 
-// door returns the name of the test that runs a simulation: the last part of t's name that
-// names a test.
+// door returns the name of the test that runs the simulation now. In the path of t's name
+// this is the last part that begins with Test.
 func door(t *testing.T) string {
 	name := ""
 	for part := range strings.SplitSeq(t.Name(), "/") {
@@ -95,7 +99,7 @@ func door(t *testing.T) string {
 	return name
 }
 
-// again returns the command that runs a seed again.
+// again returns the shell command that repeats a seed.
 func again(seed uint64, test string, only []string) string {
 	plan := ""
 	if only != nil {

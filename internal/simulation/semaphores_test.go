@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// permits are the keys of a semaphore. Processes are configured with different numbers of permits.
+// permits lists the keys of a semaphore. Each process is configured to use the
+// first few of them, and the number differs between processes.
 var permits = []leasehold.Key{{Partition: "s/0"}, {Partition: "s/1"}, {Partition: "s/2"}}
 
 func TestSimulationOfSemaphores(t *testing.T) {
@@ -24,19 +25,20 @@ func simulateSemaphores(t *testing.T, seed uint64, watched world) {
 	simulateSemaphore(t, seed, watched, acquirePermit)
 }
 
-// permitManners is a function with which a process acquires one of several permits.
+// permitManners is the type of a function by which a process acquires one of
+// several permits.
 type permitManners func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
 
 func acquirePermit(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	return c.AcquireAny(ctx, keys, opts...)
 }
 
-// sharer is a process that uses permits.
+// sharer is a process that acquires permits of the semaphore.
 type sharer struct {
 	*process
-	n     int // number of permits that the process uses
+	n     int // number of permits that this process is configured to use
 	take  permitManners
-	alone bool // the process has only one goroutine
+	alone bool // set if the process has only one goroutine
 }
 
 func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners) {
@@ -63,7 +65,7 @@ func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners
 	})
 }
 
-// section acquires one permit, works and releases it.
+// section acquires one permit, works under it and releases it.
 func (p *sharer) section(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -78,8 +80,9 @@ func (p *sharer) section(r *worker) {
 	first := r.IntN(p.n)
 	lock, err := p.take(asked, p.client, slices.Concat(permits[first:p.n], permits[:first]), opts...)
 	over()
-	// If a permit is granted at the instant at which the wait ends, another goroutine
-	// releases it at once, during this pause.
+	// If a permit is granted at the instant at which the call gives up, another
+	// goroutine of the client releases the permit at once. This pause gives it time
+	// to do so.
 	time.Sleep(time.Microsecond)
 	if held := len(p.client.Held()); p.alone && (err != nil && held > 0 || held > 1) {
 		p.violated("13: process %d asked for one permit and holds %d: %v", p.id, held, err)
@@ -104,8 +107,8 @@ func (p *sharer) section(r *worker) {
 	}
 }
 
-// checkPermitsLiveness acquires every permit after the faults have stopped. Each must be
-// granted within a lease, two longest polls and a round trip.
+// checkPermitsLiveness acquires every permit after the faults have stopped. Each permit
+// must be granted within a lease, two longest polls and a round trip.
 func (s *run) checkPermitsLiveness(seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for i := range permits {

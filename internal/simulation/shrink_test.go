@@ -9,24 +9,25 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// shrunk is the result of shrinking: the remaining faults of a failing seed.
+// shrunk is a failing seed with a reduced set of faults.
 type shrunk struct {
 	problem string
 	faults  []injected
-	before  int // number of faults before shrinking
+	before  int // number of faults before they were reduced
 	history []string
 }
 
-// shrink removes faults from a seed as long as the seed still breaks the same invariant. It
-// first removes halves, then smaller and smaller parts (Zeller and Hildebrandt,
-// "Simplifying and Isolating Failure-Inducing Input", 2002). The result fails, but would
-// not fail if any one of its faults were removed.
+// shrink reduces the faults of a failing seed as long as the seed still breaks the same
+// invariant. It first removes halves of them, then smaller and smaller parts (Zeller and
+// Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002). With the
+// remaining faults the seed fails. Without any one of them it does not.
 func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
 	try := func(only []string) (s shrunk) {
 		plan.only = only
 		plan.report = func(problem string) { s.problem = problem }
 		plan.told = func(lines []string) { s.history = lines }
-		plan.injected = func(faults []injected) { // records each fault once, although a lasting fault is reported repeatedly
+		// A fault that lasts is reported several times, but recorded once.
+		plan.injected = func(faults []injected) {
 			for _, f := range faults {
 				if !slices.ContainsFunc(s.faults, func(o injected) bool { return o.id == f.id }) {
 					s.faults = append(s.faults, f)
@@ -47,11 +48,12 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 		size := (len(left) + parts - 1) / parts
 		cut := false
 		for from := 0; from < len(left); from += size {
-			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...) // never nil, because nil would mean all faults
+			// rest is never nil, because nil would mean all faults.
+			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...)
 			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
 				best, cut = s, true
-				// If a fault happens only together with the faults left out, it is not
-				// needed either.
+				// A fault may have happened only because of faults that are now left out. Then
+				// it is not needed either.
 				left = slices.DeleteFunc(rest, func(id string) bool { return !slices.Contains(idsOf(s.faults), id) })
 				break
 			}
@@ -78,8 +80,9 @@ func idsOf(faults []injected) []string {
 	return ids
 }
 
-// Shrinking leaves a plan with a few faults, which shows the cause of a failure. Under the
-// plan the seed must fail, need each of its faults, and be repeatable.
+// A failing seed is reduced to a plan of a few faults, which show the cause of the
+// failure. If the seed runs again with this plan, it must fail in the same way and have
+// the same history. Without any one of these faults it must not fail.
 func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}
@@ -88,7 +91,9 @@ func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 		s = shrink(t, seed, twice, world{})
 	}
 	t.Logf("seed %d: %d faults of %d: %v\n%s", seed, len(s.faults), s.before, s.faults, s.problem)
-	if len(s.faults) == 0 || len(s.faults) > s.before/3 || s.before < 10 { // expected faults: one lost reply and a few faults that bring two processes together
+	// Two kinds of faults are needed: one lost reply, and a few faults that make two
+	// processes act on the same key at the same time.
+	if len(s.faults) == 0 || len(s.faults) > s.before/3 || s.before < 10 {
 		t.Errorf("%d faults are left of %d", len(s.faults), s.before)
 	}
 	needed := idsOf(s.faults)

@@ -13,23 +13,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// tally counts operations, and their faults.
+// tally counts operations, and the faults that they met.
 type tally struct {
-	Operations map[string]int // number of operations by name
-	Faulted    map[string]int // number of operations with a faulted request
+	Operations map[string]int // number of operations, by name
+	Faulted    map[string]int // number of operations of which a request met a fault, by name
 	Requests   int
 	Faults     map[fault]int
 	Runs       int
 	Violations int
-	Seeds      map[string][2]uint64 // the first and the last seed, by test
+	Seeds      map[string][2]uint64 // first and last seed of each test's runs, by test
 }
 
 func newTally() *tally {
 	return &tally{Operations: map[string]int{}, Faulted: map[string]int{}, Faults: map[fault]int{}, Seeds: map[string][2]uint64{}}
 }
 
-// operation is a call to a client, or an operation that the client itself starts. An
-// operation that the client itself starts lasts until one of its requests meets no fault.
+// operation is either a call to a client, or an operation that the client itself starts,
+// such as a renewal. An operation of the second kind is over once one of its requests
+// meets no fault.
 type operation struct {
 	what          string
 	faulted, over bool
@@ -37,10 +38,11 @@ type operation struct {
 
 type operationKey struct{}
 
-// operation counts a call to the client, made with the returned context. The call lasts
-// until over is called. It begins at an instant of its own. Otherwise the end of one call
-// could coincide with an operation that the client itself starts. The seed would then not
-// determine which of the two goroutines runs first.
+// operation counts a call to the client. The call must use the returned context, and is
+// over when the returned function is called. The call begins after a random delay, at an
+// instant of its own. Without the delay, the end of one call could coincide with an
+// operation that the client itself starts. The seed would then not determine which of
+// these two goroutines runs first.
 func (c *process) operation(ctx context.Context, what string) (of context.Context, over func()) {
 	who, _ := ctx.Value(workerKey{}).(string)
 	c.goesAbout(who)
@@ -56,24 +58,28 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 	}
 }
 
-// asks is operation for calls that send no more requests after they have returned.
+// asks does what operation does, for a call that sends no request after it has
+// returned.
 func (c *process) asks(ctx context.Context, what string) context.Context {
 	of, _ := c.operation(ctx, what)
 	return of
 }
 
-// counts records a request and what happened to it. Requests of a dead process are not
-// counted.
+// counts adds a request, and the fault that it met, to the tally. A request that fails
+// in a crash is not counted if it belongs to no call, or to a call that has already
+// met a fault.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	o, _ := ctx.Value(operationKey{}).(*operation)
 	alone := o == nil || o.over
-	if f == inCrash && (alone || o.faulted) { // a crash is counted once for each operation, even if several of its requests fail
+	// A crash counts once for each operation, even if several of the operation's requests
+	// fail.
+	if f == inCrash && (alone || o.faulted) {
 		return
 	}
 	if f == inCrash || f == inPartition || f == inSuspend || f == inOutage || f == inPause {
-		c.tally.Faults[f]++ // other faults were counted as they happened
+		c.tally.Faults[f]++ // faults of all other kinds were counted when they happened
 	}
 	if alone {
 		c.tally.alone(c.own, r, f)
@@ -87,7 +93,7 @@ func (c *process) counts(ctx context.Context, r *request, f fault) {
 	}
 }
 
-// of counts a request of an operation.
+// of adds a request of an operation, and the fault that it met, to the tally.
 func (t *tally) of(o *operation, f fault) {
 	t.Requests++
 	if f != none && !o.faulted {
@@ -96,8 +102,9 @@ func (t *tally) of(o *operation, f fault) {
 	}
 }
 
-// alone counts a request of an operation that the client itself starts. A request that
-// repeats a faulted request belongs to the same operation.
+// alone adds to the tally a request of an operation that the client itself started. If
+// the last request of the same kind and keys met a fault, the request belongs to the
+// same operation. Otherwise a new operation begins.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")
 	o := open[about]
@@ -112,13 +119,13 @@ func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	t.of(o, f)
 }
 
-// total adds up the runs of this process.
+// total is the sum of the tallies of all runs of this test process.
 var total = struct {
 	sync.Mutex
 	*tally
 }{tally: newTally()}
 
-// enter adds the tally of a run to the total.
+// enter adds the tally of one run to the total.
 func (t *tally) enter(test string, seed uint64, violated bool) {
 	t.Runs, t.Seeds[test] = 1, [2]uint64{seed, seed}
 	if violated {
@@ -129,7 +136,7 @@ func (t *tally) enter(test string, seed uint64, violated bool) {
 	total.add(t)
 }
 
-// add adds another tally to this one.
+// add adds the numbers of another tally to this one.
 func (t *tally) add(o *tally) {
 	for what, n := range o.Operations {
 		t.Operations[what] += n
@@ -189,11 +196,12 @@ func TestOperationWithSeveralFaultsCountsOnce(t *testing.T) {
 	sends(acquire, "GetItem", requestLost, replyLost, none)
 	sends(c.asks(t.Context(), "release"), "UpdateItem", none)
 	over()
-	// These requests belong to two operations that the client itself starts: a renewal that
-	// is repeated until it succeeds, and the next renewal.
+	// Each request belongs to an operation that the client itself starts. The first three
+	// belong to one renewal, which is repeated until it meets no fault. The last belongs to
+	// the next renewal.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
-	// A crash of the process counts as one fault of the operation in progress, even if
-	// several of its requests fail. A request that fails in a crash outside any operation
+	// A crash counts as one fault of the operation in progress, even if several of the
+	// operation's requests fail. If a request fails in a crash and belongs to no call, it
 	// is not counted.
 	sends(c.asks(t.Context(), "commit"), "GetItem", none, inCrash, inCrash)
 	sends(t.Context(), "GetItem", inCrash)

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// asksFor reports whether a request asks for an operation.
+// asksFor reports whether a request is for the named operation of DynamoDB.
 func asksFor(r *http.Request, op string) bool {
 	return strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+op)
 }
@@ -49,7 +49,8 @@ func guardOnOwnerAlone(r *http.Request, body []byte) []byte {
 	})
 }
 
-// guardedByOne removes all checks but one from a transaction.
+// guardedByOne removes all condition checks except the first one from a
+// transaction.
 func guardedByOne(r *http.Request, body []byte) []byte {
 	checks := 0
 	return checking(r, body, func(string) bool { checks++; return checks == 1 })
@@ -63,8 +64,8 @@ func guardedByNoSession(r *http.Request, body []byte) []byte {
 	return checking(r, body, func(key string) bool { return !strings.HasPrefix(key, "leasehold/session/") })
 }
 
-// checking removes the condition checks of keys from a transaction. It keeps the check of a
-// key if keep(key) is true.
+// checking removes condition checks from a transaction, unless keep returns true for the
+// key that they check.
 func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 	if !asksFor(r, "TransactWriteItems") {
 		return body
@@ -87,35 +88,38 @@ var (
 	isHead     = regexp.MustCompile(`(#\w+\[0\]) = :\w+`)
 )
 
-// renewedWhateverItShows makes the condition of a renewal hold for any version.
+// renewedWhateverItShows makes the condition of a renewal hold for any version
+// in the record.
 func renewedWhateverItShows(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Renews, anyVersion, "($0 OR attribute_exists($1))")
 }
 
-// takenOverWhateverItShows makes the condition of a takeover hold for any version.
+// takenOverWhateverItShows makes the condition of a takeover hold for any
+// version in the record.
 func takenOverWhateverItShows(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Grants, anyVersion, "($0 OR attribute_exists($1))")
 }
 
-// namingOneAttempt makes a release name only the first of the versions that the record may
-// show.
+// namingOneAttempt changes the condition of a release. Of the versions that the record may
+// contain, the condition then accepts only the first one.
 func namingOneAttempt(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Releases, severalOf, "($1 IN ($2) OR $1 IN ($3) AND attribute_not_exists($1))")
 }
 
-// notLookingForItself makes a grant succeed even if the record already shows the id of this
-// grant.
+// notLookingForItself changes the condition of a grant. The grant is then applied even if
+// the record already contains the id of this grant.
 func notLookingForItself(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Grants, differs, "($0 OR $1 = $2)")
 }
 
-// handedToAnybody makes a release hand the key even to a client that has left the queue.
+// handedToAnybody changes the condition of a hand-over: the key is then handed
+// even to a client that has left the queue.
 func handedToAnybody(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.HandsOver, isHead, "($0 OR attribute_exists($1))")
 }
 
-// respelled replaces a part of the condition of an update. It leaves the request unchanged
-// if the function is, applied to the request, returns false.
+// respelled replaces a part of the condition of an update. It changes only requests for
+// which is returns true.
 func respelled(r *http.Request, body []byte, is func(lab.Call) bool, part *regexp.Regexp, by string) []byte {
 	if !asksFor(r, "UpdateItem") || !is(lab.Call{Op: "UpdateItem", Body: body}) {
 		return body

@@ -16,13 +16,14 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// wallSkew is the bound that clients assume for the difference of their wall clocks.
+// wallSkew is the skew that clients declare: the bound for the difference
+// between their wall clocks.
 const wallSkew = 300 * time.Millisecond
 
-// Layouts with an expiry time are simulated with networks as bad as in the other
-// simulations. No client trusts its lock beyond the expiry less the declared skew, and no
-// two clients trust it at the same time. Free locks and the locks of dead holders are
-// granted in time.
+// This test simulates layouts whose records store an expiry time. The network has the
+// same faults as in the other simulations. No client trusts its lock after the expiry
+// less the declared skew, and no two clients trust one lock at the same time. Free locks,
+// and the locks of dead holders, are granted in time.
 func TestSimulationOfLayoutsThatStoreExpiry(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
@@ -52,7 +53,7 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 			}
 		}
 		s.mend(faultsLast, &wg)
-		time.Sleep(14 * time.Second) // late copies arrive
+		time.Sleep(14 * time.Second) // late copies of requests arrive in this time
 		late := s.newClient(lastClient, rng)
 		for _, key := range keyNames {
 			began := time.Now()
@@ -72,13 +73,14 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 	})
 }
 
-// The wall clocks of processes differ by almost the declared skew. All promises hold.
+// The wall clocks of the processes differ by almost the skew that the clients
+// declare. All promises hold.
 func TestSimulationOfSkewedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, skewedBy(wallSkew*9/10))
 }
 
-// skewedBy returns the simulation of layouts with an expiry time, on machines whose clocks
-// differ by at most skew.
+// skewedBy returns the simulation of layouts with an expiry time, in which the wall clocks
+// of processes differ by at most skew.
 func skewedBy(skew time.Duration) simulation {
 	return func(t *testing.T, seed uint64, watched world) {
 		watched.skew = skew
@@ -86,11 +88,12 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is the largest difference between the wall clocks of two processes, unless a
-// world says otherwise.
+// mostSkew is the largest difference between the wall clocks of two processes, unless
+// the field wall or skew of a world sets another.
 const mostSkew = 100 * time.Millisecond
 
-// rightWall returns how far a wall clock is ahead, within the declared skew.
+// rightWall returns a random time by which a wall clock may be ahead, such that
+// the clock stays within the skew of the world.
 func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	if c.plan.wall != nil {
 		return c.plan.wall(c, rng).Truncate(time.Millisecond)
@@ -105,8 +108,9 @@ func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	return upTo(rng, skew).Truncate(time.Millisecond) - skew/2
 }
 
-// setWall sets the wall clock of the process to a time within the declared skew. In layouts
-// without an expiry time it may instead set the clock wrong, by up to ten seconds or a day.
+// setWall sets the wall clock of the process to a random time within the skew of the world.
+// In layouts without an expiry time, it sometimes sets the clock wrong instead, by up to
+// ten seconds or by up to a day.
 func (c *process) setWall(r *worker) {
 	ahead := c.rightWall(r.Rand)
 	if !c.clocked && c.plan.wall == nil && r.IntN(2) == 0 {
@@ -118,8 +122,8 @@ func (c *process) setWall(r *worker) {
 	}
 }
 
-// In layouts without an expiry time, wall clocks are set while processes run. Some calls
-// that try to acquire use these clocks to see whether a holder appears dead. All promises
+// In this world the layouts have no expiry time, and wall clocks are set while processes
+// run. Some calls use these clocks to find whether a holder appears dead. All promises
 // hold.
 func TestSimulationWhileWallClocksAreSet(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wallClocksAreSet))
@@ -137,7 +141,8 @@ func (c *process) sectionWithSetWall(r *worker) {
 	}
 }
 
-// sectionByTheClock holds a lock for a while, and calls Renew now and then.
+// sectionByTheClock acquires a lock, holds it for a while and releases it. It
+// sometimes calls Renew before the release.
 func (c *process) sectionByTheClock(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -167,14 +172,16 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	case ended-began >= lock.Record().Lease: // no violation: a release is not repeated for longer than the lease, which a suspend may have used up
+	// No violation: a client does not repeat a release for longer than the lease. A suspend
+	// may have taken that long.
+	case ended-began >= lock.Record().Lease:
 	default:
 		c.violated("0: release: %v", err)
 	}
 }
 
-// changesByTheClock records the time until which a request justifies trust in its grant.
-// The caller must hold c.mu.
+// changesByTheClock records the time until which the expiry that the request has stored
+// allows its sender to trust the grant. The caller must hold c.mu.
 func (c *checker) changesByTheClock(r *request, res *http.Response) {
 	item := attributes(res)
 	if r.Op != "UpdateItem" || item == nil {

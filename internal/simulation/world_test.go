@@ -17,53 +17,53 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// world describes how a simulation differs from the usual one.
+// world says how a simulation differs from the usual one.
 type world struct {
-	shared        bool                                     // all clients, or some of them, have a shared lease
-	keeps         bool                                     // no client deletes records on release
-	leases        []time.Duration                          // leases of the clients by id; empty for usualLease
-	net           troubles                                 // faults in addition to the faults of every network
-	skew          time.Duration                            // greatest difference between two wall clocks
-	wall          func(*process, *rand.Rand) time.Duration // function that returns how far ahead a wall clock is; nil to use skew or a small default
-	refusalsAlone bool                                     // temporary refusals are the only faults
+	shared        bool                                     // clients have a shared lease: all of them, or some
+	keeps         bool                                     // no client deletes its records on release
+	leases        []time.Duration                          // length of the lease of the client with each id; empty for usualLease
+	net           troubles                                 // faults that happen in addition to those of every network
+	skew          time.Duration                            // largest difference between two wall clocks
+	wall          func(*process, *rand.Rand) time.Duration // returns how far a wall clock is ahead; nil to use skew or a small default
+	refusalsAlone bool                                     // refusals by AWS for a while are the only faults
 	believes      bool                                     // clients may trust a lock for longer than its lease during an outage
-	hears         time.Duration                            // time within which holders learn of a break once faults have stopped; 0 if some holders may not learn of it
-	forgets       bool                                     // clients remember only keys that they are observing
+	hears         time.Duration                            // time within which holders learn of a break after the faults have stopped; 0 if no time is promised
+	forgets       bool                                     // clients remember only the keys that they are observing
 	config        func(*leasehold.Config, *rand.Rand)
-	work          func(*process, *worker)               // function that does the work of each goroutine; nil for section
-	beside        func(t *testing.T, s *run, r *worker) // function that runs beside the clients, until the network is mended
-	tamper        func(*http.Request, []byte) []byte    // function that changes requests in flight
-	yields        bool                                  // goroutines yield at random, so that they run in any order
-	misread       func([]byte) []byte                   // function that changes replies in flight
-	report        func(problem string)                  // function that is called instead of failing the test
-	told          func(history []string)                // function that receives the history
-	wrote         func(key string, lines []string)      // function that receives the writes of each key, for the models of proof/spec
-	injected      func([]injected)                      // function that receives the faults
-	only          []string                              // ids of the faults that happen; nil for all
-	kinds         []fault                               // kinds of faults that happen; nil for all
+	work          func(*process, *worker)               // the work of each goroutine; nil for section
+	beside        func(t *testing.T, s *run, r *worker) // called beside the clients' work; it returns once the faults have stopped
+	tamper        func(*http.Request, []byte) []byte    // changes requests in flight
+	yields        bool                                  // goroutines yield at random, so that they run in another order
+	misread       func([]byte) []byte                   // changes replies in flight
+	report        func(problem string)                  // called with each violation instead of failing the test
+	told          func(history []string)                // receives the history at the end of the run
+	wrote         func(key string, lines []string)      // receives the writes of each key, for a check against the models of proof/spec
+	injected      func([]injected)                      // receives the faults that happened
+	only          []string                              // ids of the only faults that happen; nil for all faults
+	kinds         []fault                               // kinds of the only faults that happen; nil for all kinds
 }
 
 const (
 	usualLease  = 4 * time.Second
 	usualMargin = usualLease / 10
-	faultsLast  = 10 * time.Second // how long the network misbehaves
+	faultsLast  = 10 * time.Second // time for which faults happen in a run
 
-	lastClient = 99 // id of the client that acquires every key in the end
+	lastClient = 99 // id of the client that acquires every key at the end of a run
 )
 
-// run is one run of a world.
+// run is one run of a seed in a world.
 type run struct {
 	*checker
 	w    *lab.World
 	seed uint64
 	plan world
-	quit chan struct{} // closed when the network is mended
+	quit chan struct{} // closed when the faults stop
 
 	clients []*process // set before any of them starts, except in "everything", where mu guards it
-	all     []*process // every process that ever ran; guarded by mu
+	all     []*process // all processes that have run so far; guarded by mu
 }
 
-// damaged is a record that is not valid, so no client may be granted its lock.
+// damaged is a record that is not valid. So no client may be granted its key.
 var damaged = map[string]types.AttributeValue{"key": lab.Str("damaged"), "ownerName": lab.Str("someone")}
 
 func newRun(t *testing.T, seed uint64, plan world) *run {
@@ -102,9 +102,9 @@ func simulate(t *testing.T, seed uint64, plan world) {
 		}
 		s.mend(faultsLast, &wg)
 		if plan.shared {
-			// A late copy of a grant under a live session blocks other clients for one
-			// hour, the lease in its record. Once the session's client is closed, the grant
-			// does not block them.
+			// A late copy of a grant may have arrived under a session that is still live.
+			// It blocks other clients for one hour, which is the lease in its record. Once
+			// the session's client is closed, the copy blocks no client.
 			s.closeAll()
 		}
 		s.checkLiveness(t, seed)
@@ -113,8 +113,8 @@ func simulate(t *testing.T, seed uint64, plan world) {
 	})
 }
 
-// mend ends the faults after the given time, and waits for the workers and for delayed
-// requests.
+// mend stops the faults after the given time. It then waits for the workers and for
+// delayed requests.
 func (s *run) mend(after time.Duration, workers *sync.WaitGroup) {
 	time.Sleep(after)
 	close(s.quit)
@@ -122,14 +122,15 @@ func (s *run) mend(after time.Duration, workers *sync.WaitGroup) {
 	time.Sleep(6 * time.Second)
 }
 
-// closeAll closes every client of the run.
+// closeAll closes the client of every process of the run.
 func (s *run) closeAll() {
 	for _, c := range s.all {
 		_ = c.client.Close(context.Background())
 	}
 }
 
-// end waits for late duplicates, and checks and reports the run.
+// end waits for late copies of requests. Then it makes the final checks and
+// reports the result of the run.
 func (s *run) end(t *testing.T) {
 	time.Sleep(20*time.Second + s.plan.net.copies)
 	s.finish()
@@ -139,7 +140,8 @@ func (s *run) end(t *testing.T) {
 	s.report(t, s.seed)
 }
 
-// report prints the violations, and how to run the seed again.
+// report prints the violations of a run, and the command that runs its seed
+// again.
 func (s *run) report(t *testing.T, seed uint64) {
 	names := ids{}
 	test := door(t)

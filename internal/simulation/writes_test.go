@@ -13,9 +13,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// writes are the history of each key for the models of proof/spec: what was sent to it,
-// what each arrival did to its record, what replies have shown, and which process believed
-// when. They do not contain conditions and times: the models have their own.
+// writes contains a history of each key, which the models of proof/spec check. A history has
+// one line for each of these events: a process sends a request, the request arrives at the
+// record, a reply shows the record, and a process begins or ends to trust a grant. It contains
+// no conditions and no times, because the models have their own.
 //
 //	sends PROCESS ATTEMPT KIND LEASE PLACE ENTRY GRANT...
 //	meets ATTEMPT applied|refused RECORD
@@ -23,26 +24,28 @@ import (
 //	believes PROCESS GRANT
 //	doubts PROCESS GRANT
 //
-// A kind is the operation of the request: grant, renew, release, handover (to the next
-// goroutine), head (of the queue), join, leave, guard or read. Its grants are the grants
-// that it makes or is about, the former first. Place and entry name what it removes from
-// the queue, or "-". A record is its version, its grant, held or free, and its queue;
-// "-" means no record.
+// KIND is the operation of the request: grant, renew, release, handover (to the next
+// goroutine), head (a hand-over to the head of the queue), join, leave, guard or read. LEASE
+// is "short" if the lease is shorter than the usual one, and otherwise "-". The GRANTs are
+// first the grant that the request creates, if any, and then the grants that it acts on.
+// PLACE and ENTRY are the index and the version of the queue entry that the request removes;
+// each is "-" if there is none, and PLACE is "all" for the whole queue. RECORD contains the
+// record's version and grant, "held" or "free", and the queue; it is "-" if there is no record.
 type writes struct {
-	lines map[string][]string     // lines of the history, by key
-	logs  map[string]int          // length of each log, by key
-	asks  map[*request][]ask      // the operations in each request
-	names map[string]string       // names of random ids
-	trust map[*belief]bool        // current beliefs, according to the history
-	known map[[2]string]bool      // attempts that were recorded, by key
-	last  map[string]attributeMap // records as they are in the table, by key
+	lines map[string][]string     // lines of the history of each key, by key
+	logs  map[string]int          // length of the log of each key, by key
+	asks  map[*request][]ask      // operations that a request contains, by request
+	names map[string]string       // short name of each random id, by id
+	trust map[*belief]bool        // beliefs that have begun and not yet ended in the history
+	known map[[2]string]bool      // attempts that the history contains already; each is a pair of key and attempt
+	last  map[string]attributeMap // record of each key as it is in the table, by key
 }
 
-// ask is one operation of a request, on one key.
+// ask is the operation of a request on one key. A transaction contains several.
 type ask struct {
 	key, attempt, kind, lease, place, entry string
 	grants                                  []string
-	index                                   int // the index of the item in its transaction
+	index                                   int // index of the operation's item in its transaction
 }
 
 func newWrites() *writes {
@@ -56,7 +59,8 @@ func (w *writes) enter(key, format string, args ...any) {
 	w.lines[key] = append(w.lines[key], fmt.Sprintf(format, args...))
 }
 
-// name returns a short name for a random id. The name is the same in every run of a seed.
+// name returns a short name for a random id: a number in the order of first
+// use. So it is the same in every run of a seed.
 func (w *writes) name(id string) string {
 	if w.names[id] == "" {
 		w.names[id] = "#" + strconv.Itoa(len(w.names)+1)
@@ -83,7 +87,8 @@ func (w *writes) record(item attributeMap) string {
 	return fmt.Sprintf("%s %s %s%s", w.name(item.text("recordVersionNumber")), w.name(item.text("grantId")), state, w.namesOf(item.waiters()))
 }
 
-// wrote records that a request is sent. The caller must hold c.mu.
+// wrote adds the sending of a request to the history of its keys. The caller
+// must hold c.mu.
 func (c *checker) wrote(r *request) {
 	if c.writes == nil {
 		return
@@ -93,14 +98,17 @@ func (c *checker) wrote(r *request) {
 	w.asks[r] = asks
 	for _, a := range asks {
 		c.doubted(a.key)
-		if this := [2]string{a.key, a.attempt}; !w.known[this] { // not recorded twice: a known attempt repeats a transaction under its idempotency token
+		// A known attempt is not recorded again: it repeats a transaction under the same
+		// idempotency token.
+		if this := [2]string{a.key, a.attempt}; !w.known[this] {
 			w.known[this] = true
 			w.enter(a.key, "sends %d %s %s %s %s %s%s", r.by.id, w.name(a.attempt), a.kind, a.lease, a.place, a.entry, w.namesOf(a.grants))
 		}
 	}
 }
 
-// met records the effect of a request's arrival. The caller must hold c.mu.
+// met adds the arrival of a request, and its effect, to the history of its
+// keys. The caller must hold c.mu.
 func (c *checker) met(r *request, res *http.Response) {
 	if c.writes == nil {
 		return
@@ -123,14 +131,15 @@ func (c *checker) met(r *request, res *http.Response) {
 			switch {
 			case fate == "applied" && a.kind == "guard" && w.logs[a.key] == logged,
 				fate == "applied" && a.kind != "guard" && (now.text("recordVersionNumber") == before.text("recordVersionNumber")):
-				continue // not recorded: the request repeats a transaction under its idempotency token
+				continue // not recorded: this arrival repeats a transaction under the same idempotency token
 			}
 		}
 		w.enter(a.key, "meets %s %s %s", w.name(a.attempt), fate, w.record(now))
 	}
 }
 
-// heard records what a reply shows of the records. The caller must hold c.mu.
+// heard adds the records that a reply shows to the history of their keys. The
+// caller must hold c.mu.
 func (c *checker) heard(r *request, status int, body []byte) {
 	if c.writes == nil || r.Op == "TransactWriteItems" {
 		return
@@ -152,7 +161,8 @@ func (c *checker) heard(r *request, status int, body []byte) {
 	}
 }
 
-// trusted records that a process begins to trust a grant. The caller must hold c.mu.
+// trusted adds to the history that a process begins to trust a grant. The
+// caller must hold c.mu.
 func (c *checker) trusted(b *belief) {
 	if c.writes == nil {
 		return
@@ -163,7 +173,8 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted records that beliefs in a key have ended. The caller must hold c.mu.
+// doubted adds to the history of the key that beliefs in grants of the key have
+// ended. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {
@@ -173,8 +184,8 @@ func (c *checker) doubted(key string) {
 	}
 }
 
-// failed reports whether a condition failed. In a transaction this is the condition of the
-// item at index.
+// failed reports whether a reply says that a condition has failed. If the request was a
+// transaction, this is the condition of its item at index.
 func failed(res *http.Response, index int) bool {
 	var out struct {
 		Type                string `json:"__type"`
@@ -187,7 +198,7 @@ func failed(res *http.Response, index int) bool {
 	return strings.HasSuffix(out.Type, "ConditionalCheckFailedException")
 }
 
-// asksOf returns the operations of a request on the keys of locks.
+// asksOf returns the operations that a request contains on the keys of locks.
 func (c *checker) asksOf(r *request) (asks []ask) {
 	add := func(key, kind string, body []byte, index int) {
 		if slices.Contains(keyNames, key) {
@@ -208,7 +219,7 @@ func (c *checker) asksOf(r *request) (asks []ask) {
 		return asks
 	}
 	kind, ok := map[string]string{"GetItem": "read", "UpdateItem": ""}[r.Op]
-	if !ok { // skipped: the request is a caller's read under the lock
+	if !ok { // skipped: this request is a read of a caller's own data under the lock
 		return nil
 	}
 	for _, key := range r.keys {
@@ -217,7 +228,7 @@ func (c *checker) asksOf(r *request) (asks []ask) {
 	return asks
 }
 
-// spelled is a decoded write.
+// spelled is an update, decoded from JSON.
 type spelled struct {
 	UpdateExpression, ConditionExpression string
 	ExpressionAttributeNames              map[string]string
@@ -232,7 +243,9 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value returns the value to which an expression sets or compares the named attribute.
+// value returns the value that text, an expression of the update, sets the
+// named attribute to or compares it with. The pattern in matches one such part
+// of an expression.
 func (s spelled) value(in *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range in.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {
@@ -247,7 +260,8 @@ func (s spelled) set(name string) string {
 	return v
 }
 
-// named returns the grants that the condition of the write names.
+// named returns the ids of the grants that the condition of the update
+// contains.
 func (s spelled) named() (grants []string) {
 	for _, m := range isIn.FindAllStringSubmatch(s.ConditionExpression, -1) {
 		if s.ExpressionAttributeNames[m[1]] != "grantId" {

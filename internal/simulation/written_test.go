@@ -9,10 +9,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// TestHistoriesOfSimulationAreWrittenToFile simulates several seeds, and writes the history of
-// each run to the file that LEASEHOLD_WRITES names. proof/spec checks these histories
-// against the models. With LEASEHOLD_BROKEN the test simulates a variant that is broken on
-// purpose.
+// TestHistoriesOfSimulationAreWrittenToFile simulates several seeds. It writes the history of
+// each run to the file that the environment variable LEASEHOLD_WRITES names. Programs in
+// proof/spec check these histories against the models. If LEASEHOLD_BROKEN is set, the test
+// simulates the variant of that name, which is broken on purpose.
 func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {
@@ -35,7 +35,7 @@ func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 			}
 		}
 		if name != "" {
-			w.report = func(string) {} // nothing is reported: the models find the violations
+			w.report = func(string) {} // violations are not reported here, because the models must find them
 		}
 		run(t, seed, w)
 	})
@@ -44,8 +44,8 @@ func TestHistoriesOfSimulationAreWrittenToFile(t *testing.T) {
 }
 
 // written runs the world whose histories are checked against the models. In every other
-// seed clients wait in queues. Sessions are left out because they have a model of their
-// own. Clients delete no records, because deletion is not part of the models.
+// seed, clients wait in queues. There are no sessions, because these have a model of
+// their own. No client deletes records, because the models do not contain deletion.
 func written(t *testing.T, seed uint64, w world) {
 	likewise(func(seed uint64) world {
 		var plan world
@@ -58,8 +58,8 @@ func written(t *testing.T, seed uint64, w world) {
 	})(t, seed, w)
 }
 
-// brokenWrites are variants whose histories the models must refuse. Either their requests
-// omit a rule of the protocol, or their clocks are wrong.
+// brokenWrites lists variants of the simulation whose histories the models must refuse.
+// In each variant, requests omit a rule of the protocol, or clocks are wrong.
 var brokenWrites = map[string]simulation{
 	"a guard on the owner alone":                 tampered(guardOnOwnerAlone, written),
 	"a new token for every request":              tampered(newTokenEveryTime, written),

@@ -20,15 +20,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// mayOverflow lists the files that may add and multiply durations themselves, with the
-// reason. A folder stands for all its files.
+// mayOverflow lists the files that may add and multiply durations directly, with the
+// reason for each. A folder means all its files.
 var mayOverflow = map[string]string{
 	"internal/durations/durations.go": "it is the arithmetic that saturates",
 }
 
-// A lease of 98 years, multiplied by three, overflows and becomes negative. So only package
-// durations may add, subtract or multiply durations. Constants and the time between two
-// readings of one clock are exceptions.
+// A lease of 98 years, multiplied by three, overflows a Duration and becomes negative. So
+// the product must add, subtract and multiply durations only by package durations.
+// Constants are an exception, and so is the time between two readings of one clock.
 func TestDurationArithmeticSaturates(t *testing.T) {
 	t.Chdir(root)
 	used := map[string]bool{}
@@ -51,7 +51,7 @@ func TestDurationArithmeticSaturates(t *testing.T) {
 	}
 }
 
-// goPackage is a package as go list describes it.
+// goPackage describes a package, with some fields of the output of go list.
 type goPackage struct {
 	ImportPath, Dir, Export string
 	GoFiles, Imports        []string
@@ -60,7 +60,8 @@ type goPackage struct {
 
 func (p *goPackage) isOurs() bool { return p.Module != nil && p.Module.Main }
 
-// listPackages returns the packages of the module and all that they import, compiled.
+// listPackages compiles the packages of the module and all packages that they
+// import, and returns their descriptions.
 func listPackages(t *testing.T) map[string]*goPackage {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Imports,Module", "./...")
@@ -83,8 +84,8 @@ func listPackages(t *testing.T) map[string]*goPackage {
 	}
 }
 
-// releasedPackages returns the packages that users and the command import. The others are
-// for tests.
+// releasedPackages returns the packages that users or the command import. The other
+// packages are for tests only.
 func releasedPackages(all map[string]*goPackage) []*goPackage {
 	var released []*goPackage
 	var add func(path string)
@@ -104,8 +105,9 @@ func releasedPackages(all map[string]*goPackage) []*goPackage {
 	return released
 }
 
-// durationArithmetic returns each place that adds, subtracts or multiplies durations, as
-// "file:line: source". Files for other operating systems are not read.
+// durationArithmetic returns each place in the released packages that adds, subtracts or
+// multiplies durations. The form is "file:line: source". It leaves out files for other
+// operating systems.
 func durationArithmetic(t *testing.T) []string {
 	t.Helper()
 	all := listPackages(t)
@@ -152,14 +154,15 @@ func isDurationArithmetic(n ast.Node, of map[ast.Expr]types.TypeAndValue) bool {
 	return false
 }
 
-// isReading reports whether an expression is a field of decide.Instant: the age of a machine
-// or of a process.
+// isReading reports whether an expression is a field of decide.Instant, and so a reading of
+// a clock: the time since the start of the machine or of the process.
 func isReading(e ast.Expr) bool {
 	field, ok := e.(*ast.SelectorExpr)
 	return ok && (field.Sel.Name == "Mono" || field.Sel.Name == "Boot")
 }
 
-// sourceAt returns a line of the module as "file:line: source".
+// sourceAt returns the source line at a position, in the form "file:line:
+// source".
 func sourceAt(t *testing.T, at token.Position) string {
 	t.Helper()
 	source := lab.Must(os.ReadFile(at.Filename))(t)

@@ -13,21 +13,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// root is the folder of the module. Every test changes to it with t.Chdir, so that the
-// paths in its output are relative to the module. A Chdir in TestMain would not do: Go's
-// test cache does not notice it, and would show results for files that have changed since.
+// root is the path of the module's folder. Each test changes to this folder with t.Chdir,
+// so that paths in its output are relative to the module. A Chdir in TestMain would not be
+// enough: Go's test cache does not notice it, and would show old results although files
+// have changed.
 const root = "../.."
 
-// The simulation and the tests of jumping clocks set the clocks that they give to the lock.
-// The lock must not read any other clock, not even in a new file.
+// The simulation, and the tests of clocks that jump, give the lock the clocks that it must
+// use. So no package of the lock may read another clock, not even in a new file.
 func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{
 		"client.go New",              // gives the machine its clock
-		"internal/hold/renew.go add", // measures a pause with the monotonic clock
+		"internal/hold/renew.go add", // measures a pause; uses only the monotonic part of the time
 		"record.go clockText",        // displays how long ago an event was
 		"record.go MarshalJSON",
-		"internal/protocol/owner.go NewVersion", // displays when a version was made
+		"internal/protocol/owner.go NewVersion", // stores in a new version when the version was made
 	}
 	var read []string
 	dirs := []string{".", "election", "semaphore", "rwlock"}

@@ -191,7 +191,7 @@ func TestAcquireAllLeavesLocalQueueOfUnreachedKeyUnchanged(t *testing.T) {
 	})
 }
 
-func TestDenialIsRetriedIfKeyWasReadBeforeItsTurn(t *testing.T) {
+func TestAcquireAllRetriesDeniedRequestForKeyItHasReadBefore(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.heldForASecond("a")
 		time.AfterFunc(5*time.Second, w.client("other").one("b").release)

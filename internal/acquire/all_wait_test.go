@@ -118,7 +118,7 @@ func TestTryAcquireReturnsAtOnceWhileAcquireAllWaitsForKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllCountsTrustFromWhenEachGrantWasSent(t *testing.T) {
+func TestAcquireAllCountsTrustOfEachGrantFromItsSendTime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -133,7 +133,7 @@ func TestAcquireAllCountsTrustFromWhenEachGrantWasSent(t *testing.T) {
 	})
 }
 
-func TestAcquireAllHoldsNoKeyAfterUnansweredGrant(t *testing.T) {
+func TestAcquireAllHoldsNoKeyIfItEndsDuringUnansweredGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.On(grants("b"), lab.Cut))
@@ -151,7 +151,7 @@ func TestAcquireAllHoldsNoKeyAfterUnansweredGrant(t *testing.T) {
 	})
 }
 
-func TestCancelledAcquireAllFreesUnansweredGrantFirst(t *testing.T) {
+func TestCancelledAcquireAllFreesUnansweredGrantBeforeItReturns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

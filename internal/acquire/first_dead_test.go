@@ -44,7 +44,7 @@ func refusedAtOnce(w *lab.World, c *leasehold.Client, key, what string) {
 	}
 }
 
-func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
+func TestTryAcquireTakesOverApparentlyDeadHolderAfterOneLease(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		w.LeavesHeld(cfg, night, "job")
 		c, _ := w.Client(lab.Config())
@@ -91,7 +91,7 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 	})
 }
 
-func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
+func TestWrongWallClockMayFailNoWaitCallButLosesNoLock(t *testing.T) {
 	lab.Each(t, lab.Leases(), func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		_, _, lock := w.Holding(cfg)
 		ahead, behind := &lab.Jumps{}, &lab.Jumps{}
@@ -115,7 +115,7 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 // If a waiter's clock is always ahead, every version looks old to the waiter. So a waiter
 // must not judge a holder by the time in the record. A new version shows it that the holder
 // renews.
-func TestOneOfThreeConcurrentTriesTakesOverDeadHolder(t *testing.T) {
+func TestOneOfThreeConcurrentNoWaitCallsTakesOverDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
@@ -204,7 +204,7 @@ func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 }
 
 // A wait for a dead holder ends even if requests fail during the wait.
-func TestTryWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
+func TestNoWaitCallWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
 	type row struct {
 		fails   func(lab.Call) bool
 		granted bool
@@ -231,7 +231,7 @@ func TestTryWithFailingRequestsEndsTenSecondsAfterLease(t *testing.T) {
 	})
 }
 
-func TestTryTakesOverHolderThatDiedADayAgoInEveryLayout(t *testing.T) {
+func TestTryAcquireTakesOverHolderDeadForADayInEveryLayout(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			l := lab.Must(layout.Parse(name))(t)
@@ -247,7 +247,7 @@ func TestTryTakesOverHolderThatDiedADayAgoInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestTryReturnsAtOnceIfRecordHasNoVersionTime(t *testing.T) {
+func TestTryAcquireReturnsAtOnceIfRecordHasNoVersionTime(t *testing.T) {
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _, lock := w.Holding(cfg)
 		w.Release(lock)
@@ -258,7 +258,7 @@ func TestTryReturnsAtOnceIfRecordHasNoVersionTime(t *testing.T) {
 	})
 }
 
-func TestTryTakesOverLockIfSessionRowIsMissing(t *testing.T) {
+func TestTryAcquireTakesOverLockIfSessionRowIsMissing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.SharedConfig(), night, "job")
 		w.Delete(w.Sessions()[0])

@@ -75,7 +75,7 @@ func TestDelayBetweenClockReadsOnlyDelaysTakeover(t *testing.T) {
 	})
 }
 
-func TestWaiterThatDoesNotPauseReadsInsteadOfWriting(t *testing.T) {
+func TestWaiterWithoutPausesSendsReadsInsteadOfGrants(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		c, pauses := w.client("b"), 0
@@ -123,7 +123,7 @@ func TestAnsweredGrantResetsPausesBetweenRetries(t *testing.T) {
 	})
 }
 
-func TestRetryPausesStartAgainAfterAnsweredRead(t *testing.T) {
+func TestAnsweredReadResetsPausesBetweenRetries(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("a").one("job")
 		c, reads := w.client("b"), 0
@@ -419,7 +419,7 @@ func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySettlesUnansweredGrantBeforeTryingNextKey(t *testing.T) {
+func TestAcquireAnyResolvesUnansweredGrantBeforeNextKey(t *testing.T) {
 	eachInWorld(t, map[string]error{"at once": nil, "through throttling": errThrottled}, func(t *testing.T, w *world, then error) {
 		c := w.client("me")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
@@ -489,7 +489,7 @@ func TestAcquireAnyDoesNotReportMissingRecordAsDamaged(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorContainsDamage(t *testing.T) {
+func TestAcquireAnyNoWaitErrorContainsErrorOfDamagedRecord(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("a")
 		w.client("other").one("b")
@@ -518,7 +518,7 @@ func TestAcquireAnyReportsKeyOfDamagedSessionOnce(t *testing.T) {
 	})
 }
 
-func TestTryNamesKnownHolderDespiteFailedRead(t *testing.T) {
+func TestNoWaitErrorNamesKnownHolderDespiteFailedRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		other.one("a")

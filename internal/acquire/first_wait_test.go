@@ -144,7 +144,7 @@ func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	})
 }
 
-func TestOtherProcessesStillGoFirstIfWaiterGetsAnotherKey(t *testing.T) {
+func TestKeyIsLeftToOtherProcessesIfNextWaiterGetsAnotherKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
 		cfg.PollMax = time.Second
@@ -231,7 +231,7 @@ func TestAcquireAnyGrantsFreeKeyAfterLostReplyForHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorNamesUnansweredKeyFirst(t *testing.T) {
+func TestAcquireAnyNoWaitErrorNamesUnansweredKeyBeforeHeldKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")
@@ -246,7 +246,7 @@ func TestAcquireAnyNoWaitErrorNamesUnansweredKeyFirst(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorNamesFreeKeyNotDamagedOne(t *testing.T) {
+func TestAcquireAnyNoWaitErrorNamesFreeKeyBeforeDamagedKey(t *testing.T) {
 	lab.Each(t, map[string][]leasehold.Key{
 		"free key first":    leasehold.Keys("free", "damaged"),
 		"damaged key first": leasehold.Keys("damaged", "free"),
@@ -264,7 +264,7 @@ func TestAcquireAnyNoWaitErrorNamesFreeKeyNotDamagedOne(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitErrorNamesKeyOfOtherGoroutine(t *testing.T) {
+func TestAcquireAnyNoWaitErrorNamesKeyHeldByOtherGoroutine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "a")

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestTryReadsSessionAgainInsteadOfTrustingOldRead(t *testing.T) {
+func TestNoWaitCallReadsSessionAgainInsteadOfUsingOldRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		row := w.underSession("job")
 		c := w.client("me")
@@ -46,7 +46,7 @@ func TestGrantRequestIsAbandonedOnceGrantWouldBeUntrusted(t *testing.T) {
 	})
 }
 
-func TestGrantIsRequestedUntilItIsAnswered(t *testing.T) {
+func TestGrantRequestIsRepeatedUntilItIsAnswered(t *testing.T) {
 	type row struct {
 		acquire func(ctx context.Context, c *leasehold.Client) error
 		grants  int32
@@ -75,7 +75,7 @@ func TestGrantIsRequestedUntilItIsAnswered(t *testing.T) {
 	})
 }
 
-func TestVeryLateGrantIsTakenOverBySameClientAtOnce(t *testing.T) {
+func TestGrantThatArrivesVeryLateIsReplacedBySameClientAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32

@@ -28,7 +28,7 @@ func TestWaiterPausesBetweenReads(t *testing.T) {
 }
 
 // In this case the library dynamolock panics.
-func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) {
+func TestWaiterAcquiresKeyOnceRecordOfHolderIsDeleted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), 0, "job")[0]
 		b, _ := w.Client(lab.Config())
@@ -47,7 +47,7 @@ func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) {
 
 // Each call here that does not wait continues the observation of the calls before it. In
 // some other libraries, each such call begins to observe the holder anew.
-func TestTryTakesOverHolderObservedForFullLease(t *testing.T) {
+func TestTryAcquireTakesOverHolderObservedForFullLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), time.Hour, "job")[0]
 		b, _ := w.Client(lab.Config())
@@ -65,7 +65,7 @@ func TestTryTakesOverHolderObservedForFullLease(t *testing.T) {
 	})
 }
 
-func TestWaiterWaitsForForeignHolderWithCopiedToken(t *testing.T) {
+func TestWaiterWaitsForPeerHolderWithCopiedToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(a, "job"))
@@ -99,7 +99,7 @@ func TestJumpOfBootClockDoesNotCauseTakeover(t *testing.T) {
 	})
 }
 
-func TestTryGivesUpBehindUnansweredCallOfSameClient(t *testing.T) {
+func TestTryAcquireGivesUpBehindUnansweredCallOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -115,7 +115,7 @@ func TestTryGivesUpBehindUnansweredCallOfSameClient(t *testing.T) {
 	})
 }
 
-func TestTryInLocalQueueReturnsOnceHolderIsKnown(t *testing.T) {
+func TestTryAcquireInLocalQueueReturnsOnceHolderIsKnown(t *testing.T) {
 	lab.Each(t, map[string]bool{"here": false, "elsewhere": true}, func(t *testing.T, w *lab.World, foreign bool) {
 		c, wire := w.Client(lab.Config())
 		if foreign {

@@ -36,7 +36,7 @@ func TestRoundTripEstimateFollowsReads(t *testing.T) {
 	})
 }
 
-func TestNoWaitErrorContainsRoundedTime(t *testing.T) {
+func TestNoWaitErrorContainsWaitedTimeRoundedToTenthOfSecond(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		time.Sleep(time.Hour) // the client's clock has run for an hour when the call begins
 		c, began := w.client("a"), time.Now()

@@ -33,7 +33,7 @@ func (h *holding) fillQueue() {
 	}
 }
 
-func TestWaiterAcquiresAgainIfItsHandOverWasBroken(t *testing.T) {
+func TestWaiterAcquiresAgainIfGrantHandedToItWasBroken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -51,7 +51,7 @@ func TestWaiterAcquiresAgainIfItsHandOverWasBroken(t *testing.T) {
 	})
 }
 
-func TestQueueHeadThatReplacesGrantKeepsQueueOfOtherWaiters(t *testing.T) {
+func TestQueueHeadThatReplacesItsGrantKeepsOtherQueueEntries(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -97,7 +97,7 @@ func TestGrantRemovesQueueEntryOfSameWaiter(t *testing.T) {
 	})
 }
 
-func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
+func TestWaiterReportsHolderEvenIfQueueIsFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -114,7 +114,7 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 
 // If a key is in demand, thousands of waiters may be outside its full queue
 // while the key changes hands often. So each of them must read rarely.
-func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
+func TestWaiterOutsideFullQueueReadsRarely(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -140,7 +140,7 @@ func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 	})
 }
 
-func TestHandOverRecordCanBeTakenOnceWithinTwoSeconds(t *testing.T) {
+func TestRecordLeftByHandOverIsUsedOnceWithinTwoSeconds(t *testing.T) {
 	var l acquire.Left
 	key := protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
@@ -155,7 +155,7 @@ func TestHandOverRecordCanBeTakenOnceWithinTwoSeconds(t *testing.T) {
 	}
 }
 
-func TestHandOverRecordsOfSeveralKeysAreKept(t *testing.T) {
+func TestRecordsLeftByHandOversAreKeptForSeveralKeys(t *testing.T) {
 	var l acquire.Left
 	old, key := protocol.Key{Partition: "old"}, protocol.Key{Partition: "job"}
 	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
@@ -170,7 +170,7 @@ func TestHandOverRecordsOfSeveralKeysAreKept(t *testing.T) {
 
 // A grant that was handed over has the id of its waiter's queue entry. So the client of that
 // waiter knows the id as that of one of its own attempts.
-func TestResumedHandOverIsNotTakenForOwnAttempt(t *testing.T) {
+func TestResumeDoesNotMistakeHandedOverGrantForOwnAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		c, wire := w.Client(lab.Config())

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestFailingWaitIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
+func TestFailingRequestsOfWaitAreReportedAtOnceAndEveryMinute(t *testing.T) {
 	throttled := &attempts.Failure{Cause: decide.Busy, Err: errThrottled}
 	reset := &attempts.Failure{Cause: decide.Unreachable, Err: errReset}
 	denied := &attempts.Failure{Cause: decide.Refused, Err: errDenied}

@@ -136,7 +136,7 @@ func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
 
 // The credential provider sends its reply in two parts. Like the tests above, this one
 // uses a network on which each Write returns late.
-func TestForeignReplyFromSlowServerIsReadCompletely(t *testing.T) {
+func TestForeignReplySentInTwoPartsIsReadCompletely(t *testing.T) {
 	overPipes(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `<GetCallerIdentityResponse><GetCallerIdentityResult>`)
 		_ = http.NewResponseController(w).Flush()

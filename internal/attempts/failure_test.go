@@ -211,7 +211,7 @@ func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
 	}
 }
 
-func TestPatientlyGivesUpAfterThreeUnansweredRequests(t *testing.T) {
+func TestPatientlyFunctionGivesUpAfterThreeUnansweredRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, n := time.Now(), 0
 		err := attempts.Patiently(t.Context(), func(ctx context.Context) error {

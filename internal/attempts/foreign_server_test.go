@@ -70,7 +70,7 @@ func isForeign(t *testing.T, name string, err error) {
 	}
 }
 
-func TestReplyNotFromDynamoDBIsForeignError(t *testing.T) {
+func TestReplyNotFromDynamoDBReturnsForeignError(t *testing.T) {
 	for lie, answer := range lies {
 		for name, call := range foreignCalls {
 			synctest.Test(t, func(t *testing.T) {

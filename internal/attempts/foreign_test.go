@@ -215,7 +215,7 @@ func FuzzReplyLimits(f *testing.F) {
 
 // A reply that arrives before its request was sent cannot be DynamoDB's. For such a reply
 // net/http returns an error of its own.
-func TestDoReturnsForeignErrorIfReplyPrecedesRequest(t *testing.T) {
+func TestReplyThatPrecedesRequestReturnsForeignError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
@@ -276,7 +276,7 @@ func TestListingStopsIfServerReturnsToStartKey(t *testing.T) {
 
 // A listing may have any number of empty pages, because a filter can remove all
 // items of a page.
-func TestListingContinuesWhileKeyAdvances(t *testing.T) {
+func TestListingContinuesWhileStartKeyAdvances(t *testing.T) {
 	var w Walk
 	for n := range 100_000 {
 		if err := w.Pass(middleware.Metadata{}, []protocol.Item{}, endsAt(n)); err != nil {

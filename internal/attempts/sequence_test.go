@@ -308,7 +308,7 @@ func TestSequenceEndsOnErrorOfBeforeSend(t *testing.T) {
 	}
 }
 
-func TestRefusedSequenceReturnsOnlyRefusal(t *testing.T) {
+func TestSequenceOfAttemptsReturnsOnlyRefusalIfRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		if _, r := n.tries(t.Context(), t.Context(), s, dropped, throttled, refused); r.Outcome != Unanswered || !strings.Contains(r.Err.Error(), "AccessDenied") || errors.Is(r.Err, errReset) {
 			t.Errorf("outcome %d, %v", r.Outcome, r.Err)
@@ -457,7 +457,7 @@ func TestRefusedCredentialsEndCallUnlessAcceptedEarlier(t *testing.T) {
 	}
 }
 
-func TestDenialIsTemporaryOnlyAfterAnAnsweredRequest(t *testing.T) {
+func TestAccessDenialIsTemporaryOnlyAfterAnAnsweredRequest(t *testing.T) {
 	denied := &Failure{Cause: decide.Refused, Err: fmt.Errorf("leasehold: %w", &smithy.GenericAPIError{Code: "AccessDeniedException"})}
 	invalid := &Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "ValidationException"}}
 	for _, tc := range []struct {

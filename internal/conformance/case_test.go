@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCasesHaveUniqueNames(t *testing.T) {
+func TestConformanceCasesHaveUniqueNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range subjects() {
 		for _, c := range s.cases {
@@ -26,7 +26,7 @@ func TestCasesHaveUniqueNames(t *testing.T) {
 	t.Logf("%d cases", len(seen))
 }
 
-func TestListedDifferencesBelongToExistingCases(t *testing.T) {
+func TestListedEngineDifferencesBelongToExistingCases(t *testing.T) {
 	for _, engine := range []string{"dynoxide", "DynamoDB Local"} {
 		left := differences(engine)
 		for _, s := range subjects() {
@@ -47,7 +47,7 @@ func TestListedDifferencesBelongToExistingCases(t *testing.T) {
 	}
 }
 
-func TestRepliesAreClassified(t *testing.T) {
+func TestReplyComparisonAcceptsOnlyEquivalentReplies(t *testing.T) {
 	reason := func(code, text string, old Item) Reply { return canceled(Reason{code, text, old}) }
 	for _, c := range []struct {
 		name      string

@@ -144,7 +144,7 @@ func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
 	areMarked(t, outage, func(err error) bool { return Classify(err).Outage })
 }
 
-func TestErrorShowsWhetherCredentialsWereAccepted(t *testing.T) {
+func TestErrorClassificationFindsAcceptedCredentials(t *testing.T) {
 	areMarked(t, accepted, Accepted)
 }
 
@@ -170,7 +170,7 @@ func TestClassifyDistinguishesMissingFromUnavailableCredentials(t *testing.T) {
 	}
 }
 
-func TestClientRetriesDuringBriefLackOfCredentials(t *testing.T) {
+func TestMissingCredentialsAreTemporaryOnlyAfterAnAnsweredRequest(t *testing.T) {
 	for _, tc := range []struct {
 		cause    Cause
 		answered bool

@@ -26,7 +26,7 @@ func exactly(n *big.Int) time.Duration {
 	return time.Duration(n.Int64())
 }
 
-func TestScaleSaturatesInsteadOfOverflowing(t *testing.T) {
+func TestDurationScaleSaturatesInsteadOfOverflowing(t *testing.T) {
 	for _, tc := range []struct {
 		d    time.Duration
 		by   float64

@@ -44,7 +44,7 @@ func TestWaiterTakesOverAsSoonAsLeaseHasEnded(t *testing.T) {
 	}
 }
 
-func TestHolderLooksDeadOneLeaseAfterLastWrite(t *testing.T) {
+func TestHolderAppearsDeadOneLeaseAfterLastWrite(t *testing.T) {
 	now := time.Date(2026, 7, 1, 2, 17, 0, 0, time.UTC)
 	for _, tc := range []struct {
 		what    string
@@ -241,7 +241,7 @@ func TestHandOverLeaseIsHalfOfReleasersLeaseWithinLimits(t *testing.T) {
 
 // A waiter may become the head of the queue during a pause, and learns this only from its
 // next read. By then, most of the waiter's lease must still be left.
-func TestPauseInQueueIsAtMostQuarterOfTrust(t *testing.T) {
+func TestPauseOfQueuedWaiterIsAtMostQuarterOfTrust(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ own, held, want time.Duration }{
 		{20 * second, 20 * second, second},
@@ -310,7 +310,7 @@ func TestQueueJoinLimitIsSixteenPlusOneEveryFourSeconds(t *testing.T) {
 	}
 }
 
-func TestQueueCountGrowsByOneEachTimeWaitDoubles(t *testing.T) {
+func TestAcquireAnyWaitsInOneMoreQueueEachTimeWaitDoubles(t *testing.T) {
 	for waited, want := range map[time.Duration]int{
 		0: 2, time.Second - 1: 2, time.Second: 3, 2*time.Second - 1: 3, 2 * time.Second: 4, time.Hour: 2 + 12, math.MaxInt64: 2 + 34,
 	} {

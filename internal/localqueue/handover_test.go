@@ -142,7 +142,7 @@ func TestDelayOfTurnGrowsWithLongestHold(t *testing.T) {
 	}
 }
 
-func TestSuccessorThatLeftIsSkipped(t *testing.T) {
+func TestSuccessorThatLeftLocalQueueIsSkipped(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	isNext(t, l, held, ws[0])
 	if _, had := l.Leave(ws[0]); had {
@@ -197,7 +197,7 @@ func TestSuccessorExistsOnlyForGrantThatHoldsKey(t *testing.T) {
 	}
 }
 
-func TestPassAfterPostponesNextWaiter(t *testing.T) {
+func TestPassAfterDelaysTurnOfNextWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

@@ -126,7 +126,7 @@ func TestFirstWaiterHasTurnAtOnceAndNextWaitersInOrder(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestPassIgnoresGrantThatHasNoTurn(t *testing.T) {
+func TestPassDoesNothingForGrantWithoutTurn(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -177,7 +177,7 @@ func TestAcquireAnyReceivesTurnsOfAllKeysOnOneChannel(t *testing.T) {
 	}
 }
 
-func TestNoWaitCallerIsToldHolderOnceHolderIsKnown(t *testing.T) {
+func TestHolderIsReportedToNoWaitCallerOnceItIsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *queues)
 		want  string
@@ -201,7 +201,7 @@ func TestNoWaitCallerIsToldHolderOnceHolderIsKnown(t *testing.T) {
 	}
 }
 
-func TestNoWaitCallerIsToldKnownHolderAtOnce(t *testing.T) {
+func TestKnownHolderIsReportedToNoWaitCallerAtOnce(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -221,7 +221,7 @@ func TestNoWaitCallerIsToldKnownHolderAtOnce(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestTurnIsPassedOnAfterGrantEnds(t *testing.T) {
+func TestTurnPassesToNextWaiterAfterGrantEnds(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -252,7 +252,7 @@ func TestGrantOutOfTurnDoesNotTakeTurnOfWaiter(t *testing.T) {
 	}
 }
 
-func TestTakeSucceedsOnlyIfTurnIsFree(t *testing.T) {
+func TestTakeReturnsFalseIfAnotherGoroutineHasTurn(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
@@ -341,7 +341,7 @@ func TestDepartingWaiterKnowsHolderReportedByOtherWaiters(t *testing.T) {
 	isHeldBy(t, l.LastHolder(at("key")), "here")
 }
 
-func TestKeyIsKnownOnceItsHolderOrGrantIsReported(t *testing.T) {
+func TestIsKnownReturnsTrueAfterReportOfHolderOrGrant(t *testing.T) {
 	for name, report := range map[string]func(l *queues){
 		"held elsewhere": func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) },
 		"granted here":   func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) },

@@ -6,7 +6,7 @@ import (
 )
 
 // Many callers of Now take a monotonic time of zero for an unset time.
-func TestMonotonicClockIsAboveZeroInBubble(t *testing.T) {
+func TestMonotonicClockIsAboveZeroInSynctestBubble(t *testing.T) {
 	outside := Now().Mono
 	if outside <= 0 {
 		t.Errorf("outside %v", outside)

@@ -70,7 +70,7 @@ func TestAgesOfVersionAndGrantStartAtFirstObservation(t *testing.T) {
 	}
 }
 
-func TestVersionsWithoutPinAreForgottenOldestFirst(t *testing.T) {
+func TestUnpinnedVersionsAreForgottenOldestFirst(t *testing.T) {
 	v := New(2)
 	v.Pin(key("pinned"))
 	v.Pin(key("pinned"))

@@ -12,7 +12,7 @@ import (
 
 var null types.AttributeValue = &types.AttributeValueMemberNULL{Value: true}
 
-func TestTakeoverIsRejectedUntilLeaseExpiredByEveryClock(t *testing.T) {
+func TestTakeoverIsRejectedUntilLeaseExpiredByBothClocks(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if !b.isByClock() {
 			return

@@ -115,7 +115,7 @@ func TestEndOfLeaseLongerThanCenturyIsNotStored(t *testing.T) {
 	}
 }
 
-func TestReleaseAndBreakRemoveTheLeaseEnd(t *testing.T) {
+func TestReleaseAndBreakRemoveStoredLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	for name, free := range map[string]func(protocol.Hold) *protocol.Write{
 		"release": func(h protocol.Hold) *protocol.Write { return b.Release(h, protocol.Release{Version: v9}) },

@@ -99,7 +99,7 @@ func TestDamagedRecordReturnsDecodeErrorNamingAttribute(t *testing.T) {
 	}
 }
 
-func TestReleasedRecordIsReadableIfKindAndTokenAreValid(t *testing.T) {
+func TestReleasedRecordIsReadIfItsKindAndTokenAreValid(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
 	r, err := p.Decode(damaged)
@@ -163,7 +163,7 @@ func TestLeaseIsRoundedUpToMilliseconds(t *testing.T) {
 	}
 }
 
-func TestClashingAttributeNamesAreALayoutError(t *testing.T) {
+func TestLayoutWithClashingAttributeNamesIsRejected(t *testing.T) {
 	for name, l := range map[string]layout.Native{
 		"partition key is an attribute": {PartitionKey: "data"},
 		"partition and sort are one":    {SortKey: "key"},
@@ -203,7 +203,7 @@ func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // awslabs: ("a",
 
 // In dynamolock and the library of awslabs, an attribute isReleased that a caller adds
 // frees the lock. This test excludes that fault.
-func TestAttributesOfTheRecordAreReserved(t *testing.T) {
+func TestRecordAttributesAreReservedForLeasehold(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -285,7 +285,7 @@ func TestSessionRowIsNotMistakenForLock(t *testing.T) {
 	}
 }
 
-func TestReleasedLockIsRecognisedDespiteForeignAttribute(t *testing.T) {
+func TestReleasedLockIsRecognisedDespiteAttributeOfUser(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{
@@ -308,7 +308,7 @@ func TestReleasedLockIsRecognisedDespiteForeignAttribute(t *testing.T) {
 	}
 }
 
-func TestLockButRejectsItemWithOtherDamage(t *testing.T) {
+func TestLockButRejectsItemWithAnotherDamagedAttribute(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrKind: text("invoice"), attrData: text("not binary")})
 	if r, ok := LockBut(p, damaged, attrKind); ok {

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestForeignNamesWhatLibraryOfLayoutCannotRead(t *testing.T) {
+func TestAttributeThatPeerLibraryCannotReadIsNamed(t *testing.T) {
 	for _, tc := range []struct {
 		layout  layout.Layout
 		changes protocol.Item // changes to a record whose lease is stored in milliseconds

@@ -178,7 +178,7 @@ func TestGrantIsRejectedForFreeRowOfOtherKind(t *testing.T) {
 	})
 }
 
-func TestLayoutIsOwnedIfItsRecordsShowOwner(t *testing.T) {
+func TestOwnedReportsWhetherRecordsOfLayoutNameOwner(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		b.hold()
 		if shown := b.record().Owner; b.Owned() != (shown != "") {

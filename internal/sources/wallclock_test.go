@@ -76,7 +76,7 @@ func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
 	}
 }
 
-func TestLockPackagesImportOnlyTheAWSSDK(t *testing.T) {
+func TestLockPackagesImportOnlyAWSSDKAndStandardLibrary(t *testing.T) {
 	t.Chdir(root)
 	out := lab.Must(exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/contrib/byname").Output())(t)

@@ -113,8 +113,8 @@ func TestWrongWallClockMayFailNoWaitCallButLosesNoLock(t *testing.T) {
 }
 
 // If a waiter's clock is always ahead, every version looks old to the waiter. So a waiter
-// must not judge a holder by the time in the record. A new version shows it that the holder
-// renews.
+// must not judge a holder by the time in the record. Only a new version in the record shows
+// to the waiter that the holder renews.
 func TestOneOfThreeConcurrentNoWaitCallsTakesOverDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")

@@ -152,8 +152,8 @@ func TestKeyIsLeftToOtherProcessesIfNextWaiterGetsAnotherKey(t *testing.T) {
 		ask := func(keys ...string) <-chan *leasehold.Lock { return acquireAny(t, c, keys...) }
 		a, b := <-ask("a"), <-ask("b")
 		lab.Elapse(30 * time.Second) // after 30 s, other processes that wait pause for PollMax between their polls
-		// Each call is granted the key directly after the previous one. After these hand-overs
-		// the local queue lets other processes go first.
+		// In this loop, each call receives the key from the previous one. After so many
+		// hand-overs, the local queue lets other processes go first.
 		for range 15 {
 			next := ask("a")
 			w.Release(a)
@@ -253,8 +253,7 @@ func TestAcquireAnyNoWaitErrorNamesFreeKeyBeforeDamagedKey(t *testing.T) {
 	}, func(t *testing.T, w *lab.World, keys []leasehold.Key) {
 		w.Put(lab.Key("damaged"))
 		c, wire := w.Client(lab.Config())
-		// The reply says that the condition failed, although the key is free: the grant was
-		// never applied, and the key stays free.
+		// Each grant of the free key is rejected without being applied, so the key stays free.
 		wire.SetFault(lab.On(grants("free"), lab.Refused("ConditionalCheckFailedException")))
 		_, err := c.AcquireAny(t.Context(), keys, leasehold.NoWait())
 		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "free" || errors.Is(err, leasehold.ErrHeld) {

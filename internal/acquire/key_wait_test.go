@@ -45,8 +45,8 @@ func TestWaiterAcquiresKeyOnceRecordOfHolderIsDeleted(t *testing.T) {
 	})
 }
 
-// Each call here that does not wait continues the observation of the calls before it. In
-// some other libraries, each such call begins to observe the holder anew.
+// Each TryAcquire continues the observation of the holder that earlier calls began. In some
+// other lock libraries, each try-lock begins a new observation.
 func TestTryAcquireTakesOverHolderObservedForFullLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), time.Hour, "job")[0]

@@ -212,8 +212,8 @@ func (w *world) client(owner string) *client {
 	return c
 }
 
-// keeper implements acquire.Keeper for a client without a list of the locks
-// that it holds.
+// keeper implements acquire.Keeper for a client that keeps no list of the locks that it
+// holds.
 type keeper struct{ c *client }
 
 func (keeper) Holds(protocol.Key, string) bool { return false }
@@ -292,7 +292,7 @@ func (c *client) hasGrants() bool {
 	return len(c.grants) > 0
 }
 
-// holding is a grant that the client holds and does not renew by itself.
+// holding is a grant of a client. The client does not renew it; only a test may.
 type holding struct {
 	lease.Holder
 	c     *client

@@ -422,8 +422,8 @@ func (x *trial) granted(call func(ctx context.Context) (*leasehold.Lock, error))
 	})
 }
 
-// holding returns the prepare function of an operation on a lock: it acquires
-// the lock, and then call is the operation.
+// holding returns a function prepare for an operation on a held lock. That function acquires
+// the lock, and returns the operation: call with this lock.
 func holding(call func(ctx context.Context, lock *leasehold.Lock) error) func(*trial) func() error {
 	return func(x *trial) func() error {
 		lock := x.believes(x.Acquire(x.c, "job"))

@@ -35,8 +35,8 @@ var lies = map[string]http.HandlerFunc{
 	},
 }
 
-// foreignCalls are the calls that must return a foreign error if the server
-// that answers is not DynamoDB.
+// foreignCalls are calls that must return a ForeignError if the server that answers is not
+// DynamoDB.
 var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 	"TryAcquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.TryAcquire(ctx, "job")) },
 	"Get":        func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Get(ctx, "job")) },

@@ -10,8 +10,8 @@ import (
 
 var errBefore, errAfter = errors.New("throttled"), errors.New("closed")
 
-// sentBy is a write in progress. If answered is set, all of its requests have been answered;
-// otherwise none has been.
+// sentBy is a write in progress. If answered is set, DynamoDB has answered all requests of
+// the write; otherwise none.
 type sentBy struct{ answered bool }
 
 func (s sentBy) Answered() bool { return s.answered }

@@ -68,7 +68,7 @@ func TestRenewalIsRetriedWithinHalfOfRemainingTrust(t *testing.T) {
 		{9, 18 * time.Second, 1250 * time.Millisecond}, // the longest pause is a quarter of the renewal period, which is 5 s
 		{9, time.Second, 500 * time.Millisecond},
 		{9, 10 * time.Millisecond, 50 * time.Millisecond}, // the pause is the minimum, because half of 10 ms would be almost no pause
-		{9, -time.Second, 1250 * time.Millisecond},        // trust has ended; a client may hold a lock on during an outage, and still retries
+		{9, -time.Second, 1250 * time.Millisecond},        // trust has ended, but during an outage the client may keep the lock and retry
 	} {
 		if got := RenewalRetry(tc.n, 5*time.Second, tc.left, 1); got != tc.want {
 			t.Errorf("attempt %d with %v left: up to %v, want %v", tc.n, tc.left, got, tc.want)

@@ -95,7 +95,7 @@ func TestTakeoverByWallClockWaitsForExpiryPlusSkewPlusStep(t *testing.T) {
 	for _, tc := range []struct {
 		// expires is the record's expiry time minus the time of the wall clock.
 		expires time.Duration
-		// want is the time of death minus the monotonic time now.
+		// want is the time from which the holder counts as dead, minus the monotonic time now.
 		want time.Duration
 	}{
 		{20 * time.Second, 23 * time.Second},
@@ -301,7 +301,7 @@ func TestQueueJoinLimitIsSixteenPlusOneEveryFourSeconds(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, 0},
 		{4 * time.Second, 44 * time.Second, 10},
 		{44 * time.Second, 46 * time.Second, 1},
-		// After an hour the allowance is full again. It is not larger than it was at the start.
+		// After an hour, as many waiters may join at once as at the start, and no more.
 		{time.Hour, time.Hour + 2*time.Second, 16},
 	} {
 		if n := take(began+tc.from, began+tc.to); n != tc.want {

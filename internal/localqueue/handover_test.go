@@ -24,8 +24,8 @@ func isNext(t *testing.T, l *queues, held *grant, w *waiter) {
 	}
 }
 
-// handOn hands the key from the holder of the grant named from to the waiter w. It returns w's
-// new grant, whose age is age.
+// handOn hands the key to the waiter w from the holder of the grant from. It returns w's new
+// grant, with the given age.
 func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
 	isNext(t, l, from, w)
@@ -103,7 +103,8 @@ func TestTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
 func TestTurnIsNotDelayedIfHolderEndsWithoutHandOver(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
-	// Pass without a hand-over is what happens, for example, if the lock was lost.
+	// The holder passes its turn on without a hand-over, for example because its lock was
+	// lost.
 	l.Pass(at("key"), held)
 	seeksAfter(t, ws[1], 0)
 }

@@ -41,8 +41,7 @@ var granted = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
 func decimal(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-// bench is a table in one layout, with one record. Tests send the layout's
-// writes to it.
+// bench is a table for one layout, with one record. Tests send the layout's writes to it.
 type bench struct {
 	*testing.T
 	layout.Layout

@@ -192,7 +192,7 @@ func TestInvalidKeysAreRefusedBeforeSending(t *testing.T) {
 	}
 }
 
-func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c")
+func TestPartitionAndSortKeyAreNotConcatenated(t *testing.T) { // in the library of awslabs, the keys ("a","bc") and ("ab","c") are one lock
 	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	a, _ := p.Key(protocol.Key{Partition: "a", Sort: "bc"})
 	b, _ := p.Key(protocol.Key{Partition: "ab", Sort: "c"})

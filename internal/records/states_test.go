@@ -187,8 +187,8 @@ func TestOwnedReportsWhetherRecordsOfLayoutNameOwner(t *testing.T) {
 	})
 }
 
-// staysHeld checks that no grant of a held record is applied because one
-// attribute has a strange value.
+// staysHeld checks that a held record stays held if one attribute has a strange value: a
+// grant of its key must be rejected.
 func (b *bench) staysHeld(name string, odd ...types.AttributeValue) {
 	b.Helper()
 	_, held := b.hold()

@@ -65,8 +65,8 @@ func boundedClocks(times float64) func(seed uint64) world {
 }
 
 // Clients with bounded clocks wait in the queue of one key, and each holds the key for a
-// moment. A waiter takes the key over once the previous holder's lease has ended by the
-// stored lease end.
+// moment. If the previous holder does not release the key, a waiter takes it over once the
+// lease end stored in the record has passed.
 func TestSimulationOfQueuesAndBoundedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedLines))
 }

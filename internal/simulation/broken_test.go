@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// These tests check that the simulation finds violations. A simulation that cannot find
-// any violation would not show that the product has none.
+// These tests check that the simulation finds violations. If the simulation could not find
+// any violation, its success would prove nothing about the product.
 
 // broken is a variant of the simulation in which the product breaks a promise
 // on purpose.

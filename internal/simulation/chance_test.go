@@ -121,11 +121,11 @@ func (c *process) asksFor(asks string) {
 // may send requests. The scheduler decides in which order they do. Therefore the number
 // depends only on requests at earlier instants.
 type asking struct {
-	// latest is the request at the time at. If there are several requests at that time, it
-	// is the one with the greatest text.
+	// latest is the request at the time in the field at. If there are several requests at
+	// that time, it is the one with the greatest text.
 	latest  string
 	at      time.Time
-	earlier string // latest request before the time at
+	earlier string // latest request before the time in the field at
 }
 
 func (a asking) before(now time.Time) string {

@@ -52,7 +52,7 @@ type checker struct {
 	trusts   map[string]time.Time // latest time until which an applied attempt allows a process to trust a grant, by grant
 	handed   map[string]handed    // grants that a holder handed to the head of a queue, by grant
 	joined   map[string]*process  // process that asked to join a queue, by the version of its queue entry
-	seen     map[seenBy]time.Time // time of the first reply that showed a version to a process, by both
+	seen     map[seenBy]time.Time // time of the first reply that showed a version to a process, by process and version
 	// ends contains the time until which a version is trusted, by version. It contains only
 	// versions that store the end of their lease.
 	ends     map[string]time.Time
@@ -110,7 +110,8 @@ func (c *checker) first() string {
 	return c.problems[0]
 }
 
-// believes records that a process holds a lock, until the lock ends.
+// believes records that a process begins to trust a lock. When the lock ends, it records the
+// end of this trust.
 func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	if lock.Err() != nil {
 		return // not recorded: the lock has already ended

@@ -15,7 +15,7 @@ type clocks struct {
 	began time.Time
 
 	mu            sync.Mutex
-	ahead         time.Duration // time by which suspends in no time have moved the boot clock ahead (see jump)
+	ahead         time.Duration // time by which jump has moved the boot clock ahead
 	wall          time.Duration // time by which the wall clock is ahead of the world's time
 	slept         time.Duration // total time for which earlier suspends have stopped the mono clock
 	since, asleep time.Time     // beginning and end of the last suspend

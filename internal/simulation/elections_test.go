@@ -279,8 +279,8 @@ func (v *voter) watch(ctx context.Context) {
 	}
 }
 
-// watches observes the election until the sequence of leaders ends. The result again is
-// true if AWS refused the first read, so that the caller should observe anew.
+// watches observes the election until the sequence of leaders ends. It returns true if AWS
+// refused the first read; the caller should then observe anew.
 func (v *voter) watches(ctx context.Context) (again bool) {
 	shown := false
 	for l, err := range v.plan.observe(ctx, v.e) {

@@ -229,8 +229,8 @@ func (c *process) standStill(d time.Duration) {
 	c.pausedTil = time.Now().Add(d)
 }
 
-// isPaused returns the time until the process continues, or zero if it is not
-// paused.
+// isPaused returns the time until the process continues. If it is not paused, the result is
+// zero or negative.
 func (c *process) isPaused() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

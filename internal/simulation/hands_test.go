@@ -17,8 +17,8 @@ import (
 const operator = 50
 
 // An operator breaks locks while they are held. In half of the seeds some of these locks
-// belong to a group. For the broken grants, promise 2 does not hold. Fenced writes stay
-// safe.
+// belong to a group. For the broken grants, promise 2 of docs/guarantees.md does not hold:
+// the holder may not stop first. Fenced writes stay safe.
 func TestSimulationOfBreakingHeldLocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(breaking)) }
 
 func breaking(seed uint64) world {
@@ -104,10 +104,10 @@ func (c *checker) checkHearing(b *belief) {
 	}
 }
 
-// Records are deleted in two ways. First, an operator deletes records by hand while they
-// are in any state. For the grants in these records, promise 2 does not hold. Second, TTL
-// deletes records that are released and have expired. After both, late copies of requests
-// may break the order of tokens. All other promises hold.
+// Records are deleted in two ways. First, an operator deletes records by hand while they are
+// in any state. For the grants in these records, promise 2 of docs/guarantees.md does not
+// hold. Second, TTL deletes records that are released and have expired. After both, late
+// copies of requests may break the order of tokens. All other promises hold.
 func TestSimulationOfDeletedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
 
 func deletion(_ uint64) world {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// stale returns how old a waiter's last reading of a session can be when it
-// relies on it.
+// stale returns the greatest age of a reading of a session's row on which a waiter still
+// relies.
 func (s *run) stale() time.Duration {
 	if s.plan.shared {
 		return time.Second
@@ -34,8 +34,8 @@ func (s *run) lastArrival(key string, from time.Time) time.Time {
 	return from
 }
 
-// checkLiveness acquires every key after the faults have stopped. Each key must be
-// granted within the time that promise 12 allows.
+// checkLiveness acquires every key after the faults have stopped. Invariant 12 of
+// docs/guarantees.md limits the time until each key is granted.
 func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {
@@ -49,8 +49,7 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// Promise 12 allows a lease by the observer's clock, two longest polls and a
-		// round trip.
+		// The limit is a lease by the waiter's clock, two longest polls and a round trip.
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
 		}

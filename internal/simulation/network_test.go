@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// troubles are the faults that only some worlds' networks have. The networks of all worlds
-// lose, delay, repeat and refuse requests.
+// troubles are faults that happen only in the networks of some worlds. The networks of all
+// worlds lose, delay, repeat and refuse requests.
 type troubles struct {
 	refusals bool          // AWS denies access for some requests, even for some that were applied
 	noOld    bool          // the reply to a failed condition does not contain the item
@@ -276,7 +276,7 @@ func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
 }
 
-// copied delivers a second copy of a request after about the time late.
+// copied delivers a second copy of a request after about the delay late.
 func (c *process) copied(late time.Duration, deliver func() (*http.Response, error)) {
 	go func() {
 		c.after(late, drawn(c.seed, "copy", late))

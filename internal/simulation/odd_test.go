@@ -149,9 +149,10 @@ func (c *process) sectionBeforeClose(r *worker) {
 	}
 }
 
-// During an outage, DynamoDB answers that it is unavailable. In this world most clients
-// keep their locks through outages. This gives up promise 2 during an outage, so trust is
-// not checked against leases. Fenced writes stay safe.
+// During an outage, DynamoDB answers that it is unavailable. In this world most clients keep
+// their locks through outages. During an outage this gives up promise 2 of
+// docs/guarantees.md, that the holder stops first. So trust is not checked against leases.
+// Fenced writes stay safe.
 func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
 
 func outages(_ uint64) world {

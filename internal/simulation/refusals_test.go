@@ -17,10 +17,10 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// In every world AWS refuses the requests of one process, or of all processes, for a
-// while. The reason is that credentials have expired, that they are unknown, or that
-// access is denied. Every wait is checked for promise 11 of docs/guarantees.md: if AWS
-// has accepted the client before, a refusal does not end the wait.
+// In every world AWS refuses the requests of one process, or of all processes, for a while.
+// The reason is that credentials have expired, that they are unknown, or that access is
+// denied. Every wait is checked against promise 11 of docs/guarantees.md: if AWS has
+// accepted the client before, a refusal does not end the wait.
 
 const (
 	// refusalWindow is the length of a window of time. In each window at most one refusal of

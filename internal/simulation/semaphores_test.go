@@ -38,7 +38,7 @@ type sharer struct {
 	*process
 	n     int // number of permits that this process is configured to use
 	take  permitManners
-	alone bool // set if the process has only one goroutine
+	alone bool // the process has only one goroutine
 }
 
 func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners) {

@@ -52,8 +52,8 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...)
 			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
 				best, cut = s, true
-				// A fault may have happened only because of faults that are now left out. Then
-				// it is not needed either.
+				// Some faults happen only because of other faults, which may now be left out. Then these
+				// faults are not needed either.
 				left = slices.DeleteFunc(rest, func(id string) bool { return !slices.Contains(idsOf(s.faults), id) })
 				break
 			}

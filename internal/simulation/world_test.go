@@ -19,13 +19,13 @@ import (
 
 // world says how a simulation differs from the usual one.
 type world struct {
-	shared        bool                                     // clients have a shared lease: all of them, or some
+	shared        bool                                     // clients use shared leases; the function config may change this for some
 	keeps         bool                                     // no client deletes its records on release
-	leases        []time.Duration                          // length of the lease of the client with each id; empty for usualLease
+	leases        []time.Duration                          // leases that the clients use in turn, by client id; empty for usualLease
 	net           troubles                                 // faults that happen in addition to those of every network
 	skew          time.Duration                            // largest difference between two wall clocks
 	wall          func(*process, *rand.Rand) time.Duration // returns how far a wall clock is ahead; nil to use skew or a small default
-	refusalsAlone bool                                     // refusals by AWS for a while are the only faults
+	refusalsAlone bool                                     // the only faults are refusals by AWS, each for a while
 	believes      bool                                     // clients may trust a lock for longer than its lease during an outage
 	hears         time.Duration                            // time within which holders learn of a break after the faults have stopped; 0 if no time is promised
 	forgets       bool                                     // clients remember only the keys that they are observing

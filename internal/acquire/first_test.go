@@ -389,7 +389,7 @@ func TestCloseEndsEveryWait(t *testing.T) {
 	})
 }
 
-func TestIfExistsReturnsErrNotFoundWithoutRecord(t *testing.T) {
+func TestIfExistsOptionReturnsErrNotFoundIfRecordIsMissing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		if _, err := c.One(t.Context(), c.want("job", ifExists)); !errors.Is(err, errMissing) {

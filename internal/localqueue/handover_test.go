@@ -89,7 +89,7 @@ func TestHandOversAreUnlimitedIfQueueInRecordIsEmpty(t *testing.T) {
 	seeksAfter(t, ws[8], 0)
 }
 
-func TestTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
+func TestLocalTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
@@ -100,7 +100,7 @@ func TestTurnIsNotDelayedIfRecordHasQueue(t *testing.T) {
 	}
 }
 
-func TestTurnIsNotDelayedIfHolderEndsWithoutHandOver(t *testing.T) {
+func TestLocalTurnIsNotDelayedIfGrantEndsWithoutHandOver(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
 	// The holder passes its turn on without a hand-over, for example because its lock was
@@ -109,7 +109,7 @@ func TestTurnIsNotDelayedIfHolderEndsWithoutHandOver(t *testing.T) {
 	seeksAfter(t, ws[1], 0)
 }
 
-func TestAcquireAnyGetsTurnInsteadOfHandOver(t *testing.T) {
+func TestAcquireAnyGetsLocalTurnInsteadOfHandOver(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{SeeksItself: true})
 	enter(l, "key", "behind")
@@ -118,7 +118,7 @@ func TestAcquireAnyGetsTurnInsteadOfHandOver(t *testing.T) {
 	seeksAfter(t, next, 0)
 }
 
-func TestTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
+func TestLocalTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
@@ -132,7 +132,7 @@ func TestTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 
 // A holder that loses its lock, or deletes its record on release, passes its turn on. It
 // does not ask which waiter is its successor.
-func TestDelayOfTurnGrowsWithLongestHold(t *testing.T) {
+func TestDelayOfLocalTurnGrowsWithLongestHold(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})

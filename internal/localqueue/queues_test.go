@@ -112,7 +112,7 @@ func waits(t *testing.T, ws ...*waiter) {
 	}
 }
 
-func TestFirstWaiterHasTurnAtOnceAndNextWaitersInOrder(t *testing.T) {
+func TestFirstWaiterHasLocalTurnAtOnceAndOthersInOrder(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	other := enter(l, "other key", "d")
@@ -142,7 +142,7 @@ func TestPassDoesNothingForGrantWithoutTurn(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestLeaveReportsWhetherWaiterHadTurn(t *testing.T) {
+func TestLeaveReportsWhetherWaiterHadLocalTurn(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -221,7 +221,7 @@ func TestKnownHolderIsReportedToNoWaitCallerAtOnce(t *testing.T) {
 	isEmpty(t, l)
 }
 
-func TestTurnPassesToNextWaiterAfterGrantEnds(t *testing.T) {
+func TestLocalTurnPassesToNextWaiterAfterGrantEnds(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -229,7 +229,7 @@ func TestTurnPassesToNextWaiterAfterGrantEnds(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestGrantOutOfTurnDoesNotTakeTurnOfWaiter(t *testing.T) {
+func TestGrantOutOfTurnDoesNotTakeLocalTurnOfWaiter(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)

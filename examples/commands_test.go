@@ -17,12 +17,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// typed is the command in the first lines of a program.
+// typed matches the go run command in the comment at the beginning of an example program.
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
-// endless maps each program that runs until Ctrl-C to the beginnings of lines. Once the
-// program has printed these lines, each of its processes handles Ctrl-C. An earlier Ctrl-C
-// has no effect on a background process, because its shell makes it ignore the signal.
+// endless contains the programs that run until Ctrl-C. It maps each of them to beginnings
+// of lines. Once the program has printed these lines, all its processes handle Ctrl-C.
+// Before that, Ctrl-C does not end a background process, because the shell starts it with
+// SIGINT ignored.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {
@@ -59,7 +60,7 @@ func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {
 				awaited = slices.DeleteFunc(awaited, func(begins string) bool { return strings.HasPrefix(last, begins) })
 				if endless[name] != nil && len(awaited) == 0 && !interrupted {
 					interrupted = true
-					if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil { // Ctrl-C
+					if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil { // as Ctrl-C does
 						t.Error(err)
 					}
 				}

@@ -23,7 +23,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// built is the directory of the examples and of the command, as programs.
+// built is the directory that contains the compiled examples and the compiled leasehold
+// command.
 var built string
 
 func TestMain(m *testing.M) {
@@ -43,14 +44,15 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// tooLong limits the run time of each process. unread limits how long its descendants may
-// then keep its output open. So a test fails if its process hangs.
+// tooLong limits the run time of each process. unread limits how long its child processes
+// may keep its output open after that. So a test fails, and does not hang, if a process
+// hangs.
 const (
 	tooLong = 2 * time.Minute
 	unread  = 10 * time.Second
 )
 
-// process is a program that runs, and the lines that it prints.
+// process is a running program and the lines that it prints.
 type process struct {
 	cmd    *exec.Cmd
 	lines  *bufio.Scanner
@@ -63,13 +65,13 @@ func start(t *testing.T, env []string, name string, args ...string) *process {
 	p := &process{cmd: exec.CommandContext(ctx, filepath.Join(built, name), args...)}
 	p.cmd.Env, p.cmd.Stderr, p.cmd.WaitDelay = env, &p.stderr, unread
 	t.Cleanup(func() { _ = p.cmd.Wait() })
-	t.Cleanup(cancel) // runs before Wait
+	t.Cleanup(cancel) // runs before the cleanup above, which calls Wait
 	p.lines = bufio.NewScanner(lab.Must(p.cmd.StdoutPipe())(t))
 	lab.OK(t, p.cmd.Start())
 	return p
 }
 
-// until reads lines until one begins with a text, and returns that line.
+// until reads lines until one begins with the given text, and returns that line.
 func (p *process) until(t *testing.T, text string) string {
 	t.Helper()
 	var read []string
@@ -84,7 +86,7 @@ func (p *process) until(t *testing.T, text string) string {
 	return ""
 }
 
-// run runs a program to its end, and returns the lines that it printed.
+// run runs a program, waits for its end, and returns the lines that it printed.
 func run(t *testing.T, env []string, name string, args ...string) []string {
 	t.Helper()
 	p := start(t, env, name, args...)
@@ -98,7 +100,8 @@ func run(t *testing.T, env []string, name string, args ...string) []string {
 	return read
 }
 
-// runAll runs a program several times at once, and returns all lines, sorted.
+// runAll runs a program the given number of times, all at once. It returns the lines of all
+// runs, sorted.
 func runAll(t *testing.T, env []string, times int, name string, args ...string) []string {
 	var mu sync.Mutex
 	var read []string
@@ -128,7 +131,8 @@ func withoutSettings() []string {
 	})
 }
 
-// local starts leasehold local, and returns the environment in which programs find it.
+// local starts the command "leasehold local", a local DynamoDB server. It returns
+// environment variables that make programs use this server.
 func local(t *testing.T) (env []string, url string) {
 	t.Helper()
 	env = append(withoutSettings(), "HOME="+t.TempDir(), "AWS_REGION=local", "AWS_ACCESS_KEY_ID=example", "AWS_SECRET_ACCESS_KEY=example")
@@ -149,7 +153,8 @@ func TestHelloExampleRunsUnderLock(t *testing.T) {
 func TestCronExampleRunsJobOncePerPeriod(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
-	// The period is a century, as a day might end while the test runs.
+	// The period is a century: with a period of a day, the test would fail if midnight passed
+	// while it runs.
 	got := runAll(t, env, 3, "cron", "-every", "876000h")
 	if len(got) != 3 || got[2] != "writing the report" || got[0] != got[1] || !strings.HasPrefix(got[0], "the report is written: the work of ") {
 		t.Errorf("three hosts printed %q", got)
@@ -220,7 +225,7 @@ func TestDynamolockExampleTakesOverLockOfDeadDynamolockHolder(t *testing.T) {
 		"data": &types.AttributeValueMemberB{Value: []byte("by dynamolock")},
 	}}))(t)
 	var tokens []int64
-	for _, name := range []string{"dynamolock", "native", "dynamolock"} { // first dynamolock, then native, and back to dynamolock
+	for _, name := range []string{"dynamolock", "native", "dynamolock"} { // the move from dynamolock to native, and the move back
 		var token int64
 		for _, line := range run(t, append(slices.Clone(env), "LOCK_LAYOUT="+name), "dynamolock") {
 			if _, err := fmt.Sscanf(line, "layout "+name+": holds invoices with token %d", &token); err != nil {

@@ -16,7 +16,8 @@ import (
 
 const theID, theSecret = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
-// guarded serves an engine with an access key, and returns its URL.
+// guarded starts an HTTP server for an engine that requires an access key. It returns the
+// server's URL.
 func guarded(t *testing.T) string {
 	t.Helper()
 	e := New(WithAccessKey(theID, theSecret))
@@ -30,7 +31,7 @@ func TestServerWithAccessKeyRefusesOtherCredentials(t *testing.T) {
 	url := guarded(t)
 	for name, tc := range map[string]struct {
 		credentials aws.CredentialsProvider
-		want        string // error code; empty for success
+		want        string // expected error code; empty if the request must succeed
 	}{
 		"the key":             {credentials.NewStaticCredentialsProvider(theID, theSecret, ""), ""},
 		"with a session":      {credentials.NewStaticCredentialsProvider(theID, theSecret, "session"), ""},
@@ -53,7 +54,8 @@ func TestServerWithAccessKeyRefusesOtherCredentials(t *testing.T) {
 	}
 }
 
-// signedAs signs a request with the SDK, calls change with it, and sends it to the engine.
+// signedAs signs a request with the SDK, lets change modify the signed request, and sends
+// it to the engine.
 func signedAs(t *testing.T, e *Engine, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -77,7 +79,8 @@ type doer func(*http.Request) (*http.Response, error)
 
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-// replaced replaces a text in the authorization of a request.
+// replaced returns a function that replaces a text in the Authorization header of a
+// request.
 func replaced(old, by string) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), old, by, 1))
@@ -111,7 +114,8 @@ func TestSignatureIsInvalidForOtherRequest(t *testing.T) {
 	}
 }
 
-// This is Amazon's published example post-vanilla (aws-sig-v4-test-suite).
+// The request and the signature are Amazon's published example post-vanilla
+// (aws-sig-v4-test-suite).
 func TestSignatureMatchesPublishedExample(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.Host = "example.amazonaws.com"
@@ -125,7 +129,7 @@ func TestSignatureMatchesPublishedExample(t *testing.T) {
 	}
 }
 
-// noBody fails the test if it is read.
+// noBody is a request body that fails the test if it is read.
 type noBody struct{ t *testing.T }
 
 func (b noBody) Read([]byte) (int, error) {

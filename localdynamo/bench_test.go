@@ -53,8 +53,8 @@ func BenchmarkConditionalUpdate(b *testing.B) {
 	}
 }
 
-// newRemoteTable returns a client of the server at endpoint, with the table of
-// newTable in it and enough idle connections for every worker.
+// newRemoteTable creates the same table as newTable, but on the server at endpoint. It
+// returns a client with enough idle connections for all workers.
 func newRemoteTable(b *testing.B, endpoint string) *dynamodb.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	b.Cleanup(transport.CloseIdleConnections)

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// underWay counts the bytes of bodies that the engine has read for requests that it has not
-// answered yet.
+// underWay counts the body bytes that the engine has read from requests and not yet
+// answered.
 type underWay struct{ now, most atomic.Int64 }
 
 func (u *underWay) add(n int) {
@@ -28,15 +28,15 @@ func (u *underWay) add(n int) {
 	}
 }
 
-// slow is a body of spaces that ends with an empty JSON object. Each part of the body takes
-// a tenth of a second.
+// slow is a request body that arrives slowly: each part takes a tenth of a second. It
+// consists of spaces, and ends with an empty JSON object.
 type slow struct {
 	*underWay
 	rest  string
 	given int
 	half  int           // length of half the body
-	err   error         // error that is returned after the first half; nil for none
-	held  chan struct{} // the second half comes once held is closed; nil for no delay
+	err   error         // error that Read returns after the first half; nil for none
+	held  chan struct{} // the second half arrives once this channel is closed; nil for no delay
 }
 
 const slowPart = 32 << 10
@@ -62,15 +62,15 @@ func (s *slow) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// post sends a body and returns the status and the reply.
+// post sends the body, and returns the status and the body of the reply.
 func (s *slow) post(ctx context.Context, e *Engine, length int64) (int, string) {
 	w := serve(e, "ListTables", s, ofLength(length), func(r *http.Request) { *r = *r.WithContext(ctx) })
 	s.add(-s.given)
 	return w.Code, w.Body.String()
 }
 
-// In these tests there is room for four large bodies. In production there is room for four
-// bodies of the maximum size.
+// In these tests, the engine can hold four large bodies at once. In production, it can hold
+// four bodies of the maximum size.
 const (
 	large    = 200 << 10
 	fourRoom = 4 * large
@@ -87,7 +87,9 @@ func TestTotalSizeOfBodiesInFlightIsBounded(t *testing.T) {
 		t.Fatal("no room for the largest body")
 	}
 	for name, tc := range map[string]struct{ length, room int64 }{
-		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody}, // a body in chunks occupies room for the largest body, because its length is unknown
+		// A body in chunks does not state its length. So the engine reserves the space of the
+		// largest allowed body for it.
+		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -102,8 +104,8 @@ func TestTotalSizeOfBodiesInFlightIsBounded(t *testing.T) {
 					})
 				}
 				all.Wait()
-				// Only four large bodies have room at once. From each of the other clients,
-				// the engine has read at most one byte more than the largest small body.
+				// The engine has space for only four large bodies at once. From each of the other clients,
+				// it has read at most one byte more than the largest small body.
 				if most, bound := u.most.Load(), int64(fourRoom+(clients-4)*(smallBody+1)); most > bound || most < large {
 					t.Errorf("%d bytes were under way at once, want %d at most", most, bound)
 				}
@@ -124,7 +126,7 @@ func TestSlowLargeRequestsDoNotDelaySmallOne(t *testing.T) {
 				s.post(t.Context(), e, large)
 			})
 		}
-		time.Sleep(largePatience / 2) // four bodies occupy all the room
+		time.Sleep(largePatience / 2) // wait until four bodies occupy all the space
 		began := time.Now()
 		for _, length := range []int64{2, -1} {
 			if w := send(e, "ListTables", "{}", ofLength(length)); w.Code != http.StatusOK || time.Since(began) != 0 {
@@ -151,19 +153,20 @@ func TestLargeBodyOverTotalLimitIsRejectedAsRetryable(t *testing.T) {
 	})
 }
 
-// A request that ends early gives its room back. In the end all room is free again.
+// The space of a request that ends early becomes free. At the end of the test, all space
+// must be free.
 func TestDisconnectOfClientFreesReservedBodyBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)
 		var all sync.WaitGroup
 		blocked := make(chan struct{})
-		all.Go(func() { // for a while there is no room at all
+		all.Go(func() { // occupies all the space for a second
 			_ = e.bodies.room.Acquire(t.Context(), 2*maxBody)
 			<-blocked
 			e.bodies.room.Release(2 * maxBody)
 		})
 		time.AfterFunc(time.Second, func() { close(blocked) })
-		for range 6 { // some of these requests end while they send, and some while they wait
+		for range 6 { // some requests end while they send the body, and some while they wait for space
 			all.Go(func() {
 				s := newSlow(u, large)
 				s.err = io.ErrUnexpectedEOF
@@ -171,7 +174,7 @@ func TestDisconnectOfClientFreesReservedBodyBytes(t *testing.T) {
 					t.Errorf("cut off: %d %s", status, said)
 				}
 			})
-			all.Go(func() { newSlow(u, large-1).post(t.Context(), e, large) }) // the body is shorter than announced
+			all.Go(func() { newSlow(u, large-1).post(t.Context(), e, large) }) // the body is shorter than its Content-Length
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				defer cancel()
@@ -214,7 +217,7 @@ func TestServeHTTPAnswersTooLargeBodyBeforeClosing(t *testing.T) {
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
 			ok(t, err)
 			defer conn.Close()
-			// This client reads nothing until it has sent everything.
+			// This client reads nothing until it has sent the whole request.
 			const head = "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"
 			_, err = io.WriteString(conn, head+tc.head+"\r\n\r\n"+tc.body)
 			ok(t, err)

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// operations lists the operations of the engine. The corpus of FuzzBody refers to an
-// operation by its index.
+// operations lists the operations of the engine. The stored inputs of FuzzBody contain
+// indexes into this list.
 var operations = slices.Concat(slices.Sorted(maps.Keys(itemCalls)), slices.Sorted(maps.Keys(tableCalls)))
 
 // bodySeeds contains request bodies, by operation.
@@ -50,7 +50,7 @@ var bodySeeds = map[string][]string{
 	"DescribeLimits":     {`{}`}, "DescribeEndpoints": {``},
 }
 
-// seededEngine has the table "locks" with the item "a".
+// seededEngine returns an engine that has the table "locks" with the item "a".
 func seededEngine(t testing.TB) *Engine {
 	t.Helper()
 	e := New()
@@ -65,8 +65,8 @@ func seededEngine(t testing.TB) *Engine {
 	return e
 }
 
-// send sends a request to the engine without the SDK. The functions in change may change the
-// request first.
+// send sends a request to the engine without the SDK. The functions in change can modify
+// the request before that.
 func send(e *Engine, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	return serve(e, operation, strings.NewReader(body), change...)
 }
@@ -82,7 +82,7 @@ func serve(e *Engine, operation string, body io.Reader, change ...func(*http.Req
 	return w
 }
 
-// ofLength gives a request another length; -1 sends the body in chunks.
+// ofLength sets the ContentLength of a request. With -1, the body is sent in chunks.
 func ofLength(n int64) func(*http.Request) { return func(r *http.Request) { r.ContentLength = n } }
 
 func TestServeHTTPRefusesBodyOfTooManyValues(t *testing.T) {
@@ -108,8 +108,8 @@ func TestServeHTTPRefusesBodyOfTooManyValues(t *testing.T) {
 			t.Errorf("%s: something was stored", name)
 		}
 	}
-	// This is the largest item that consists of the smallest values that DynamoDB stores: 2
-	// bytes each.
+	// The item has the maximum size, and consists of the smallest possible values, of 2 bytes
+	// each.
 	if w := send(seededEngine(t), "PutItem", item(repeated(`{"NULL":true}`, 400<<10/2-10))); w.Code != http.StatusOK {
 		t.Errorf("a full item: %d %.300s", w.Code, w.Body)
 	}
@@ -122,7 +122,7 @@ func ok(t interface{ Fatal(...any) }, err error) {
 	}
 }
 
-// storedBy returns everything that the engine stores.
+// storedBy returns all keys and values in the engine's store.
 func storedBy(t testing.TB, e *Engine) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -135,9 +135,10 @@ func storedBy(t testing.TB, e *Engine) map[string]string {
 	return all
 }
 
-// FuzzBody sends bodies to every operation. Each answer must have the form of the API. An
-// error must name the problem and change nothing. Every stored item must be readable, and
-// must be accepted when it is stored again.
+// FuzzBody sends random bodies to every operation. Each reply must have the form that the
+// DynamoDB API requires. A reply that is an error must name the problem, and the request
+// must have changed nothing. Every stored item must be readable, and must be accepted if it
+// is written back.
 func FuzzBody(f *testing.F) {
 	for n, operation := range operations {
 		if len(bodySeeds[operation]) == 0 {

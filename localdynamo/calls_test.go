@@ -10,11 +10,11 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// seed is the PutItem request for the item with which the tests of single calls start.
+// seed is the PutItem request for the item that exists before each call under test.
 const seed = `{"TableName":"locks","Item":{"id":{"S":"a"},"n":{"N":"5"},"s":{"SS":["b","a"]},
 	"l":{"L":[{"S":"1"},{"S":"2"},{"S":"3"}]},"m":{"M":{"x":{"S":"q"},"y":{"L":[{"N":"1"},{"N":"2"}]}}}}}`
 
-// newSeeded returns an engine with the seed in the table "locks".
+// newSeeded returns an engine whose table "locks" contains the item of seed.
 func newSeeded(t *testing.T) *localdynamo.Engine {
 	e := localdynamo.New()
 	newTable(t, e)
@@ -22,12 +22,14 @@ func newSeeded(t *testing.T) *localdynamo.Engine {
 	return e
 }
 
-// invalid returns the reply to a request that is refused.
+// invalid returns the expected reply to an invalid request: a ValidationException with this
+// message.
 func invalid(message string) string {
 	return `{"__type":"com.amazon.coral.validate#ValidationException","message":"` + strings.ReplaceAll(message, `"`, `\"`) + `"}`
 }
 
-// update returns a request that updates the seed, with the given expression and values.
+// update returns an UpdateItem request for the item of seed, with the given expression and
+// values.
 func update(expression, values string) string {
 	if values != "" {
 		values = `,"ExpressionAttributeValues":{` + values + `}`
@@ -41,8 +43,8 @@ const (
 	wrongOperand = "An operand in the update expression has an incorrect data type"
 )
 
-// internal/conformance tests every comparator and function. This test adds operands of
-// another type and elements that do not exist.
+// internal/conformance tests every comparator and function. This test adds operands of the
+// wrong type, and list elements that do not exist.
 func TestConditionOnOtherTypeOrMissingElementIsFalse(t *testing.T) {
 	for _, test := range []struct{ condition, value, reply string }{
 		{"m.y[2] = :v", `{"N":"2"}`, failed},

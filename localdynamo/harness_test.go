@@ -50,7 +50,8 @@ func number(n int) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
 }
 
-// numberIn returns a number attribute of an item, or -1 if there is none.
+// numberIn returns a number attribute of an item, or -1 if the item does not have this
+// attribute.
 func numberIn(item map[string]types.AttributeValue, name string) int {
 	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
 		if n, err := strconv.Atoi(v.Value); err == nil {
@@ -84,8 +85,8 @@ func put(t *testing.T, client *dynamodb.Client, id string, attributes map[string
 	lab.Must(client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
 }
 
-// call sends a request with the given body, unchanged. It returns the reply's status and
-// body.
+// call sends a request whose body is exactly the given text. It returns the status and the
+// body of the reply.
 func call(t *testing.T, e *localdynamo.Engine, operation, body string) (int, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localdynamo/", strings.NewReader(body))

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// internal/conformance tests the spellings that DynamoDB is known to accept. This test adds
-// further ones.
+// internal/conformance tests the number formats that DynamoDB is known to accept. This test
+// adds more formats.
 func TestNumbersAreStoredInCanonicalForm(t *testing.T) {
 	for given, want := range map[string]string{
 		"00": "0", "-0.0": "0", "0e10": "0", ".0": "0", "001": "1", "1.0": "1", "1500e-2": "15", "+001.50e2": "150",
@@ -35,7 +35,7 @@ func TestInvalidNumberIsRejected(t *testing.T) {
 	}
 }
 
-// anyNumber draws a number's text in any notation.
+// anyNumber generates the text of a number in one of several notations.
 func anyNumber() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringMatching(`-?[0-9]{1,20}`),
@@ -45,7 +45,7 @@ func anyNumber() *rapid.Generator[string] {
 	)
 }
 
-// parsed returns the text with which a number is stored.
+// parsed returns the canonical text of a number, which the engine stores.
 func parsed(t *rapid.T, s string) string {
 	n, err := parseNumber(s)
 	ok(t, err)

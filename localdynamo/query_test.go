@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// newScanned returns a client of an engine with 200 items of about 1 KB in "locks".
+// newScanned returns a client of an engine whose table "locks" contains 200 items of about
+// 1 KB.
 func newScanned(t *testing.T) *dynamodb.Client {
 	client := newTable(t, localdynamo.New())
 	for i := range 200 {

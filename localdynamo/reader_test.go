@@ -57,8 +57,8 @@ func TestLastDuplicateJSONMemberWins(t *testing.T) {
 	}
 }
 
-// FuzzRequest checks that the reader and encoding/json accept the same bodies, and that no body
-// makes the reader panic.
+// FuzzRequest checks that the engine's JSON reader accepts the same bodies as
+// encoding/json, except for very deep nesting. No body may make the reader panic.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"TableName":"locks","Key":{"id":{"S":"a"}},"ExpressionAttributeValues":{":v":{"NS":["1","2.50"]}},"Limit":1e1}`,
@@ -93,7 +93,7 @@ func TestDeeplyNestedBodyDoesNotCrash(t *testing.T) {
 	}
 }
 
-// The test counts all allocations, whether or not they have been freed since.
+// The test counts every allocation, even if the memory has been freed again.
 func TestMemoryForDecodedBodyIsBounded(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{

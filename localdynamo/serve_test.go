@@ -89,7 +89,7 @@ func TestEngineRefusesRequestsOfBrowserPages(t *testing.T) {
 	}
 }
 
-// cut is a body that ends with an error.
+// cut is a request body whose read fails at its end, as if the connection broke.
 type cut struct{ io.Reader }
 
 func (c cut) Read(b []byte) (int, error) {

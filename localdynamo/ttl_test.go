@@ -70,7 +70,7 @@ func TestTTLSweepKeepsItemThatReplacedExpiredItem(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		last := strconv.Itoa(crowd - 1)
-		put(t, client, last, nil) // replaces an expired item that has not been swept yet
+		put(t, client, last, nil) // a new item replaces an expired item that TTL has not deleted yet
 		for range 4 {
 			put(t, client, "other", nil)
 		}

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyValue draws a value with up to depth levels of lists and maps.
+// anyValue generates a value with at most depth levels of nested lists and maps.
 func anyValue(depth int) *rapid.Generator[value] {
 	return rapid.Custom(func(t *rapid.T) value {
 		kinds := []kind{kindS, kindN, kindB, kindBool, kindNull, kindSS, kindNS, kindBS}
@@ -73,7 +73,7 @@ func TestItemIsStoredAndReadBack(t *testing.T) {
 		if back, err := readItem(stored); err != nil || !sameItem(it, back) {
 			t.Fatalf("%v was read back as %v, %v", it, back, err)
 		}
-		// A stored item that is cut off at any point must be recognised as damaged.
+		// If a stored item is truncated at any point, reading it must return an error.
 		cut := rapid.IntRange(0, len(stored)-1).Draw(t, "cut")
 		if back, err := readItem(stored[:cut]); err == nil {
 			t.Fatalf("%d of %d bytes were read as %v", cut, len(stored), back)
@@ -146,7 +146,7 @@ func TestItemSizesMatchDynamoDBManual(t *testing.T) {
 	}
 }
 
-// parseItem reads an item in DynamoDB's JSON.
+// parseItem parses an item that is written in DynamoDB's JSON format.
 func parseItem(t testing.TB, written string) item {
 	t.Helper()
 	var it item
@@ -156,7 +156,7 @@ func parseItem(t testing.TB, written string) item {
 	return it
 }
 
-// storedSeeds are items in DynamoDB's JSON.
+// storedSeeds are items in DynamoDB's JSON format, with which FuzzStored starts.
 var storedSeeds = []string{
 	`{}`, `{"id":{"S":"a"}}`,
 	`{"id":{"S":"a"},"n":{"N":"-1.5e-7"},"b":{"B":"AAEC"},"t":{"BOOL":true},"z":{"NULL":true},"e":{"S":""}}`,
@@ -199,7 +199,7 @@ func FuzzStored(f *testing.F) {
 	})
 }
 
-// reads fails the test unless b is the stored form of want.
+// reads fails the test unless readItem decodes b to the item want.
 func reads(t *testing.T, b []byte, want item) {
 	t.Helper()
 	got, err := readItem(b)
@@ -208,7 +208,7 @@ func reads(t *testing.T, b []byte, want item) {
 	}
 }
 
-// In a damaged file, values may be nested as deeply as the file's length allows.
+// In a damaged file, the nesting of values is limited only by the length of the file.
 func TestDamagedStoredItemReturnsErrorAtAnyDepth(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// closeMonth is the code under test. Of several processes that call it, only one at a time
-// runs step.
+// closeMonth is the code under test. Several processes may call it at once, but only one at
+// a time runs step.
 func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step func(context.Context) error) error {
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }
@@ -21,7 +21,7 @@ func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step
 func TestCloseMonthRunsInOneProcessAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
-		var now, most int // number of running calls of step: current and highest
+		var now, most int // now counts the running calls of step, and most is the highest value of now
 		var mu sync.Mutex
 		step := func(context.Context) error {
 			mu.Lock()
@@ -74,7 +74,7 @@ func TestCloseMonthStopsWhenLockIsStolen(t *testing.T) {
 		locks := env.Client(leasehold.Config{})
 		err := closeMonth(t.Context(), locks, "2026-11", func(ctx context.Context) error {
 			env.Steal("close/2026-11")
-			<-ctx.Done() // if the step's context did not end, the test would hang here
+			<-ctx.Done() // this line blocks the test forever if the step's context does not end
 			return context.Cause(ctx)
 		})
 		if !errors.Is(err, leasehold.ErrLost) {

@@ -23,8 +23,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// inBubble runs a test in virtual time with its own Env, and checks that the Env reports no
-// error at the end.
+// inBubble runs a test in a synctest bubble, where time is virtual, with a new Env. It
+// checks that the Env reports no error at the end.
 func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
@@ -120,8 +120,7 @@ func TestEndOfTestDoesNotGrantKeyToWaiter(t *testing.T) {
 }
 
 func TestWaiterForHeldKeyGetsErrClosedAtEndOfTest(t *testing.T) {
-	// This test uses real time, because in a bubble no client polls while other clients
-	// close.
+	// This test uses real time: in a bubble, no client polls while another client closes.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
 	locks := env.Client(leasehold.Config{PollMax: time.Millisecond})
@@ -147,7 +146,7 @@ func TestEnvCloseDoesNotWaitForDisconnectedNetwork(t *testing.T) {
 			acquire(t, locks, key)
 		}
 		env.Disconnect(locks)
-		time.Sleep(6 * time.Second) // after 6 s, each lock has a renewal in flight
+		time.Sleep(6 * time.Second) // after 6 s, every lock has a renewal request in flight
 		began := time.Now()
 		if problems := p.end(); len(problems) > 0 || time.Since(began) > time.Second {
 			t.Errorf("after %v: %q", time.Since(began), problems)
@@ -170,7 +169,7 @@ func TestLogIsSilentAfterTestEnds(t *testing.T) {
 		go func() {
 			defer close(stuck)
 			_ = locks.Do(context.Background(), "stuck", func(_ context.Context, lock *leasehold.Lock) error {
-				<-went // the function returns only after the test has ended
+				<-went // the background call returns only after the test has ended
 				return lock.Err()
 			})
 		}()
@@ -260,7 +259,7 @@ func TestEnvRefusesClientWithSecondLayout(t *testing.T) {
 func TestBadConfigFailsTheTest(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		p.fails(t, func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }, "Lease is 1ms")
-		env.Disconnect() // Disconnect must also work after a client could not be created
+		env.Disconnect() // Disconnect must work even if an earlier call of Client has failed
 		p.endsWell(t)
 	})
 }

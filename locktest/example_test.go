@@ -24,7 +24,7 @@ func Example() {
 	err := closeMonth(t.Context(), locks, "2026-10", func(context.Context) error { return nil })
 	fmt.Println("nobody else is at it:", err)
 
-	held := env.Hold("close/2026-11") // another process holds it
+	held := env.Hold("close/2026-11") // simulates another process that holds the key
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err = closeMonth(ctx, locks, "2026-11", func(context.Context) error { return nil })
@@ -33,7 +33,7 @@ func Example() {
 	err = held.Release(t.Context())
 	fmt.Println("the other is done:", err)
 	err = locks.Do(t.Context(), "close/2026-11", func(ctx context.Context, lock *leasehold.Lock) error {
-		env.Steal("close/2026-11") // another client takes the key over, as if this process had been paused for too long
+		env.Steal("close/2026-11") // simulates another client that takes the key over while this process is paused
 		return lock.Commit(ctx, nil)
 	})
 	fmt.Println("another took over meanwhile:", errors.Is(err, leasehold.ErrLost))

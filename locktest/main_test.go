@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// probe is a test within a test: it collects errors and logs.
+// probe is a testing.TB for a test inside a test. It collects errors and log lines.
 type probe struct {
 	testing.TB // nil, because the methods that Env needs are defined below
 	ctx        context.Context
@@ -31,7 +31,7 @@ type probe struct {
 	over     bool
 }
 
-// probed runs a test in virtual time with an Env that reports its errors to a probe.
+// probed runs a test in virtual time, with an Env whose errors go to the probe.
 func probed(t *testing.T, test func(t *testing.T, p *probe, env *locktest.Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,8 +71,8 @@ func (p *probe) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// fails calls fn on another goroutine, and fails the test unless fn ends its own test with a
-// message that has each of parts.
+// fails calls fn in another goroutine. It fails t unless fn calls a method such as Fatal on
+// the probe, with a message that contains all parts.
 func (p *probe) fails(t *testing.T, fn func(), parts ...string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -90,7 +90,7 @@ func (p *probe) fails(t *testing.T, fn func(), parts ...string) {
 	}
 }
 
-// endsWell ends the test, and fails t if it has errors.
+// endsWell ends the test of the probe, and fails t if the probe has collected errors.
 func (p *probe) endsWell(t *testing.T) {
 	t.Helper()
 	if problems := p.end(); len(problems) > 0 {
@@ -98,7 +98,8 @@ func (p *probe) endsWell(t *testing.T) {
 	}
 }
 
-// end ends the test as package testing does, and returns its errors.
+// end runs the cleanups of the probe, as package testing does at the end of a test. It
+// returns the collected errors.
 func (p *probe) end() []string {
 	p.cancel()
 	for _, fn := range slices.Backward(p.cleanups) {

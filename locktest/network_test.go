@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// put writes an item that is not a lock.
+// put writes an item that is not a lock record.
 func put(t *testing.T, env *locktest.Env, key string) {
 	t.Helper()
 	lab.Must(env.DB().PutItem(t.Context(), &dynamodb.PutItemInput{
@@ -76,7 +76,7 @@ func TestWaiterContinuesAtOnceAfterReconnect(t *testing.T) {
 			lab.WantErr(t, "do", locks.Do(t.Context(), "k", nothing), nil)
 			granted <- time.Since(began)
 		}()
-		synctest.Wait() // wait until the waiter's request is in flight; without an answer it is in flight for three seconds
+		synctest.Wait() // wait until the waiter's request is in flight; without an answer, it stays in flight for three seconds
 		env.Reconnect(locks)
 		if took := <-granted; took > time.Second {
 			t.Errorf("granted after %v", took)
@@ -115,7 +115,7 @@ func TestDisconnectAffectsOnlyNamedClients(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		one, other := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
 		env.Disconnect(one)
-		env.Disconnect(one) // has no effect, as the client is already disconnected
+		env.Disconnect(one) // has no effect, because the client is already disconnected
 		release(t, acquire(t, other, "k"))
 		if _, err := one.TryAcquire(t.Context(), "k"); err == nil {
 			t.Error("the client named is connected")

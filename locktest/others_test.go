@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// nothing is a function for Do that does nothing.
+// nothing is a function for Do that does no work.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
 func TestKeyHeldByEnvIsGrantedOnlyAfterRelease(t *testing.T) {
@@ -122,7 +122,7 @@ func TestStealWorksInEveryStateOfKey(t *testing.T) {
 				if r, err := env.Client(leasehold.Config{}).Get(t.Context(), "k"); err != nil || r.Grant != lock.Record().Grant || r.Released {
 					t.Errorf("the record: %+v, %v", r, err)
 				}
-				env.Disconnect() // no process can reach the network
+				env.Disconnect() // now no process can reach the lock table
 			})
 		})
 	}
@@ -146,8 +146,8 @@ func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 			renewing := make(chan struct{})
 			go func() {
 				defer close(renewing)
-				// The holder renews without a pause, so that the version changes between
-				// Steal's read and its write.
+				// The holder renews again and again, so that the record's version changes between the read
+				// and the write of Steal.
 				for err := error(nil); err == nil; {
 					err = lock.Renew(t.Context())
 				}

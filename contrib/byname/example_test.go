@@ -13,7 +13,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	db := localdynamo.New().Client() // dynamodb.NewFromConfig(cfg)
+	db := localdynamo.New().Client() // on AWS: dynamodb.NewFromConfig(cfg)
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		log.Fatal(err)
 	}
@@ -27,11 +27,11 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// A program that knows only the name does this.
+	// A library that knows only the lock's name calls Lock and Unlock.
 	if err := names.Lock(ctx, "issue_example.com"); err != nil {
 		log.Fatal(err)
 	}
-	// This is how the work can detect a loss.
+	// The work under the lock can detect the loss of the lock with Err.
 	if lock, ok := names.Held("issue_example.com"); ok {
 		fmt.Println(lock.Key(), lock.Err())
 	}

@@ -21,14 +21,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // issue is the name of the lock in these tests.
 const issue = "issue_example.com"
 
-// namesOf returns the Locker, the client and the wire of a new process.
+// namesOf simulates a new process. It returns the Locker, the client and the network of
+// this process.
 func namesOf(w *lab.World, cfg leasehold.Config) (*byname.Locker, *leasehold.Client, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
 	return lab.Must(byname.New(c, "certificates/"))(w.T), c, wire
 }
 
-// locking calls Lock on a goroutine of its own, and returns a channel for the error of
+// locking calls Lock in a new goroutine. It returns a channel that receives the error from
 // Lock.
 func locking(ctx context.Context, names *byname.Locker) <-chan error {
 	done := make(chan error, 1)
@@ -132,7 +133,7 @@ func TestLostLockBlocksOnlySameProcessUntilUnlock(t *testing.T) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, a.Lock(t.Context(), issue))
-		came := locking(t.Context(), a) // this call is next in the queue for the key
+		came := locking(t.Context(), a) // this call is the next waiter in the process's queue for the key
 		r := lab.Must(c.Get(t.Context(), "certificates/"+issue))(t)
 		lab.OK(t, c.Break(t.Context(), r, leasehold.BreakOptions{}))
 		lab.Elapse(10 * time.Second)

@@ -16,7 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// candidate starts a process that campaigns. The returned function ends the campaign.
+// candidate makes the client campaign for the leadership in a new goroutine. The returned
+// function ends the campaign.
 func candidate(t *testing.T, locks *leasehold.Client) (*leaseholdgocron.Elector, func()) {
 	t.Helper()
 	e := lab.Must(leaseholdgocron.NewElector(locks, "scheduler", ""))(t)
@@ -80,7 +81,7 @@ func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 		ctx, cancel := term.Bind(t.Context())
 		defer cancel()
 		env.Steal("scheduler")
-		<-ctx.Done() // if the loss of the term did not end the context, the test would hang here
+		<-ctx.Done() // this line blocks the test forever if the loss of the leadership does not end the context
 		if err := e.IsLeader(t.Context()); !errors.Is(err, leaseholdgocron.ErrNotLeader) {
 			t.Errorf("after its term: %v", err)
 		}

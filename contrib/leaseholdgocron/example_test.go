@@ -15,7 +15,7 @@ import (
 
 func ExampleNewLocker() {
 	ctx := context.Background()
-	db := localdynamo.New().Client() // dynamodb.NewFromConfig(cfg)
+	db := localdynamo.New().Client() // on AWS: dynamodb.NewFromConfig(cfg)
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		log.Fatal(err)
 	}

@@ -22,14 +22,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// inBubble runs a test in virtual time.
+// inBubble runs a test in a synctest bubble, where time is virtual.
 func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
 }
 
-// everyMinute starts a scheduler that runs a task once a minute as the job "report" until
-// it is shut down.
+// everyMinute starts a scheduler that runs task once a minute as the job "report". The
+// returned function shuts the scheduler down.
 func everyMinute(t *testing.T, with gocron.SchedulerOption, task any, events ...gocron.EventListener) (shutdown func() error) {
 	t.Helper()
 	s := lab.Must(gocron.NewScheduler(with, gocron.WithStopTimeout(time.Minute)))(t)
@@ -126,7 +126,7 @@ func TestTaskContextEndsWhenLockIsLost(t *testing.T) {
 		_, err := s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(func(ctx context.Context) error {
 			return locks.Do(ctx, "jobs/report", func(ctx context.Context, _ *leasehold.Lock) error {
 				env.Steal("jobs/report")
-				<-ctx.Done() // if the loss of the lock did not end the context, the test would hang here
+				<-ctx.Done() // this line blocks the test forever if the loss of the lock does not end the context
 				return context.Cause(ctx)
 			}, leasehold.NoWait())
 		}), gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { failed <- err })))

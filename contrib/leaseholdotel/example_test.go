@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openLocks returns a client whose metrics and spans go to these providers, which are
-// usually nil for the global ones.
+// openLocks returns a client that sends its metrics to meters and its spans to tracers.
+// Most programs pass nil for both: then the client uses OpenTelemetry's global providers.
 func openLocks(db *dynamodb.Client, meters metric.MeterProvider, tracers trace.TracerProvider) (*leasehold.Client, error) {
 	t, err := leaseholdotel.New(meters, tracers)
 	if err != nil {
@@ -35,7 +35,7 @@ func openLocks(db *dynamodb.Client, meters metric.MeterProvider, tracers trace.T
 
 func ExampleNew() {
 	ctx := context.Background()
-	db := localdynamo.New().Client() // dynamodb.NewFromConfig(cfg)
+	db := localdynamo.New().Client() // on AWS: dynamodb.NewFromConfig(cfg)
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		log.Fatal(err)
 	}

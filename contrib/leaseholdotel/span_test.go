@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/eventtest"
 )
 
-// of returns the spans with that name, in the order in which they ended.
+// of returns the spans with the given name, in the order in which they ended.
 func of(spans tracetest.SpanStubs, name string) []tracetest.SpanStub {
 	return slices.DeleteFunc(slices.Clone(spans), func(s tracetest.SpanStub) bool { return s.Name != name })
 }
@@ -113,7 +113,9 @@ func TestSpanHasParentAndTimesOfOperation(t *testing.T) {
 		began := time.Now()
 		start := func(name string) (context.Context, func(string)) {
 			ctx, span := rig.tracer.Tracer("test").Start(t.Context(), name)
-			span.End() // the caller's span ends before the operations under it, as the lock is still held after its caller has returned
+			// The caller's span ends first, because a caller may return while its lock is still held.
+			// The spans of the lock's operations are children of this ended span.
+			span.End()
 			return ctx, func(what string) {
 				t.Helper()
 				s := of(rig.spans.GetSpans(), what)
@@ -151,7 +153,7 @@ func TestSpanHasParentAndTimesOfOperation(t *testing.T) {
 		wire.Cut()
 		result := make(chan error, 1)
 		go func() { result <- lock.Commit(committing, nil) }()
-		synctest.Wait() // waits until the commit has been sent and its request has been lost
+		synctest.Wait() // wait until the commit has been sent and the network has lost its request
 		wire.Mend()
 		if err := <-result; err != nil {
 			t.Fatal(err)

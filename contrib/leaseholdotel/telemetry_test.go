@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a Telemetry with metrics and spans in memory.
+// rig is a Telemetry whose metrics and spans stay in memory, where the test reads them.
 type rig struct {
 	*leaseholdotel.Telemetry
 	reader *sdkmetric.ManualReader
@@ -54,7 +54,8 @@ func collect(t *testing.T, reader *sdkmetric.ManualReader) []metricdata.Metrics 
 	return metrics
 }
 
-// samples returns the series of a reader by name and attribute value, such as name{value}.
+// samples returns the samples of a reader. Their keys are the metric's name and the values
+// of its attributes, such as name{value}.
 func samples(t *testing.T, reader *sdkmetric.ManualReader) map[string]sample {
 	t.Helper()
 	all := map[string]sample{}
@@ -162,8 +163,9 @@ func TestPrometheusExporterUsesNamesOfLeaseholdprom(t *testing.T) {
 	})
 }
 
-// early creates a Telemetry with the global providers, and sets these providers afterwards.
-// A process can do this only once.
+// early creates a Telemetry with OpenTelemetry's global providers before the program has
+// set these providers, and then sets them. It runs once in a process, because OpenTelemetry
+// connects a Telemetry only to the first providers that are set.
 var early = sync.OnceValues(func() (*rig, error) {
 	telemetry, err := leaseholdotel.New(nil, nil)
 	r := &rig{Telemetry: telemetry, reader: sdkmetric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}
@@ -174,7 +176,7 @@ var early = sync.OnceValues(func() (*rig, error) {
 
 func TestNilProviderUsesGlobalProviderThatIsSetLater(t *testing.T) {
 	rig := lab.Must(early())(t)
-	before := samples(t, rig.reader) // with -count, the series still contain the values of the previous run
+	before := samples(t, rig.reader) // with go test -count=2, the series still contain the values of the previous run
 	rig.spans.Reset()
 	c, _ := eventtest.New(t).Client(rig.OnEvent)
 	lab.OK(t, rig.Watch(c))

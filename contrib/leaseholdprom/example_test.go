@@ -17,8 +17,9 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openLocks returns a client whose keys are grouped by the part before their first slash. reg is
-// usually prometheus.DefaultRegisterer.
+// openLocks returns a client with Prometheus metrics. The part of a key before its first
+// slash is the value of the label "group". Most programs pass prometheus.DefaultRegisterer
+// as reg.
 func openLocks(db *dynamodb.Client, reg prometheus.Registerer) (*leasehold.Client, error) {
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string {
 		group, _, _ := strings.Cut(k.Partition, "/")
@@ -34,7 +35,7 @@ func openLocks(db *dynamodb.Client, reg prometheus.Registerer) (*leasehold.Clien
 
 func ExampleNew() {
 	ctx := context.Background()
-	db := localdynamo.New().Client() // dynamodb.NewFromConfig(cfg)
+	db := localdynamo.New().Client() // on AWS: dynamodb.NewFromConfig(cfg)
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		log.Fatal(err)
 	}

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type sample = eventtest.Sample
 
-// samples returns the series of a registry by name and label values, such as
-// name{value,value}.
+// samples returns the samples of a registry. Their keys are the metric's name and the
+// values of its labels, such as name{value,value}.
 func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 	t.Helper()
 	families := lab.Must(reg.Gather())(t)
@@ -94,8 +94,9 @@ func TestKeysOfSameGroupShareMetricSeries(t *testing.T) {
 	})
 }
 
-// If a counter appears only with its first count, it shows no increase: increase() needs
-// two samples. An alert on the first loss would not fire.
+// A counter must exist before its first count. Otherwise PromQL's increase() sees no
+// increase, because it needs two samples, and an alert on the first lost lock does not
+// fire.
 func TestCountersStartAtZero(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	leaseholdprom.New(reg, nil)
@@ -164,14 +165,14 @@ func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	leaseholdprom.New(nil, nil) // must not panic: without a registry, New registers nothing, as promauto does
+	leaseholdprom.New(nil, nil) // must not panic: if the registry is nil, New registers nothing, like promauto
 	shared := prometheus.NewPedanticRegistry()
 	for _, table := range []string{"jobs", "leaders"} {
 		leaseholdprom.New(prometheus.WrapRegistererWith(prometheus.Labels{"table": table}, shared), nil)
 	}
 }
 
-// If one of the metrics cannot be registered, none is.
+// If one of the metrics cannot be registered, New registers none of them.
 func TestMetricsAreRegisteredTogetherOrNotAtAll(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	theirs := prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting", Help: "Calls that wait to be granted a lock."})

@@ -37,7 +37,8 @@ func TestLayoutsWorkInFile(t *testing.T) {
 	}
 }
 
-// inVirtualTime runs every check in a bubble with an engine of its own.
+// inVirtualTime returns an engine that runs each check in a synctest bubble. For each
+// check, it calls open for a new engine.
 func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine {
 	return layouttest.Engine{
 		Virtual: true,
@@ -66,7 +67,7 @@ func TestAcquireAllHoldsKeysTogetherInEveryLayout(t *testing.T) {
 					if _, err := b.AcquireAll(t.Context(), leasehold.Keys("c", "d"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
 						t.Errorf("a second holder: %v", err)
 					}
-					lab.Elapse(time.Minute) // the locks are renewed meanwhile
+					lab.Elapse(time.Minute) // the client renews the locks during this minute
 					lab.OK(t, g.Err())
 					lab.OK(t, g.Release(t.Context()))
 				}
@@ -110,14 +111,14 @@ func TestCommitsWorkInEveryLayout(t *testing.T) {
 	}
 }
 
-// commits runs commits and guards in a lock table of any layout.
+// commits tests commits and guards in a lock table of the given layout.
 func commits(t *testing.T, w *lab.World, cfg leasehold.Config) {
 	w.Work()
 	a, _ := w.Client(cfg)
 	b, wire := w.Client(cfg)
 	lock := w.Acquire(a, "job")
 	guard := lock.Guards()[0]
-	lab.Elapse(time.Minute) // the lock is renewed for a minute
+	lab.Elapse(time.Minute) // the client renews the lock during this minute
 	if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 		t.Fatalf("commit: %v", err)
 	}

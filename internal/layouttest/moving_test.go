@@ -20,12 +20,12 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// These tests follow the procedures of docs/migrating. A fleet moves in stages. During a
-// rollout, processes of two neighbouring stages run side by side, and must exclude each other
-// too.
+// These tests follow the procedures of docs/migrating. A fleet of processes moves to
+// another layout in stages. During a rollout, processes of two successive stages run at the
+// same time. So processes of different stages must exclude each other too.
 
-// stage contains the locks that a process at that stage of a move holds while it works,
-// outermost first.
+// stage contains the configurations of the locks that a process holds while it works in one
+// stage of the move. The process acquires the locks in this order.
 type stage []leasehold.Config
 
 // section is work that only one process may do at a time.
@@ -34,7 +34,7 @@ type section struct {
 	overlaps     atomic.Int32
 
 	mu     sync.Mutex
-	tokens map[string][]int64 // tokens of each table, in the order in which their holders entered the section
+	tokens map[string][]int64 // tokens by table, in the order in which their holders entered the section
 }
 
 func (s *section) work(ctx context.Context, held []grantIn) error {
@@ -49,19 +49,20 @@ func (s *section) work(ctx context.Context, held []grantIn) error {
 	select {
 	case <-time.After(time.Duration(rand.Int64N(int64(2 * time.Second)))):
 		s.done.Add(1)
-	case <-ctx.Done(): // the lock is lost, or about to be
+	case <-ctx.Done(): // the lock is lost, or its trust is about to end
 	}
 	s.inside.Add(-1)
 	return context.Cause(ctx)
 }
 
-// grantIn is a grant in one of the tables.
+// grantIn is a grant, with the name of its lock table.
 type grantIn struct {
 	table string
 	token int64
 }
 
-// nested acquires the locks one inside the other, and does the work under all of them.
+// nested acquires the locks in order, calls work while all of them are held, and releases
+// them in reverse order.
 func nested(ctx context.Context, st stage, locks []*leasehold.Client, held []grantIn, work func(context.Context, []grantIn) error) error {
 	if len(locks) == 0 {
 		return work(ctx, held)
@@ -76,8 +77,8 @@ const (
 	perHalf = 2 // number of processes of each stage
 )
 
-// sideBySide runs processes of several stages at once, and returns the section that they
-// entered. In each stage, one process loses its network while it works.
+// sideBySide runs processes of all given stages at the same time, and returns the section
+// that they entered. In each stage, one process loses its network while it works.
 func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	t.Helper()
 	s := section{tokens: map[string][]int64{}}
@@ -100,7 +101,7 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 					return s.work(ctx, held)
 				})
 				if dies {
-					return // a process that dies checks no error and closes no client
+					return // this process simulates a death, so it checks no error and closes no client
 				}
 				if err != nil {
 					t.Error(err)
@@ -135,8 +136,8 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	return &s
 }
 
-// mustExclude fails the test if two processes held the key at once. It compares only tokens of
-// the same table, as a fenced target does.
+// mustExclude fails the test if two processes were in the section at once, or if tokens of
+// the same table do not increase.
 func (s *section) mustExclude(t *testing.T) {
 	t.Helper()
 	if n := s.overlaps.Load(); n != 0 {
@@ -149,8 +150,8 @@ func (s *section) mustExclude(t *testing.T) {
 	}
 }
 
-// testMovingInPlace moves a fleet from layout l to native in one table. Clients of either
-// layout read the records of the other.
+// testMovingInPlace tests a move from layout l to the native layout within one table.
+// Clients of both layouts can read each other's records.
 func testMovingInPlace(t *testing.T, l layout.Layout) {
 	lab.Each(t, map[string]bool{"kept on release": false, "deleted on release": true}, func(t *testing.T, w *lab.World, deletes bool) {
 		old := lab.ConfigOf("locks", l)
@@ -167,14 +168,15 @@ func TestMovingFromDynamolockToNativeNeverHasTwoHolders(t *testing.T) {
 	testMovingInPlace(t, layout.Dynamolock{})
 }
 
-// others returns the layouts of the libraries whose tables have a different key from
-// native's.
+// others returns the layouts of other libraries whose tables have another key schema than
+// the native layout.
 func others() []layout.Layout {
 	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 }
 
-// threeStages returns the stages of a move to another table: only the old one, both, and only
-// native's.
+// threeStages returns the stages of a move to another table. In the first stage processes
+// lock only in the old table, in the second in both tables, and in the third only in the
+// new native table.
 func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	t.Helper()
 	lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}))
@@ -201,7 +203,7 @@ func TestMovingToAnotherTableNeedsIntermediateStage(t *testing.T) {
 	})
 }
 
-// ttlOn turns TTL on as table.Create does for native.
+// ttlOn turns TTL on for the lock table, as table.Create does for the native layout.
 func ttlOn(t *testing.T, w *lab.World) {
 	t.Helper()
 	lab.Must(w.DB.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
@@ -210,9 +212,9 @@ func ttlOn(t *testing.T, w *lab.World) {
 	}))(t)
 }
 
-// A native release leaves an expiry on the record. Layouts that share native's table remove
-// the expiry with each grant. So TTL never deletes a held record. It is safe to have TTL on
-// while clients of both layouts run.
+// A release in the native layout leaves an expiry on the record. The layouts that can use
+// the same table remove the expiry with each grant, so TTL never deletes a held record. TTL
+// can therefore stay on while clients of both layouts run.
 func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -227,7 +229,7 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 				if w.Item("job")["expiresAt"] == nil {
 					t.Fatal("a native release leaves no expiry")
 				}
-				lock := w.Acquire(shared, "job", leasehold.WithLease(60*24*time.Hour)) // the lock is renewed every 15 days
+				lock := w.Acquire(shared, "job", leasehold.WithLease(60*24*time.Hour)) // the client renews the lock every 15 days
 				lab.Elapse(30 * 24 * time.Hour)
 				if err := lock.Err(); err != nil || lock.Token() <= first.Token() {
 					t.Errorf("error %v, token %d after %d", err, lock.Token(), first.Token())
@@ -238,15 +240,15 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 	}
 }
 
-// Before the last stage, a fleet must not use features that only native has: the other
-// layouts of the same table know neither shared leases nor done marks.
+// A fleet must not use shared leases or done marks until all its processes use the native
+// layout: the other layouts of the same table know neither.
 func TestOldClientWaitsAnHourForKeyFreedUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true
 		native, _ := w.Client(cfg)
 		w.Acquire(native, "job")
-		if err := native.Close(t.Context()); err != nil { // frees the key for native clients only; an awslabs client still sees it held
+		if err := native.Close(t.Context()); err != nil { // frees the key for native clients only; for an awslabs client the key still appears held
 			t.Fatal(err)
 		}
 		before, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))

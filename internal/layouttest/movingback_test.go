@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// dynamolock performs the grants and releases of a client of cirello.io/dynamolock v2 to
-// v5. It fails wherever that client fails.
+// dynamolock imitates the grants and releases of a client of cirello.io/dynamolock v2 to
+// v5. It returns an error in the same situations as that client.
 type dynamolock struct {
 	w       *lab.World
 	owner   string
@@ -102,11 +102,11 @@ func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
 	})
 }
 
-// Native leaves an expiry on a freed record, and other libraries do not know it. A client
-// that acquires the record may carry the expiry forward. Then TTL deletes a held record. The
-// Java client does so only when it updates the record in place, and dynamolock always does.
-// dynamolock cannot read a record that native released. But it can read its own record after
-// native has broken the lock. So TTL stays off until no record with an expiry is left.
+// Native leaves an expiry on a record that it frees, and other libraries do not know this
+// attribute. The Java client keeps the attribute when it acquires by an update in place,
+// and dynamolock always keeps it. Then TTL deletes a held record. dynamolock cannot read a
+// record that native released, but it can read its own record after native has broken the
+// lock. So TTL must stay off until no record with an expiry is left.
 func TestRecordHeldByDynamolockIsDeletedByTTLAfterBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

@@ -21,7 +21,8 @@ func setToken(t *testing.T, w *lab.World, n string) {
 	}
 }
 
-func TestGrantsNearLastTokenWriteOnlyReadableRecords(t *testing.T) { // 2^53-2 is the highest token that the decoder accepts
+// 2^53-2 is the largest possible token: the decoder refuses every larger one.
+func TestGrantsNearLastTokenWriteOnlyReadableRecords(t *testing.T) {
 	layouts := map[string]layout.Layout{"native": layout.Native{}, "awslabs": layout.AWSLabs{}, "dynamolock": layout.Dynamolock{},
 		"python_dynamodb_lock": layout.PythonDynamoDBLock{}, "dynamo-dlm": layout.DynamoDLM{}, "dyndb-mutex": layout.DyndbMutex{}}
 	check := func(name string, l layout.Layout, next func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock)) {
@@ -35,8 +36,8 @@ func TestGrantsNearLastTokenWriteOnlyReadableRecords(t *testing.T) { // 2^53-2 i
 						t.Errorf("%+v: %v", r, err)
 					}
 				}
-				// The call neither spins nor waits for a key that cannot be granted, and
-				// its error contains advice.
+				// TryAcquire must return soon, because the key has no next token and can never be granted.
+				// Its error must contain advice.
 				began := time.Now()
 				other, _ := w.Client(cfg)
 				_, err := other.TryAcquire(t.Context(), "job")

@@ -15,8 +15,8 @@ import (
 )
 
 // BenchmarkDurableWrites measures conditional updates by processes that share a file. Each
-// update is on disk before it is acknowledged. The case "floor" measures bbolt alone: one
-// process keeps the file open and makes a commit for each write.
+// update is on disk before it is acknowledged. The case "floor" measures bbolt alone, for
+// comparison: one process keeps the file open, and makes one commit for each write.
 func BenchmarkDurableWrites(b *testing.B) {
 	perSecond := func(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s") }
 	b.Run("floor", func(b *testing.B) {
@@ -36,7 +36,7 @@ func BenchmarkDurableWrites(b *testing.B) {
 	for _, processes := range []int{1, 4} {
 		b.Run(fmt.Sprint("processes-", processes), func(b *testing.B) {
 			path, _ := newFile(b)
-			b.ResetTimer() // the time to start the processes counts, so each must write many times
+			b.ResetTimer() // the measurement includes the start of the processes, so each process must write many times
 			var wg sync.WaitGroup
 			for p := range processes {
 				wg.Go(func() {

@@ -23,9 +23,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs this binary as a writer if the environment variable boltWriter is set to
-// the path of a file. boltCount is the number of increments. If it is 0, the writer runs
-// until it is killed.
+// TestMain runs this test binary as a writer if the environment variable boltWriter
+// contains the path of a file. The variable boltCount contains the number of increments to
+// write. If it is 0, the writer runs until it is killed.
 func TestMain(m *testing.M) {
 	if path := os.Getenv(boltWriter); path != "" {
 		write := write
@@ -48,8 +48,8 @@ const (
 	boltKind   = "LEASEHOLD_TEST_BOLT_KIND"
 )
 
-// write repeatedly adds one to the key's counter, and prints each value once it is
-// acknowledged.
+// write repeatedly adds one to the counter of a key. It prints each value as soon as the
+// store has acknowledged it.
 func write(path, key, count string) error {
 	store, err := boltstore.Open(path)
 	if err != nil {
@@ -90,8 +90,8 @@ func id(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: key}}
 }
 
-// open returns a client of an engine on the file. The engine is closed at the end of the
-// test.
+// open returns a client of a new engine that stores its data in the file. The engine is
+// closed at the end of the test.
 func open(t testing.TB, path string) *dynamodb.Client {
 	t.Helper()
 	store := lab.Must(boltstore.Open(path))(t)
@@ -107,7 +107,7 @@ var tableOfLocks = &dynamodb.CreateTableInput{
 	BillingMode:          types.BillingModePayPerRequest,
 }
 
-// newFile returns the path of a file with the table "locks", and a client.
+// newFile creates a file with the table "locks". It returns the path and a client.
 func newFile(t testing.TB) (string, *dynamodb.Client) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state", "locks.db")
@@ -125,7 +125,8 @@ func stored(t *testing.T, client *dynamodb.Client, key string) int {
 	return lab.Must(strconv.Atoi(out.Item["n"].(*types.AttributeValueMemberN).Value))(t)
 }
 
-// start runs this binary as a writer and returns its output line by line.
+// start runs this test binary as a writer. It returns the process and a scanner of its
+// output lines.
 func start(t *testing.T, path, key string, count int, env ...string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -208,7 +209,7 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 
 func TestRequestStopsWaitingForBusyFileAtItsDeadline(t *testing.T) {
 	path, client := newFile(t)
-	db := lab.Must(bbolt.Open(path, 0o600, nil))(t) // stands for a process that keeps the file locked
+	db := lab.Must(bbolt.Open(path, 0o600, nil))(t) // simulates a process that keeps the file locked
 	defer func() { _ = db.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

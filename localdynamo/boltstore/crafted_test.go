@@ -24,7 +24,8 @@ type crafted struct {
 
 var order = binary.NativeEndian
 
-// Offsets of the changed fields, in a page, in an element of a page and in a meta page.
+// These are offsets of the fields that the tests change: in a page, in an element of a
+// page, and in a meta page.
 const (
 	flagsAt, countAt, overflowAt, elementsAt = 8, 10, 12, 16
 	metaSize, metaRoot, metaFreelist         = 64, 16, 32
@@ -45,7 +46,8 @@ func (c crafted) meta() []byte {
 	return b
 }
 
-// setMeta sets the number at the given offset in both meta pages.
+// setMeta writes n at the given offset of both meta pages, and makes their checksums valid
+// again.
 func (c crafted) setMeta(at int, n uint64) {
 	for id := range uint64(2) {
 		m := c.page(id)[elementsAt:][:metaSize]
@@ -64,7 +66,8 @@ func (c crafted) root() []byte { return c.page(order.Uint64(c.meta()[metaRoot:])
 
 func (c crafted) freelist() []byte { return c.page(order.Uint64(c.meta()[metaFreelist:])) }
 
-// top returns the top page of the store's bucket, and the number of that page.
+// top returns the root page of the bucket that contains the store, and the number of that
+// page.
 func (c crafted) top() (page []byte, id uint64) {
 	p := c.root()
 	e := p[elementsAt:]
@@ -73,7 +76,7 @@ func (c crafted) top() (page []byte, id uint64) {
 	return c.page(id), id
 }
 
-// firstLeaf returns the first page of items.
+// firstLeaf returns the first page that contains items.
 func (c crafted) firstLeaf() []byte {
 	p, _ := c.top()
 	if order.Uint16(p[flagsAt:]) != branch {
@@ -82,7 +85,7 @@ func (c crafted) firstLeaf() []byte {
 	return c.page(order.Uint64(p[elementsAt+8:]))
 }
 
-// crafts are possible manipulations of a store.
+// crafts are ways in which an attacker could manipulate a store.
 var crafts = map[string]func(c crafted){
 	"a branch page that points at itself": func(c crafted) {
 		p, id := c.top()
@@ -148,14 +151,15 @@ var crafts = map[string]func(c crafted){
 	},
 }
 
-// setBucket makes another page the top page of the store's bucket.
+// setBucket makes the page with this number the root page of the bucket that contains the
+// store.
 func (c crafted) setBucket(id uint64) {
 	e := c.root()[elementsAt:]
 	order.PutUint64(e[order.Uint32(e[4:])+order.Uint32(e[8:]):], id)
 }
 
-// swap exchanges the first two elements of a page. The position that an element stores at
-// placeAt is relative to the element, so swap changes both positions.
+// swap exchanges the first two elements of a page. Each element contains a position
+// relative to its own address, at offset placeAt. So swap adjusts both positions.
 func swap(elements []byte, placeAt int) {
 	const size = 16
 	first := bytes.Clone(elements[:size])
@@ -187,7 +191,8 @@ func TestOpenRejectsMaliciousPages(t *testing.T) {
 	}
 }
 
-// Other users can change a file that is writable by its group while the process runs.
+// Other users of the group can change a group-writable file at any time, even while a
+// process has it open.
 func TestStoreWritableByOthersIsCheckedInEachTransaction(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
@@ -206,9 +211,9 @@ func TestStoreWritableByOthersIsCheckedInEachTransaction(t *testing.T) {
 	}
 }
 
-// BenchmarkViewOfTenThousandLocks measures a transaction in two kinds of file. One belongs
-// to the caller alone. The other may be written by others, so its structure is checked each
-// time.
+// BenchmarkViewOfTenThousandLocks measures a read transaction in two kinds of file. Only
+// the owner can write the first kind. Other users can write the second kind, so each
+// transaction checks its structure.
 func BenchmarkViewOfTenThousandLocks(b *testing.B) {
 	for name, mode := range map[string]os.FileMode{"own": 0o600, "shared": 0o660} {
 		b.Run(name, func(b *testing.B) {

@@ -22,8 +22,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// filled returns the bytes of a store with forty items in the table "locks", on more
-// than one page, and with pages that are free.
+// filled returns the content of a store file. The table "locks" has forty items on more
+// than one page, and some pages of the file are free.
 func filled(t *testing.T) []byte {
 	t.Helper()
 	path, client := newFile(t)
@@ -36,7 +36,8 @@ func filled(t *testing.T) []byte {
 	return lab.Must(os.ReadFile(path))(t)
 }
 
-// found opens the file, and returns how many items it has and the first error.
+// found opens the file and scans the table "locks". It returns the number of items, or the
+// first error.
 func found(t *testing.T, path string) (int, error) {
 	t.Helper()
 	store, err := boltstore.Open(path)
@@ -53,7 +54,8 @@ func found(t *testing.T, path string) (int, error) {
 	return len(out.Items), nil
 }
 
-// isRefused fails the test unless err names the file and its problem.
+// isRefused fails the test unless err names the file or an unreadable item. It also fails
+// if err claims that the table does not exist.
 func isRefused(t *testing.T, what, path string, err error) {
 	t.Helper()
 	said := err.Error()
@@ -88,7 +90,7 @@ func TestTruncatedFileIsRefusedOrFullyRead(t *testing.T) {
 	}
 }
 
-// checkFree fails the test if this process has kept the file locked.
+// checkFree fails the test if this process still has a lock on the file.
 func checkFree(t *testing.T, path string) {
 	t.Helper()
 	f := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
@@ -98,8 +100,8 @@ func checkFree(t *testing.T, path string) {
 	}
 }
 
-// No crash of a process leaves one of these files behind. So Open must not make a store of
-// any of them.
+// A crash of leasehold never leaves one of these files behind. So Open must refuse all of
+// them, and must not turn any of them into a store.
 func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
 	database := func(bucket string) func(t *testing.T, path string) {
 		return func(t *testing.T, path string) {
@@ -115,7 +117,7 @@ func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		write func(t *testing.T, path string)
-		says  []string // parts of the error, apart from the path
+		says  []string // parts of the expected error, besides the path
 		is    error
 	}{
 		"an empty file":              {text(""), nil, boltstore.ErrEmpty},
@@ -185,7 +187,7 @@ func TestErrorOfDamagedFileIsMarkedAsPermanent(t *testing.T) {
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
 	boom := errors.New("boom")
-	if err := store.Update(func(localdynamo.Tx) error { return boom }); err != boom { //nolint:errorlint // Update must return the same value
+	if err := store.Update(func(localdynamo.Tx) error { return boom }); err != boom { //nolint:errorlint // Update must return the error unchanged, not wrapped
 		t.Errorf("the caller's own error is returned as %v", err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// numbered returns the item for a key with the number n. If expires is not 0, the item has
-// that expiry time.
+// numbered returns an item with the given key and the number n. If expires is not 0, the
+// item also has this expiry.
 func numbered(key string, n int, expires int64) map[string]types.AttributeValue {
 	item := id(key)
 	item["n"] = &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
@@ -28,8 +28,8 @@ func numbered(key string, n int, expires int64) map[string]types.AttributeValue 
 	return item
 }
 
-// writes are the kinds of writes during which a process may be killed. Each function sends
-// the nth write.
+// writes are the kinds of writes that the test interrupts by killing the process. Each
+// function sends write number n.
 var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int) error{
 	"put": func(ctx context.Context, client *dynamodb.Client, n int) error {
 		return lab.ErrorOf(client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: numbered("a", n, 0)}))
@@ -62,8 +62,8 @@ var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int
 	},
 }
 
-// writeKind sends writes from the given number on. It prints the number of each write once
-// it is acknowledged.
+// writeKind sends writes of one kind, and numbers them from first. It prints each number
+// once the store has acknowledged the write.
 func writeKind(path, first, _ string) error {
 	store, err := boltstore.Open(path)
 	if err != nil {
@@ -82,8 +82,8 @@ func writeKind(path, first, _ string) error {
 	}
 }
 
-// done returns how many writes of that kind the file has. It fails the test if a write is
-// incomplete or out of order.
+// done returns how many writes of the given kind the file contains. It fails the test if a
+// write is incomplete or out of order.
 func done(t *testing.T, client *dynamodb.Client, kind string) int {
 	t.Helper()
 	switch kind {
@@ -92,7 +92,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 			t.Errorf("half of a transaction: %d and %d", a, b)
 		}
 	case "table":
-		var names []string // collected from several pages, because a page has a hundred names
+		var names []string // collects the names from several replies, because ListTables returns at most a hundred names at once
 		for pages := dynamodb.NewListTablesPaginator(client, &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
 			out := lab.Must(pages.NextPage(t.Context()))(t)
 			names = append(names, out.TableNames...)
@@ -144,10 +144,10 @@ func TestKillDuringWriteKeepsAcknowledgedWritesWhole(t *testing.T) {
 					acknowledged = atoi(t, lines.Text())
 				}
 				lab.OK(t, cmd.Process.Kill())
-				for lines.Scan() { // reads the output that the writer wrote before it died
+				for lines.Scan() { // reads what the writer printed before it was killed
 					acknowledged = atoi(t, lines.Text())
 				}
-				_ = cmd.Wait() // the error only says that the process was killed
+				_ = cmd.Wait() // ignores the error, which only says that the process was killed
 				if acknowledged < before+3 {
 					t.Fatalf("round %d: %d writes were acknowledged after %d", round, acknowledged, before)
 				}

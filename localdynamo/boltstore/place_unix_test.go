@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A request may end just before or just after the kernel grants the lock.
+// The kernel may grant a file lock just when the request that waited for it ends. In either
+// order, the file lock must be released.
 func TestAbandonedPlaceInQueueReleasesFileLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if _, err := Make(path, nil); err != nil {
@@ -47,7 +48,7 @@ func TestAbandonedPlaceInQueueReleasesFileLock(t *testing.T) {
 			if err := flock(again, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 				t.Errorf("the lock is kept: %v", err)
 			}
-			_ = f.Close() // already closed by the place; this call keeps f reachable until here
+			_ = f.Close() // the place has already closed f; this call only keeps f reachable until here
 		})
 	}
 }

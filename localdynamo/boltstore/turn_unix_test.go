@@ -32,7 +32,7 @@ func locked(t *testing.T, path string) (unlock func()) {
 
 func nothing(localdynamo.Tx) error { return nil }
 
-// contextStore is a store as an engine uses it.
+// contextStore is the part of a store with which an engine passes the context of a request.
 type contextStore interface {
 	WithContext(ctx context.Context) localdynamo.Store
 }
@@ -68,8 +68,9 @@ func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
 	lab.WantErr(t, "Open", lab.ErrorOf(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond))), boltstore.ErrBusy)
 }
 
-// A wait that has ended leaves a thread in flock(2). The next wait uses that thread. So
-// there is only one such thread, however often requests give up.
+// When a request stops waiting for the file lock, its goroutine stays blocked in flock(2).
+// The next request that waits uses the same goroutine. So there is only one such goroutine,
+// however many requests stop waiting.
 func TestCancelledWaitsShareOneGoroutine(t *testing.T) {
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
@@ -90,7 +91,7 @@ func TestCancelledWaitsShareOneGoroutine(t *testing.T) {
 	checkFree(t, path)
 }
 
-// waiting returns how many goroutines wait for a file lock in the kernel.
+// waiting returns how many goroutines of this process wait for a file lock in flock(2).
 func waiting() int {
 	stacks := make([]byte, 1<<20)
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "boltstore.(*place).wait(")
@@ -113,9 +114,9 @@ func TestFileLockGrantedAfterCancelledWaitIsReleased(t *testing.T) {
 		t.Fatalf("err = %v", err)
 	}
 	unlock()
-	other := lab.Must(boltstore.Open(path))(t) // fails if the first store keeps an abandoned lock request
+	other := lab.Must(boltstore.Open(path))(t) // Open fails if the first store keeps the file lock after its wait was cancelled
 	lab.OK(t, other.View(nothing))
-	runtime.KeepAlive(store) // the store must stay reachable, because an unreachable file is closed
+	runtime.KeepAlive(store) // keeps the store reachable: Go closes the file of an unreachable store
 }
 
 func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
@@ -138,7 +139,8 @@ func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
 	}
 }
 
-// A process that writes in a loop cannot starve others: the kernel queues them.
+// A process that writes in a loop cannot starve other processes, because the kernel queues
+// them for the file lock.
 func TestBusyProcessDoesNotStarveOtherProcesses(t *testing.T) {
 	path, client := newFile(t)
 	loop, lines := start(t, path, "loop", 0)
@@ -151,7 +153,7 @@ func TestBusyProcessDoesNotStarveOtherProcesses(t *testing.T) {
 	defer func() {
 		_ = loop.Process.Kill()
 		reading.Wait()
-		_ = loop.Wait() // the error only says that the process was killed
+		_ = loop.Wait() // ignores the error, which only says that the process was killed
 	}()
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -19,7 +19,7 @@ func TestContendersAreChosenByPrefix(t *testing.T) {
 		"Java, python":     "Java; Java, tuned; python-dynamodb-lock; python-dynamodb-lock, tuned",
 		"dyndb-mutex":      "dyndb-mutex; dyndb-mutex, tuned",
 		"nobody":           "",
-		"ours, tuned once": "ours; ours, tuned", // one name contains a comma
+		"ours, tuned once": "ours; ours, tuned", // the comma separates two prefixes, "ours" and "tuned once"
 	} {
 		var got []string
 		for _, c := range (options{contenders: names}).playing() {

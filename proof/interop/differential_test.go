@@ -12,13 +12,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLocaldynamoAnswersLikeDynoxide sends both servers the same random requests, and
-// compares every reply and the final contents of the table. A failure ends with the command
-// that repeats it.
+// TestLocaldynamoAnswersLikeDynoxide sends the same random requests to localdynamo and to
+// dynoxide. It compares every reply and the final contents of the tables. A failure prints
+// the command that repeats it.
 //
-// The requests avoid the known differences between dynoxide and AWS. A comment names each
-// difference where the requests are drawn (see requests_test.go). Error texts are not
-// compared, because dynoxide has its own.
+// The requests avoid the known differences between dynoxide and AWS. Comments in
+// requests_test.go name each difference. The test does not compare error texts, because
+// dynoxide words them differently.
 func TestLocaldynamoAnswersLikeDynoxide(t *testing.T) {
 	ours := conformance.Engine{Name: "localdynamo", Client: localdynamo.New().Client()}
 	theirs := conformance.Engine{Name: engines.Dynoxide.Name, Client: engines.Run(t, engines.Dynoxide).Client()}

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package interop tests leasehold against third-party programs: servers of the DynamoDB
-// API, and the clients that can share a lock table with leasehold.
+// Package interop tests leasehold with programs of other projects: with servers of the
+// DynamoDB API, and with lock libraries that can share a lock table with leasehold.
 package interop
 
 import (
@@ -28,8 +28,8 @@ func TestRealEnginesPassConformanceTests(t *testing.T) {
 	}
 }
 
-// TestLayoutsWorkOnRealEngines runs the layouts with real leases, as short as
-// they can be, on servers that this project did not write.
+// TestLayoutsWorkOnRealEngines tests every layout on third-party DynamoDB servers. Its
+// leases expire in real time, so they are as short as possible.
 func TestLayoutsWorkOnRealEngines(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestLayoutsWorkOnRealEngines(t *testing.T) {
 			on := layouttest.Engine{Run: func(t *testing.T, check func(*testing.T, layouttest.Connect)) {
 				check(t, server.Client)
 			}}
-			t.Run("layouts", func(t *testing.T) { // this subtest ends after all layouts, so that the server does not stop earlier
+			t.Run("layouts", func(t *testing.T) { // this subtest ends only after the parallel subtests in it, so the server does not stop earlier
 				for _, s := range layouttest.Brief() {
 					t.Run(s.Name, func(t *testing.T) {
 						t.Parallel()
@@ -49,8 +49,8 @@ func TestLayoutsWorkOnRealEngines(t *testing.T) {
 	}
 }
 
-// TestCommandWorksOnRealEngines runs the command's own tests on tables of real servers. It
-// runs only the tests that need nothing but a table.
+// TestCommandWorksOnRealEngines runs the tests of the leasehold command on third-party
+// DynamoDB servers. It runs only the tests that work on any table.
 func TestCommandWorksOnRealEngines(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// There are few keys, attributes and values, so that many requests concern the same items.
+// The requests use few keys, attributes and values, so that many requests concern the same
+// items.
 var (
 	pks        = []string{"a", "b"}
 	sks        = []string{"1", "2", "10"}
@@ -35,8 +36,8 @@ var key = rapid.Custom(func(t *rapid.T) conformance.Item {
 	}
 })
 
-// item draws an item. Its attributes mostly have the types that updates expect, and
-// sometimes others.
+// item generates an item. Its attributes mostly have the types that the updates expect, and
+// sometimes other types.
 var item = rapid.Custom(func(t *rapid.T) conformance.Item {
 	item := key.Draw(t, "key")
 	usual := []*rapid.Generator[types.AttributeValue]{value, value, number, list, dict, stringSet, numberSet}
@@ -53,8 +54,8 @@ var item = rapid.Custom(func(t *rapid.T) conformance.Item {
 
 var value = rapid.OneOf(scalar, scalar, list, dict, stringSet, numberSet)
 
-// valueOf draws a value for the attribute name. It never draws null for l and m, which have
-// nested updates: dynoxide treats null as an empty map or list.
+// valueOf generates a value for the named attribute. It never generates null for l and m,
+// whose elements are updated: dynoxide treats null as an empty list or map.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
 		return rapid.OneOf(ordered, list, dict, stringSet, numberSet)
@@ -70,7 +71,7 @@ var scalar = rapid.OneOf(
 	rapid.Just[types.AttributeValue](&types.AttributeValueMemberNULL{Value: true}),
 )
 
-// ordered draws values of the types that have an order.
+// ordered generates values of the types that DynamoDB can order.
 var ordered = rapid.OneOf(
 	number,
 	rapid.Custom(func(t *rapid.T) types.AttributeValue {
@@ -87,8 +88,8 @@ var number = rapid.Custom(func(t *rapid.T) types.AttributeValue {
 	}).Draw(t, "number")}
 })
 
-// list draws a list with at least one element. In an empty list, SET l[0] is the only safe
-// update: any other index leaves a gap, and dynoxide fills gaps with nulls.
+// list generates a list with at least one element. If a list were empty, an update of any
+// index but 0 would leave a gap, and dynoxide fills gaps with nulls.
 var list = rapid.Map(rapid.SliceOfN(scalar, 1, 3), func(v []types.AttributeValue) types.AttributeValue {
 	return &types.AttributeValueMemberL{Value: v}
 })
@@ -101,13 +102,13 @@ var stringSet = rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a",
 	return &types.AttributeValueMemberSS{Value: v}
 })
 
-// numberSet draws a set that has only one form of each number, because dynoxide compares
-// numbers as text.
+// numberSet generates a set in which each number has only one notation, because dynoxide
+// compares numbers as text.
 var numberSet = rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2.5", "-3"}), 1, 3, rapid.ID), func(v []string) types.AttributeValue {
 	return &types.AttributeValueMemberNS{Value: v}
 })
 
-// values collects the values of an expression, each under its placeholder.
+// values contains the values of an expression by their placeholders.
 type values struct{ all conformance.Item }
 
 func (v *values) add(value types.AttributeValue) string {
@@ -140,8 +141,8 @@ func conditionOf(t *rapid.T, v *values, depth int) string {
 		operator := rapid.SampledFrom([]string{"=", "<>"}).Draw(t, "operator")
 		return path + " " + operator + " " + v.add(value.Draw(t, "operand"))
 	case 3:
-		// Booleans and nulls are left out: an ordered comparison with them is an error, but
-		// dynoxide evaluates it to false.
+		// The operands are never booleans or nulls: DynamoDB refuses an ordered comparison with
+		// them, but dynoxide evaluates it to false.
 		operator := rapid.SampledFrom([]string{"<", "<=", ">", ">="}).Draw(t, "operator")
 		return path + " " + operator + " " + v.add(ordered.Draw(t, "operand"))
 	case 4:
@@ -164,7 +165,7 @@ func conditionOf(t *rapid.T, v *values, depth int) string {
 	}
 }
 
-// maybe draws a condition with a probability of one half. Otherwise it returns "".
+// maybe generates a condition with a probability of one half. Otherwise it returns "".
 func maybe(t *rapid.T, v *values) string {
 	if rapid.Bool().Draw(t, "conditional") {
 		return condition(t, v)
@@ -193,9 +194,11 @@ var deletion = rapid.Custom(func(t *rapid.T) conformance.Delete {
 var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 	var v values
 	r := conformance.Update{Key: key.Draw(t, "key"), Do: actions(t, &v), If: maybe(t, &v)}
-	// ALL_OLD is left out: if the item did not exist, dynoxide returns its key.
+	// The requests never use ALL_OLD: if the item did not exist, dynoxide returns its key.
 	returns := []types.ReturnValue{"", types.ReturnValueAllNew}
-	if !strings.Contains(r.Do, "l[0]") { // UPDATED_OLD and UPDATED_NEW are left out for l[0], because dynoxide would return the whole list
+	// If the update concerns l[0], the request never uses UPDATED_OLD or UPDATED_NEW: dynoxide
+	// would return the whole list.
+	if !strings.Contains(r.Do, "l[0]") {
 		returns = append(returns, types.ReturnValueUpdatedOld, types.ReturnValueUpdatedNew)
 	}
 	r.Return = rapid.SampledFrom(returns).Draw(t, "return")
@@ -204,11 +207,11 @@ var update = rapid.Custom(func(t *rapid.T) conformance.Update {
 	return r
 })
 
-// actions draws an update expression in which every attribute is written once.
+// actions generates an update expression that writes each attribute at most once.
 //
-// Inside lists and maps only l[0] and m.x are written, and nothing is removed: dynoxide
-// fills a gap in a list with nulls, removes several elements one after another, and accepts
-// a removal inside a missing map.
+// Inside lists and maps, it writes only l[0] and m.x, and removes nothing. Otherwise
+// dynoxide would differ from AWS: it fills a gap in a list with nulls, removes several
+// elements one after another, and accepts a removal inside a missing map.
 func actions(t *rapid.T, v *values) string {
 	var set, remove, add, del []string
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(attributes), 1, 3, rapid.ID).Draw(t, "attributes") {
@@ -254,7 +257,7 @@ var get = rapid.Custom(func(t *rapid.T) conformance.Get {
 	return conformance.Get{Key: key.Draw(t, "key"), Project: projection(t)}
 })
 
-// projection draws paths that do not overlap, or no path.
+// projection generates paths that do not overlap, or no path at all.
 func projection(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfNDistinct(
 		rapid.SampledFrom([]string{"sk", "p", "n", "l[0]", "l[2]", "m.x", "m.y", "ss", "nothing"}), 0, 4, rapid.ID,
@@ -281,14 +284,14 @@ var query = rapid.Custom(func(t *rapid.T) conformance.Query {
 	return r
 })
 
-// scan draws a scan without a limit, because each engine returns hash keys in its own
-// order.
+// scan generates a scan without a limit, because each engine returns the hash keys in a
+// different order.
 var scan = rapid.Custom(func(t *rapid.T) conformance.Scan {
 	var v values
 	return conformance.Scan{Filter: maybe(t, &v), Project: projection(t), Values: v.all}
 })
 
-// transaction draws writes to different keys.
+// transaction generates a transaction of writes to different keys.
 var transaction = rapid.Custom(func(t *rapid.T) conformance.TransactWrite {
 	var writes []conformance.Request
 	for _, k := range rapid.SliceOfNDistinct(key, 1, 3, keyText).Draw(t, "keys") {
@@ -315,8 +318,8 @@ var transaction = rapid.Custom(func(t *rapid.T) conformance.TransactWrite {
 	return conformance.TransactWrite{Writes: writes}
 })
 
-// transactGet draws a transaction without projections: with a projection, dynoxide also
-// returns the key.
+// transactGet generates a transaction of reads without projections. With a projection,
+// dynoxide would also return the key.
 var transactGet = rapid.Map(rapid.SliceOfNDistinct(key, 1, 3, keyText), func(keys []conformance.Item) conformance.TransactGet {
 	var all conformance.TransactGet
 	for _, k := range keys {

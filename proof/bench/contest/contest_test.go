@@ -85,8 +85,8 @@ func TestScenarioDeterminesWhichContendersShareBatch(t *testing.T) {
 	}
 }
 
-// contest returns a contest of one round between two of our contenders. It runs on dynoxide
-// without an added delay.
+// contest returns a contest of one round between the first two contenders, which are both
+// leasehold. It runs on dynoxide without an added network delay.
 func contest(t *testing.T, scenario string, progress func(string, ...any)) *Contest {
 	t.Helper()
 	scenarios := lab.Must(Find(scenario))(t)
@@ -116,7 +116,7 @@ func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
 
 func TestContestMeasuresContentionInOpenAndClosedLoop(t *testing.T) {
 	c := contest(t, "contention-4", silent)
-	c.Contenders = Contenders()[:3] // only two of these three contenders play, because the other has nothing to tune
+	c.Contenders = Contenders()[:3] // only two of these three run, because "ours, tuned" has nothing to tune in this scenario
 	r := lab.Must(c.Play(t.Context()))(t)
 	if len(r.Runs) != 2 {
 		t.Fatalf("runs %+v, want those of two contenders", r.Runs)
@@ -150,7 +150,7 @@ func TestProcessorAndMemoryUsageAreRead(t *testing.T) {
 		t.Errorf("this process has %d bytes", n)
 	}
 	before, machine := processorTime(os.Getpid()), processors()
-	for processorTime(os.Getpid()) < before+50*time.Millisecond { // keep a processor busy until this process has used 50 ms of its time
+	for processorTime(os.Getpid()) < before+50*time.Millisecond { // keep a processor busy until this process has used 50 ms of processor time
 		_ = strings.Repeat("x", 1<<20)
 	}
 	if share := machine.busy(); share <= 0 || share > 1 {

@@ -11,11 +11,12 @@ import (
 
 var began = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// at returns the time ms milliseconds after the beginning.
+// at returns the time that is ms milliseconds after the beginning of the contest.
 func at(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 
-// hundred returns the result of a window of 100 ms with two clients. The first client had
-// the key twice, and the second waited until the end.
+// hundred returns the result of a contest of 100 ms between two clients. The first client
+// was granted the key twice. The second client waited until the end and was never granted
+// it.
 func hundred() played {
 	return played{
 		began: began, end: at(100), used: usage{Requests: 8, Writes: 4, Reads: 2}, busy: 0.5,
@@ -33,10 +34,10 @@ func TestClosedLoopMeasuresSectionsAndHandOvers(t *testing.T) {
 	for figure, want := range map[string]float64{
 		"section":    50,    // 100 ms divided by two sections
 		"handover50": 25,    // released at 20 ms, granted at 45 ms
-		"handover99": 25,    // there is only one hand-over
+		"handover99": 25,    // equals the median, because there is only one hand-over
 		"longest":    0.099, // in seconds: the second client waited from 1 ms to 100 ms
 		"overtaken":  1,     // the first client's second section overtook the second client's wait
-		"jain":       0.5,   // one of the two clients has all grants
+		"jain":       0.5,   // Jain's fairness index: one of two clients has all grants
 		"requests":   4, "writes": 2, "reads": 1,
 		"dollars": 2*writePrice + 1*readPrice,
 		"busy":    50,
@@ -75,7 +76,7 @@ func TestGrantAfterMeasurementWindowIsIgnored(t *testing.T) {
 
 func TestCheckOfContentionFindsTwoHoldersAtOneTime(t *testing.T) {
 	p := hundred()
-	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // two holders at once, because the first client holds the key until 20 ms
+	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // two clients hold the key at once, because the first client holds it until 20 ms
 	err := p.alone()
 	if err == nil || !strings.Contains(err.Error(), "at once, for 5ms") {
 		t.Errorf("%v, want that two had the key for 5 ms", err)
@@ -92,7 +93,7 @@ func TestArrivalsAreSameForAllContendersAndDifferByRound(t *testing.T) {
 			t.Error("they are not in order, or not within the time")
 		}
 	}
-	if want := seconds * openRate; n < want*95/100 || n > want*105/100 { // 5 % is almost eight standard deviations of a Poisson process
+	if want := seconds * openRate; n < want*95/100 || n > want*105/100 { // a 5 % deviation is almost eight standard deviations of a Poisson process
 		t.Errorf("%d arrivals in %d s, want about %d", n, seconds, want)
 	}
 	if !slices.EqualFunc(first, arrivals(began, began.Add(seconds*time.Second), 4, 1), slices.Equal) {

@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// behind returns a meter in front of an engine with the table "locks", and a client that
-// uses it.
+// behind returns a meter, which is a measuring proxy, in front of an engine with the table
+// "locks". It also returns a client that sends its requests through the meter.
 func behind(t *testing.T, distance time.Duration) (*Meter, *dynamodb.Client) {
 	t.Helper()
 	engine := localdynamo.New()
@@ -40,7 +40,7 @@ func behind(t *testing.T, distance time.Duration) (*Meter, *dynamodb.Client) {
 	})
 }
 
-// put writes the item "k" unless it exists.
+// put writes the item "k" on condition that it does not exist.
 func put(t *testing.T, db *dynamodb.Client) error {
 	return lab.ErrorOf(db.PutItem(t.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String("locks"), Item: item(),

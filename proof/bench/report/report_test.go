@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// three returns three rounds of one scenario. One contender failed once, and another was
-// absent.
+// three returns the results of three rounds of one scenario. One contender failed in one
+// round. Another contender did not take part.
 func three() *contest.Results {
 	r := &contest.Results{
 		Began: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Took: time.Minute, Engine: "an engine", Distance: 5 * time.Millisecond, Rounds: 3,
@@ -50,7 +50,7 @@ func TestTextShowsMedianAndSpreadAndLimitOfRuns(t *testing.T) {
 		"### 4 clients, closed loop",
 		"| ours | 26.0 (24.0–90.0) |",
 		"| a rival | 800.0 |",
-		"| the limit | 23.0 (22.0–26.0) |", // 10 ms plus two round trips; a round trip takes 6, 7 and 8 ms in our runs, and 6 ms in the rival's run
+		"| the limit | 23.0 (22.0–26.0) |", // 10 ms of work plus two round trips; a round trip took 6, 7 and 8 ms in our runs, and 6 ms in the rival's run
 		"- nobody's: it is not to be had",
 		"- a third: it <does> not wait",
 		"- a rival: a run failed: it fell over\n",
@@ -81,7 +81,8 @@ func TestFiguresOfBusyMachineAreMarked(t *testing.T) {
 	}
 }
 
-// squeezed returns text without the spaces that align its tables.
+// squeezed reduces each run of spaces in text to one space, because tables are aligned with
+// spaces.
 func squeezed(text string) string {
 	for strings.Contains(text, "  ") {
 		text = strings.ReplaceAll(text, "  ", " ")
@@ -152,7 +153,7 @@ func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 		lab.OK(t, os.WriteFile(filepath.Join(docs, name), []byte(text), 0o600))
 	}
 	write(page, "by hand\n"+begin+"old\n"+end+"by hand, too\n")
-	for range 2 { // the second run finds the output of the first
+	for range 2 { // the second round of this loop replaces the text that the first round wrote
 		lab.OK(t, Publish(docs, three()))
 		b := lab.Must(os.ReadFile(filepath.Join(docs, page)))(t)
 		text := string(b)

@@ -25,7 +25,7 @@ func TestSpreadReturnsMedianMinimumAndMaximum(t *testing.T) {
 func TestQuantileIsMeasuredValue(t *testing.T) {
 	hundred := make([]float64, 100)
 	for i := range hundred {
-		hundred[i] = float64(100 - i) // falling, so that Quantile has to sort
+		hundred[i] = float64(100 - i) // descending values, so that Quantile must sort them
 	}
 	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
 		if got := Quantile(hundred, q); got != want {
@@ -59,12 +59,12 @@ func TestJainIndexIsOneForEqualShares(t *testing.T) {
 func TestWaitIsOvertakenByEarlierGrantToLaterWaiter(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	waits := []Wait{
-		{at(0), at(9)},       // overtaken by the waits that began at 1 and 3
-		{at(1), at(2)},       // not overtaken
-		{at(3), at(4)},       // not overtaken
-		{at(2), at(12)},      // overtaken by the waits that began at 3 and 8
-		{at(8), at(10)},      // not overtaken
-		{at(5), time.Time{}}, // never granted: overtaken by the wait that began at 8
+		{at(0), at(9)},       // this wait began at 0; the waits that began at 1 and 3 overtook it
+		{at(1), at(2)},       // no other wait overtook this one
+		{at(3), at(4)},       // no other wait overtook this one
+		{at(2), at(12)},      // the waits that began at 3 and 8 overtook this one
+		{at(8), at(10)},      // no other wait overtook this one
+		{at(5), time.Time{}}, // this wait was never granted; the wait that began at 8 overtook it
 	}
 	if got, want := Overtaken(waits), []int{2, 0, 0, 2, 0, 1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -23,12 +23,12 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// authority issues certificates. Together, the processes of certmagic must ask it only
-// once.
+// authority is a certificate authority. All certmagic processes together must request a
+// certificate from it only once.
 type authority struct {
 	t      *testing.T
 	asked  atomic.Int32
-	begins func(ctx context.Context, attempt int32) error // called before a certificate is issued
+	begins func(ctx context.Context, attempt int32) error // called before each certificate is issued
 }
 
 func (*authority) IssuerKey() string { return "authority" }
@@ -52,8 +52,9 @@ func (a *authority) Issue(ctx context.Context, csr *x509.CertificateRequest) (*c
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// server returns the configuration and the Locker of a process that obtains certificates.
-// All servers share the directory.
+// server simulates a server process that obtains certificates with certmagic. It returns
+// the configuration and the Locker of this process. All servers store their certificates in
+// dir.
 func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmagic.Config, *byname.Locker) {
 	t.Helper()
 	names := namesOf(t, env, leasehold.Config{}, "certificates/")
@@ -101,7 +102,7 @@ func TestCertmagicDetectsLostLockAtNextAttempt(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- cfg.ObtainCertAsync(ctx, "example.com") }()
-		lab.Elapse(time.Hour) // give certmagic an hour to try again
+		lab.Elapse(time.Hour) // certmagic repeats its attempt within this hour
 		cancel()
 		if err := <-done; err == nil {
 			t.Error("obtained")

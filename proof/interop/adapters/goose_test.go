@@ -12,7 +12,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 	"github.com/pressly/goose/v3/lock/locktesting"
-	_ "modernc.org/sqlite" // the database driver
+	_ "modernc.org/sqlite" // registers the database driver
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/byname"
@@ -26,13 +26,13 @@ var (
 	_ lock.SessionLocker = (*byname.Database)(nil)
 )
 
-// migrations are two migrations of a database for which goose has no lock of its own.
+// migrations contains two migrations for SQLite. goose has no lock of its own for SQLite.
 var migrations = fstest.MapFS{
 	"1_orders.sql": {Data: []byte("-- +goose Up\nCREATE TABLE orders (id INTEGER);\n")},
 	"2_prices.sql": {Data: []byte("-- +goose Up\nCREATE TABLE prices (id INTEGER);\n")},
 }
 
-// open opens a database that several processes share.
+// open opens the SQLite database at path, which several processes share.
 func open(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db := lab.Must(sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(60000)"))(t)
@@ -82,7 +82,7 @@ func TestMigrationInsideDoStopsWhenLockIsLost(t *testing.T) {
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
 		env.Steal("migrate/orders")
-		<-ctx.Done() // if the migration's context did not end, the test would hang here
+		<-ctx.Done() // this line blocks the test forever if the migration's context does not end
 		return context.Cause(ctx)
 	}}, nil)
 	p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil, goose.WithGoMigrations(migration)))(t)

@@ -14,13 +14,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// inBubble runs a test in virtual time.
+// inBubble runs a test in a synctest bubble, where time is virtual.
 func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
 }
 
-// namesOf returns a Locker that behaves like a Locker in a process of its own.
+// namesOf simulates a new process: it returns a Locker that uses a new client.
 func namesOf(t *testing.T, env *locktest.Env, cfg leasehold.Config, prefix string) *byname.Locker {
 	t.Helper()
 	return lab.Must(byname.New(env.Client(cfg), prefix))(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// newManager makes a manager that runs the given function. The manager watches nothing, so
-// that it needs no cluster.
+// newManager returns a controller-runtime manager that runs the given function. The manager
+// watches no resources, so it needs no Kubernetes cluster.
 func newManager(run func(ctx context.Context) error) (manager.Manager, error) {
 	stopIn := time.Second // well within the margin of a lease of 20 s
 	mgr, err := manager.New(&rest.Config{Host: "127.0.0.1:1"}, manager.Options{

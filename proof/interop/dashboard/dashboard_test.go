@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// dashboard is the part of a Grafana dashboard that is tested.
+// dashboard contains the fields of a Grafana dashboard that the tests check.
 type dashboard struct {
 	Title, UID    string
 	SchemaVersion int
@@ -65,8 +65,8 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// exported returns the labels of each series of a registry in which all metrics have a
-// sample. The keys are the names that queries use. A histogram has three such names.
+// exported returns the label names of every series that leasehold exports, by the name that
+// queries use. A histogram has three such names: with _bucket, _sum and _count.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}
@@ -100,11 +100,13 @@ func exported(t *testing.T) map[string][]string {
 	return names
 }
 
-// fromPrometheus are the labels that Prometheus adds when it scrapes.
+// fromPrometheus contains the labels that Prometheus adds to each series when it scrapes a
+// process.
 var fromPrometheus = []string{"job", "instance"}
 
-// check parses a query and compares its selectors and groupings with the exported series.
-// It returns the series that the query shows and the labels of the query's result.
+// check parses a PromQL query. It fails the test if the query selects a series, a label or
+// a grouping that is not exported. It returns the names of the selected series and the
+// labels of the result.
 func check(t *testing.T, where, query string, exported map[string][]string) (shown, result []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
@@ -112,7 +114,7 @@ func check(t *testing.T, where, query string, exported map[string][]string) (sho
 		t.Errorf("%s: %v", where, err)
 		return nil, nil
 	}
-	has := map[string]bool{} // labels that at least one series has
+	has := map[string]bool{} // labels that at least one of the selected series has
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		s, ok := node.(*parser.VectorSelector)
 		if !ok {
@@ -151,7 +153,7 @@ func check(t *testing.T, where, query string, exported map[string][]string) (sho
 	return shown, result
 }
 
-// interpolated replaces Grafana's variables with values, as Grafana does.
+// interpolated replaces Grafana's variables in a query with example values.
 func interpolated(query string) string {
 	return strings.NewReplacer("$__rate_interval", "1m", "$__range", "3h", "$job", ".*", "$group", ".*").Replace(query)
 }
@@ -179,7 +181,7 @@ func TestDashboardShowsEveryExportedMetric(t *testing.T) {
 			}
 		}
 	}
-	delete(missing, "leasehold_renew_seconds_sum") // no panel needs this series, because the dashboard shows quantiles of this histogram
+	delete(missing, "leasehold_renew_seconds_sum") // no panel needs the sum, because the dashboard shows only quantiles of this histogram
 	if len(missing) > 0 {
 		t.Errorf("in no panel: %v", slices.Sorted(maps.Keys(missing)))
 	}
@@ -255,7 +257,7 @@ func TestGrafanaCanLoadDashboard(t *testing.T) {
 	}
 }
 
-// The metrics page has alerts to copy, and a table of all metrics.
+// The page docs/metrics.md contains Prometheus alerts to copy, and a table of all metrics.
 func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
 	page := string(lab.Must(os.ReadFile("../../../docs/metrics.md"))(t))
 	exported := exported(t)
@@ -280,7 +282,7 @@ func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
 	named := regexp.MustCompile(`\bleasehold_\w+`)
 	for _, name := range named.FindAllString(page, -1) {
 		if strings.HasPrefix(name, "leasehold_run_") {
-			continue // skip metrics of the command, because the command's own tests compare them with the page
+			continue // skip the metrics that the leasehold command exports: the command's own tests compare them with the page
 		}
 		_, plain := exported[name]
 		if _, histogram := exported[name+"_count"]; !plain && !histogram {

@@ -73,7 +73,8 @@ func TestEnginesListenOnlyOnLoopback(t *testing.T) {
 			if e.Name == Dynoxide.Name && open == 0 {
 				t.Error("found no listener at all: the test looks in the wrong place")
 			}
-			// A server in another namespace must be reachable on loopback in ours.
+			// A server in a network namespace of its own must be reachable on a loopback address of
+			// this namespace.
 			if addr, err := netip.ParseAddrPort(strings.TrimPrefix(s.Endpoint, "http://")); err != nil || !addr.Addr().IsLoopback() {
 				t.Errorf("endpoint %s (%v), want one on loopback", s.Endpoint, err)
 			}
@@ -81,8 +82,8 @@ func TestEnginesListenOnlyOnLoopback(t *testing.T) {
 	}
 }
 
-// onlyLoopback asserts that the network namespace of a process has no interface but lo. It
-// does not matter on which addresses programs listen there.
+// onlyLoopback fails the test if the network namespace of a process has an interface
+// besides lo. In such a namespace, a program may listen on any address.
 func onlyLoopback(t *testing.T, pid int) {
 	t.Helper()
 	content := lab.Must(os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", "dev")))(t)
@@ -90,7 +91,7 @@ func onlyLoopback(t *testing.T, pid int) {
 	for line := range strings.Lines(string(content)) {
 		name, _, ok := strings.Cut(strings.TrimSpace(line), ":")
 		switch {
-		case !ok: // the line is a heading
+		case !ok: // the line is a heading of /proc/PID/net/dev
 		case name == "lo":
 			lo = true
 		default:
@@ -118,13 +119,13 @@ func TestEngineDiesWithTheProcessThatStartedIt(t *testing.T) {
 				t.Error("the parent has no engine")
 			}
 			lab.OK(t, parent.Process.Signal(syscall.SIGKILL))
-			_ = parent.Wait() // the parent was killed, so Wait returns an error
+			_ = parent.Wait() // ignores the error, which only says that the parent was killed
 			gone(t, family)
 		})
 	}
 }
 
-// hold runs as the parent in TestEngineDiesWithTheProcessThatStartedIt.
+// hold is the program of the parent process in TestEngineDiesWithTheProcessThatStartedIt.
 func hold(name string) {
 	e, err := Find(name)
 	if err == nil {
@@ -222,8 +223,8 @@ func descendants(t *testing.T, pid int) []int {
 	return all
 }
 
-// gone asserts that processes end. It waits for them, because some end only as a result of
-// another process's death.
+// gone fails the test unless all given processes end. It waits for them, because some end
+// only after another process has died.
 func gone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -235,7 +236,7 @@ func gone(t *testing.T, pids []int) {
 		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		const tenSeconds = 10_000
 		n, err := unix.Poll(ended, tenSeconds)
-		for errors.Is(err, unix.EINTR) { // try again after a signal of the Go runtime has interrupted Poll
+		for errors.Is(err, unix.EINTR) { // repeat Poll if a signal of the Go runtime has interrupted it
 			n, err = unix.Poll(ended, tenSeconds)
 		}
 		if n != 1 {

@@ -29,20 +29,21 @@ func TestS3RejectsStaleToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
-	lab.OK(t, save(t, db, stale, "a")) // accepted, because the later holder has not written yet
+	lab.OK(t, save(t, db, stale, "a")) // S3 accepts this stale write, because the later holder has not written yet
 	server.has(t, stale, "a")
 	lab.OK(t, save(t, db, current, "b"))
 	lost(t, save(t, db, stale, "c"))
 	server.has(t, current, "b")
-	lab.OK(t, save(t, db, current, "d")) // a holder may write more than once
+	lab.OK(t, save(t, db, current, "d")) // the current holder may write again
 	server.has(t, current, "d")
 }
 
-// An ETag is made from the content alone. Without the token in the content, an object of the
-// later holder with the same pages would have the ETag that the stale holder has seen.
+// S3 computes an ETag from the content alone. If the content did not include the token, a
+// later holder could write equal content with an equal ETag. Then S3 would accept the stale
+// holder's conditional write.
 func TestS3RejectsStaleWriteThatReadBeforeNewerWrite(t *testing.T) {
 	for name, c := range map[string]struct {
-		before string // page that the stale holder has written; empty if the object does not exist
+		before string // page that the stale holder has written; empty if the object does not exist yet
 		newer  string // page that the later holder writes
 	}{
 		"object of the stale holder": {"a", "b"},
@@ -59,7 +60,7 @@ func TestS3RejectsStaleWriteThatReadBeforeNewerWrite(t *testing.T) {
 			late := server.client(&between{next: func() { lab.OK(t, save(t, db, current, c.newer)) }})
 			refused(t, save(t, late, stale, "c"))
 			server.has(t, current, c.newer)
-			lost(t, save(t, late, stale, "c")) // the second call reads the object again, and finds the later holder's token
+			lost(t, save(t, late, stale, "c")) // this call reads the object again, and finds the later holder's token
 			server.has(t, current, c.newer)
 		})
 	}
@@ -80,7 +81,7 @@ func TestS3ObjectWithoutTokenIsNotOverwritten(t *testing.T) {
 	}
 }
 
-// store is a server of the S3 API with one bucket, state.
+// store is a server of the S3 API. It has one bucket, named state.
 type store struct{ endpoint string }
 
 func newStore(t *testing.T) store {
@@ -135,8 +136,8 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// between is a transport that calls next after the read has been answered and before the
-// first write is sent.
+// between is an HTTP transport that calls next once, immediately before it sends the first
+// write. The read before this write has been answered by then.
 type between struct {
 	next func()
 	once sync.Once

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// twoHolders returns a lock whose holder was suspended past its lease, and the lock of the
-// client that took the key over.
+// twoHolders returns two locks of the same key. The holder of the first lock was suspended
+// past its lease. Then another client took the key over, and holds the second lock.
 func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
 	t.Helper()
 	engine := localdynamo.New()
@@ -32,7 +32,7 @@ func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
 		t.Cleanup(func() { locks.Close(context.Background()) })
 		return lab.Must(locks.Acquire(t.Context(), "k", opts...))(t)
 	}
-	stale = hold(leasehold.WithoutRenewal()) // without renewal, as if its process was suspended
+	stale = hold(leasehold.WithoutRenewal()) // without renewals, as if the holder's process was suspended
 	current = hold()
 	if stale.Err() == nil || stale.Token() >= current.Token() {
 		t.Fatalf("tokens %d and then %d, the first lost: %v", stale.Token(), current.Token(), stale.Err())

@@ -17,13 +17,13 @@ import (
 func TestPostgresRejectsStaleToken(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
-	lab.OK(t, SetPrice(t.Context(), pool, stale, 1, 100)) // accepted, because the later holder has not written yet
+	lab.OK(t, SetPrice(t.Context(), pool, stale, 1, 100)) // the database accepts this stale write, because the later holder has not written yet
 	lab.OK(t, SetPrice(t.Context(), pool, current, 1, 200))
 	lost(t, SetPrice(t.Context(), pool, stale, 1, 101))
 	isPriced(t, pool, 1, 200, current)
-	lab.OK(t, SetPrice(t.Context(), pool, current, 1, 201)) // a holder may write more than once
+	lab.OK(t, SetPrice(t.Context(), pool, current, 1, 201)) // the current holder may write again
 	isPriced(t, pool, 1, 201, current)
-	lost(t, SetPrice(t.Context(), pool, current, 2, 1)) // the row does not exist
+	lost(t, SetPrice(t.Context(), pool, current, 2, 1)) // the row for item 2 does not exist yet
 }
 
 func TestPostgresRejectsStaleTokenInInsert(t *testing.T) {
@@ -38,15 +38,16 @@ func TestPostgresRejectsStaleTokenInInsert(t *testing.T) {
 	isPriced(t, pool, 2, 201, current)
 }
 
-// The stale write begins when the row still has the stale token. It waits for the row until
-// the next holder's transaction ends.
+// The stale write begins while the row still contains the stale token. It waits for the row
+// lock until the next holder's transaction commits. Then it must compare its token with the
+// new one.
 func TestPostgresComparesTokenAfterWaitingForRowLock(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
 	lab.OK(t, SetPrice(t.Context(), pool, stale, 1, 100))
 
 	tx := lab.Must(pool.Begin(t.Context()))(t)
-	defer func() { _ = tx.Rollback(t.Context()) }() // otherwise closing the pool would wait for the transaction
+	defer func() { _ = tx.Rollback(t.Context()) }() // ends the transaction if the test fails; otherwise closing the pool would wait for it
 	lab.Must(tx.Exec(t.Context(), `UPDATE prices SET price = 200, fence = $1 WHERE id = 1`, current.Token()))(t)
 
 	late := make(chan error, 1)
@@ -70,7 +71,8 @@ func TestPostgresComparesTokenAfterWaitingForRowLock(t *testing.T) {
 	isPriced(t, pool, 1, 200, current)
 }
 
-// prices returns a database with one price, 10, which was not written under a lock.
+// prices returns a database with one row. Its price is 10, and no lock holder has written
+// it.
 func prices(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := postgres.Run(t)

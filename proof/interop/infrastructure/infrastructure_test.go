@@ -31,17 +31,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// described is the description of a table, as read from a template or from the embedded
-// engine.
+// described is a table's description, read from a template or from the embedded engine.
 type described struct {
 	Name, Billing         string
 	ReadUnits, WriteUnits int64
 	Partition, Sort       string
-	Types                 map[string]string // types of the key's attributes
+	Types                 map[string]string // types of the key attributes
 	TTL                   string
 	Protected             bool
-	Kept                  bool // whether the table is kept when its resource is removed
-	Recovered             bool // whether the table has point-in-time recovery
+	Kept                  bool // the table remains if its resource is removed from the template
+	Recovered             bool // the table has point-in-time recovery
 	Tags                  map[string]string
 }
 
@@ -85,7 +84,7 @@ type template struct {
 	Outputs map[string]any `yaml:"Outputs"`
 }
 
-// readTemplate returns the table that CloudFormation would make from a template.
+// readTemplate returns the table that CloudFormation would create from a template.
 func readTemplate(text string) (described, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
@@ -127,7 +126,7 @@ func readTemplate(text string) (described, error) {
 	return d, nil
 }
 
-// readHCL returns the table that Terraform would make from a resource.
+// readHCL returns the table that Terraform would create from a resource.
 func readHCL(text string) (described, error) {
 	file, problems := hclsyntax.ParseConfig([]byte(text), "locks.tf", hcl.InitialPos)
 	if problems.HasErrors() {
@@ -206,14 +205,14 @@ func readHCL(text string) (described, error) {
 	return d, errors.Join(errs...)
 }
 
-// readers maps the name of each program to a function. The function generates the text that
-// describes a table for this program, and parses the text.
+// readers contains a function for CloudFormation and one for Terraform. Each function
+// generates the template of a table for this program, and parses the template.
 var readers = map[string]func(table.Spec) (described, error){
 	"CloudFormation": func(s table.Spec) (described, error) { return readTemplate(s.CloudFormation()) },
 	"Terraform":      func(s table.Spec) (described, error) { return readHCL(s.Terraform()) },
 }
 
-// created makes the table in the embedded engine, and reads its description.
+// created creates the table in the embedded engine, and returns its description.
 func created(t *testing.T, s table.Spec) described {
 	t.Helper()
 	engine := localdynamo.New()
@@ -273,7 +272,7 @@ func TestTableOfTemplateDiffersFromCreateOnlyInProtection(t *testing.T) {
 			t.Errorf("%s: terraform fmt would have it\n%s\nand not\n%s", name, hclwrite.Format(text), text)
 		}
 		want := created(t, spec)
-		if !spec.Disposable { // the templates protect the table, but Create alone does not
+		if !spec.Disposable { // the templates turn deletion protection on, but table.Create does not
 			want.Protected, want.Kept, want.Recovered = true, true, true
 		}
 		for program, read := range readers {
@@ -293,8 +292,8 @@ func TestSpecialCharactersInTemplatesAreReadUnchanged(t *testing.T) {
 			"$", "{", "}", "%", "${", "%{", "$${", "%%{", "~}", `"`, "'", `\`, "\n", "\r\n", "\t", " ", "#", "//", "/*", ":", "- ", "---",
 			"<<EOF", "!Ref x", "&a", "*a", "\x00", "\x7f", "\u0085", "\u00a0", "\u2028", "\ufeff", "\ufffe", "\U0001f512", "\U000e0001", "é",
 		})), 0, 6).Draw(t, "parts")
-		// HCL converts text to this form of Unicode (NFC) when it reads the text (HCL
-		// syntax-agnostic specification, "String Values").
+		// HCL converts text to the Unicode form NFC when it reads the text (HCL syntax-agnostic
+		// specification, "String Values").
 		return norm.NFC.String(strings.ToValidUTF8(strings.Join(parts, ""), "?"))
 	})
 	names := rapid.StringMatching(`[a-z"$%{}\\ é]{1,8}`)

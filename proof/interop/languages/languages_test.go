@@ -18,8 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// machine simulates a machine on which programs hold locks. The command is in its PATH, and
-// its locks are in a file.
+// machine simulates a machine on which programs hold locks. The leasehold command is in its
+// PATH, and the locks are in a file.
 type machine struct {
 	t   *testing.T
 	dir string
@@ -39,7 +39,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// program is a running program that holds a lock, with its output.
+// program is a running process that holds a lock. The test reads its output.
 type program struct {
 	*process.Process
 	t     *testing.T
@@ -47,8 +47,9 @@ type program struct {
 	stdin io.Writer
 }
 
-// start starts the job in one language. If until is "lost", the job runs until it learns
-// that its lock is lost. Otherwise the job runs until it reads a line.
+// start starts the job that is written in the given language. If until is "lost", the job
+// runs until leasehold notifies it that its lock is lost. Otherwise the job runs until it
+// reads a line.
 func (m *machine) start(language, until, key string, flags ...string) *program {
 	m.t.Helper()
 	job := map[string][]string{"Python": {"python3", "job.py"}, "Node": {"node", "job.mjs"}}[language]
@@ -80,13 +81,14 @@ func (p *program) said(want string) string {
 	return strings.TrimSpace(line)
 }
 
-// held tries to acquire the key, and reports whether the key is already held.
+// held reports whether the key is held. To find out, it tries to acquire the key without
+// waiting.
 func (m *machine) held(key string) bool {
 	m.t.Helper()
 	return m.leasehold("run", "-n", "-E", "1", key, "--", "true") == 1
 }
 
-// leasehold runs the command, and returns its exit code.
+// leasehold runs the leasehold command, and returns its exit code.
 func (m *machine) leasehold(args ...string) int {
 	m.t.Helper()
 	cmd := exec.Command(filepath.Join(bin, "leasehold"), args...)
@@ -102,7 +104,7 @@ func (m *machine) leasehold(args ...string) int {
 	return 0
 }
 
-// inEach runs a test in each language.
+// inEach runs a test once for each language.
 func inEach(t *testing.T, test func(t *testing.T, m *machine, language string)) {
 	for _, language := range []string{"Python", "Node"} {
 		t.Run(language, func(t *testing.T) { test(t, newMachine(t), language) })

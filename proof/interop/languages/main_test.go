@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// bin is the directory of the command.
+// bin is the directory that contains the leasehold command.
 var bin string
 
 func TestMain(m *testing.M) {

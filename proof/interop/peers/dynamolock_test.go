@@ -28,9 +28,9 @@ func TestDynamolockRejectsFolderWithoutCheckout(t *testing.T) {
 	}
 }
 
-// The checkout in this test is a package with dynamolock's names, under the module path of
-// one of its major versions. If the driver builds with this package, it calls nothing that
-// the library lacks.
+// This checkout contains a stub with the exported names of dynamolock, under the module
+// path of one of its major versions. The driver builds with the stub only if it uses no
+// other name.
 func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 	server := engines.Run(t, engines.Dynoxide)
 	checkout := t.TempDir()
@@ -41,7 +41,7 @@ func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 	} {
 		lab.OK(t, os.WriteFile(filepath.Join(checkout, name), []byte(content), 0o600))
 	}
-	t.Setenv("LEASEHOLD_ENGINES", t.TempDir()) // the driver is built in a folder of its own, so that no later test can find it
+	t.Setenv("LEASEHOLD_ENGINES", t.TempDir()) // build the driver in a temporary folder, so that no later test can find it
 	t.Setenv(Checkout, checkout)
 	s := Settings{Table: "locks", Owner: "one", Lease: 20 * time.Second, Heartbeat: 5 * time.Second}
 	lab.OK(t, Dynamolock.CreateTable(Patiently(t), server, s))

@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// runs calls fn for every peer of All, and for leasehold. Each peer has a table of its own.
+// runs calls fn once for every peer (another lock library), and once for leasehold. Each of
+// them has its own table.
 func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	server := engines.Run(t, engines.Dynoxide)
 	for i, p := range append(All(), Ours("native")) {
@@ -116,12 +117,12 @@ func TestPeerReportsUnsupportedOperations(t *testing.T) {
 	})
 }
 
-// state returns a process's state as a letter, see proc(5).
+// state returns a process's state as a letter, which proc(5) explains.
 func state(t *testing.T, pid int) byte {
 	t.Helper()
 	stat := lab.Must(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))(t)
 	for i := len(stat) - 1; ; i-- {
-		if stat[i] == ')' { // end of the name, which may contain any character
+		if stat[i] == ')' { // end of the process name, which may contain any character
 			return stat[i+2]
 		}
 	}

@@ -50,7 +50,7 @@ func TestStopEndsPostgresAndDeletesItsFiles(t *testing.T) {
 }
 
 func TestPostgresDiesWithProcessThatStartedIt(t *testing.T) {
-	dir := lab.Must(os.MkdirTemp("", "leasehold-"))(t) //nolint:usetesting // the path of a socket has room for 107 bytes
+	dir := lab.Must(os.MkdirTemp("", "leasehold-"))(t) //nolint:usetesting // t.TempDir is too long: the path of a Unix socket has room for 107 bytes
 	defer os.RemoveAll(dir)
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), "LEASEHOLD_POSTGRES_HOLD=1", "TMPDIR="+dir)
@@ -64,7 +64,7 @@ func TestPostgresDiesWithProcessThatStartedIt(t *testing.T) {
 		t.Fatalf("the parent said %q: %v", line, err)
 	}
 	defer unix.Close(fd)
-	_ = parent.Wait() // the parent was killed, so Wait returns an error
+	_ = parent.Wait() // ignores the error, which only says that the parent was killed
 	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	const minute = 60_000
 	if n, err := unix.Poll(ended, minute); n != 1 {

@@ -14,17 +14,18 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// contest is a competition of clients of a peer and of leasehold for one key.
+// contest is a competition for one key between clients of leasehold and clients of a peer,
+// which is another lock library.
 type contest struct {
 	each  int   // number of clients of each library
-	slots int   // number of permits of the key; zero for a lock
-	turns int   // number of turns that each client must have before any client stops
-	total int64 // number of turns that all clients together must have before any client stops
+	slots int   // number of permits if the key is a semaphore; zero for a lock
+	turns int   // minimum number of grants of each client; no client stops earlier
+	total int64 // minimum number of grants of all clients together; no client stops earlier
 }
 
-// run plays the contest. A client that holds the key creates the file of its slot, which
-// must not exist yet, and removes the file before it releases the key. So the clients check
-// exclusion themselves. All clients compete until each has had its turns.
+// run runs the contest until the numbers of grants have reached their minimums. The clients
+// check exclusion with files. A client that is granted a slot creates the file of the slot,
+// and fails if the file exists. It removes the file before it releases the slot.
 func (c contest) run(t *testing.T, m match) {
 	m.poll = 40 * time.Millisecond
 	var drivers []*peers.Driver
@@ -33,7 +34,7 @@ func (c contest) run(t *testing.T, m match) {
 	}
 	dir, begun := t.TempDir(), time.Now()
 	var inside, entered, hadTheirTurns atomic.Int64
-	counts := make([]int, len(drivers)) // each count is written by one goroutine
+	counts := make([]int, len(drivers)) // each element is written by only one goroutine
 	var all sync.WaitGroup
 	for i, d := range drivers {
 		all.Go(func() {
@@ -56,7 +57,7 @@ func (c contest) run(t *testing.T, m match) {
 				if counts[i]++; counts[i] == c.turns {
 					hadTheirTurns.Add(1)
 				}
-				<-time.After(10 * time.Millisecond) // time for another client to enter, if it can
+				<-time.After(10 * time.Millisecond) // time in which another client enters if exclusion is broken
 				inside.Add(-1)
 				if err := f.Close(); err != nil {
 					t.Error(err)
@@ -68,7 +69,7 @@ func (c contest) run(t *testing.T, m match) {
 					t.Error(err)
 					return
 				}
-				<-time.After(20 * time.Millisecond) // time for the client to do something else
+				<-time.After(20 * time.Millisecond) // the client pauses, so that other clients can acquire the key
 			}
 		})
 	}
@@ -76,7 +77,8 @@ func (c contest) run(t *testing.T, m match) {
 	t.Logf("%d turns in %v; each %v (theirs and ours in turns)", entered.Load(), time.Since(begun).Round(time.Millisecond), counts)
 }
 
-// slotOf returns the name of the permit that a client holds.
+// slotOf returns the name of the slot that a client holds: "lock", or the name of a
+// semaphore's permit.
 func (c contest) slotOf(held peers.Reply) string {
 	switch {
 	case c.slots == 0:

@@ -21,7 +21,7 @@ func TestPeerAndLeaseholdShareDataAndAttributes(t *testing.T) {
 			writer, reader := m.run(t, first), m.run(t, second)
 			acquire := peers.Request{Do: "acquire", Key: key, Data: []byte("some data")}
 			if m.peer.Name != peers.AWSLabs.Name && m.peer.Name != peers.Dynamolock.Name {
-				acquire.Data = nil // the layout stores no data
+				acquire.Data = nil // this peer's layout stores no data
 			}
 			if m.peer.Layout != peers.DynamoDLM.Layout && m.peer.Layout != peers.DyndbMutex.Layout {
 				acquire.Attributes = peers.Attributes{
@@ -44,7 +44,7 @@ func TestPeerAndLeaseholdShareDataAndAttributes(t *testing.T) {
 
 			list, err := reader.Ask(t, peers.Request{Do: "list"})
 			switch {
-			case errors.Is(err, peers.ErrUnsupported): // the reader cannot list locks
+			case errors.Is(err, peers.ErrUnsupported): // the reader's library cannot list locks
 			case err != nil:
 				t.Error(err)
 			default:
@@ -55,7 +55,7 @@ func TestPeerAndLeaseholdShareDataAndAttributes(t *testing.T) {
 				same(t, &list.Records[i], held.Record, acquire)
 			}
 			writer.Release(t, held.ID)
-			// The reader can also read the record that remains after the release.
+			// A record may remain after the release. The reader must be able to read it too.
 			if _, err := reader.Ask(t, peers.Request{Do: "get", Key: key}); err != nil {
 				t.Errorf("get after the release: %v", err)
 			}
@@ -66,8 +66,9 @@ func TestPeerAndLeaseholdShareDataAndAttributes(t *testing.T) {
 	})
 }
 
-// same compares a record with the granted lock and the written data. It ignores further
-// attributes, because readers also show attributes of other writers, for example ours.
+// same compares a record with the granted lock and the written data. It ignores all other
+// attributes, because some libraries return every attribute of an item, including
+// leasehold's own.
 func same(t *testing.T, got, held *peers.Record, written peers.Request) {
 	t.Helper()
 	if got == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// with runs a scenario with the given peer, once on every server.
+// with runs a scenario with the given peer library, once on every server.
 func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *testing.T, m match)) {
 	for _, e := range engines.All() {
 		t.Run(e.Name+"/"+peer.Name, func(t *testing.T) {
@@ -33,9 +33,9 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// dyndb-mutex treats every error except a failed condition as a successful acquisition, and
-// then works at the same time as the holder. The record is unchanged, so leasehold's
-// Commits still work.
+// dyndb-mutex reports a lock as acquired after every error except a failed condition. It
+// then works at the same time as the real holder. The record is unchanged, so commits of a
+// leasehold holder are still applied.
 func TestDyndbMutexReportsLockAcquiredDespiteError(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -55,7 +55,8 @@ func TestDyndbMutexReportsLockAcquiredDespiteError(t *testing.T) {
 	})
 }
 
-// The with block of python_dynamodb_lock swallows exceptions that are raised inside it.
+// The Python statement "with lock:" of python_dynamodb_lock swallows exceptions that are
+// raised inside its block.
 func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -63,12 +64,12 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 		if reply := peer.Must(t, peers.Request{Do: "with", Lock: held}); reply.Raised {
 			t.Error("the exception came out: the fault is gone")
 		}
-		ours.Acquire(t, "k") // the with block has released the key
+		ours.Acquire(t, "k") // succeeds, because the end of the Python block has released the key
 	})
 }
 
-// A dynamo-dlm lock object can never acquire a key that it was once refused in an attempt
-// that did not wait.
+// A dynamo-dlm lock object is useless after an acquisition without waiting was refused: it
+// can never acquire this key again.
 func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -83,13 +84,13 @@ func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Cannot reacquire") {
 			t.Errorf("error %v: the fault is gone", err)
 		}
-		ours.Acquire(t, "k") // the earlier refusal does not keep leasehold from acquiring the key
+		ours.Acquire(t, "k") // leasehold can still acquire the key; only the dynamo-dlm lock object is stuck
 	})
 }
 
 // If two dyndb-mutex objects have the same name, the second can release the lock of the
-// first. Such an object cannot release leasehold's lock: the owner that leasehold writes is
-// never its name.
+// first. But no dyndb-mutex object can release a lock of leasehold, because leasehold
+// writes an owner that no object has as its name.
 func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
@@ -107,8 +108,8 @@ func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	})
 }
 
-// dyndb-mutex writes its TTL in milliseconds. DynamoDB reads the value as seconds, which is
-// a time far in the future. Leasehold's TTL is in seconds.
+// dyndb-mutex writes its TTL in milliseconds. DynamoDB reads TTL values as seconds, so such
+// a value is far in the future. Leasehold writes its TTL in seconds.
 func TestDyndbMutexTTLNeverExpiresUnlikeTTLOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -124,8 +125,8 @@ func TestDyndbMutexTTLNeverExpiresUnlikeTTLOfLeasehold(t *testing.T) {
 	})
 }
 
-// dynamo-dlm truncates the time to whole seconds before it adds the lease. Leasehold rounds
-// the expiry up.
+// dynamo-dlm truncates the current time to whole seconds before it adds the lease, so its
+// lease is too short. Leasehold must round the expiry up instead.
 func TestLeaseholdDoesNotShortenLeaseLikeDynamoDLM(t *testing.T) {
 	with(t, peers.DynamoDLM, 10*time.Second, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -137,9 +138,9 @@ func TestLeaseholdDoesNotShortenLeaseLikeDynamoDLM(t *testing.T) {
 	})
 }
 
-// python_dynamodb_lock fails on a record that lacks one of the attributes that it writes. A
-// release by leasehold must delete the record: if the record remained with its lease,
-// python_dynamodb_lock would wait for that lease.
+// A release by leasehold must delete the record. If the record remained with its lease,
+// python_dynamodb_lock would wait for this lease. If the record remained without an
+// attribute, python_dynamodb_lock would return an error.
 func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -155,8 +156,8 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 		}
 		peer.Acquire(t, "k")
 
-		// This holder does not renew: a renewal would put back the attribute that is
-		// removed below.
+		// This holder does not renew, because a renewal would restore the attribute that the test
+		// removes below.
 		peers.Run(t, m.ours, m.server.Endpoint, m.settings).Acquire(t, "damaged")
 		item := m.item(t, "damaged")
 		if _, err := m.server.Client().UpdateItem(peers.Patiently(t), &dynamodb.UpdateItemInput{
@@ -172,9 +173,9 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	})
 }
 
-// If the Java client acquires by an update, leasehold's attributes remain in the record.
-// Leasehold does not mistake the Java client's grant for its own. Leasehold's next token is
-// higher than all earlier ones.
+// If the Java client acquires a key with an update, leasehold's attributes remain in the
+// record. Leasehold must not mistake the Java client's grant for its own. Leasehold's next
+// token must be higher than all earlier ones.
 func TestLeaseholdIgnoresTokenCarriedForwardByJavaGrant(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -188,7 +189,7 @@ func TestLeaseholdIgnoresTokenCarriedForwardByJavaGrant(t *testing.T) {
 		if now.Token != 0 || now.Owner != theirs.Record.Owner {
 			t.Errorf("read as token %d of %s, want none, of %s", now.Token, now.Owner, theirs.Record.Owner)
 		}
-		peer.Release(t, theirs.ID) // the release deletes the record
+		peer.Release(t, theirs.ID) // this release by the Java client deletes the record
 		second := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})
 		if second.Record.Token <= first.Record.Token {
 			t.Errorf("token %d after %d", second.Record.Token, first.Record.Token)

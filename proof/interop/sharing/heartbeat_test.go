@@ -47,7 +47,8 @@ func TestPausedPeerDoesNotChangeRecordOfNewHolder(t *testing.T) {
 		if m.peer.Heartbeats {
 			tick(t, "the peer notices", func() bool { return !peer.Held(t, late) })
 		}
-		// The peer's release is late, too: it may or may not return an error.
+		// The peer lost its lock while it was paused. So its release may, but need not, return an
+		// error.
 		_, err := peer.Ask(t, peers.Request{Do: "release", Lock: late})
 		if err != nil && !errors.Is(err, peers.ErrLost) {
 			t.Errorf("the late release failed: %v", err)

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package sharing runs leasehold and other lock libraries on one table, with real
-// processes, which it kills and pauses, and real servers. make interop shows the results as
-// a table.
+// Package sharing tests leasehold and other lock libraries on one shared lock table. It
+// uses real servers, and real processes that it kills and pauses. make interop prints the
+// results as a table.
 package sharing
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A match mostly waits for leases to expire. So four matches run at once, twice as many
+	// These tests mostly wait for leases to expire. So four of them run at once, twice as many
 	// as go test would run on two cores.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "4"); err != nil {

@@ -19,16 +19,16 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/proxy"
 )
 
-// match is a table on one server that a peer and leasehold share. Leasehold uses the peer's
-// layout.
+// match is a lock table that leasehold and a peer (another lock library) share on one
+// server. Leasehold uses the layout of the peer.
 type match struct {
 	peer, ours peers.Peer
 	server     *engines.Server
-	settings   peers.Settings // settings of both libraries
+	settings   peers.Settings // settings that both libraries use
 	poll       time.Duration
 }
 
-// matches plays a scenario with every peer on every server.
+// matches runs a scenario with every peer library on every server.
 func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m match)) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
@@ -50,21 +50,22 @@ func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m ma
 	}
 }
 
-// bothWays plays a scenario with the peer first and leasehold second, and also the reverse.
-// Both run at the same time, because they mostly wait.
+// bothWays runs a scenario twice: with the peer in the first role and leasehold in the
+// second, and the reverse. Both runs are parallel, because they mostly wait.
 func (m match) bothWays(t *testing.T, scenario func(t *testing.T, first, second peers.Peer, key string)) {
 	t.Run("peer first", func(t *testing.T) { t.Parallel(); scenario(t, m.peer, m.ours, "peer first") })
 	t.Run("ours first", func(t *testing.T) { t.Parallel(); scenario(t, m.ours, m.peer, "ours first") })
 }
 
-// run starts a process of p. If p has heartbeats, the process renews six times in each
-// lease.
+// run starts a process that uses the library p. If p has heartbeats, the process renews six
+// times in each lease.
 func (m match) run(t *testing.T, p peers.Peer) *peers.Driver {
 	t.Helper()
 	return m.runAt(t, p, m.server.Endpoint)
 }
 
-// runBehind starts a process of p behind a proxy.
+// runBehind starts a process that uses the library p and sends its requests through a
+// proxy.
 func (m match) runBehind(t *testing.T, p peers.Peer) (*peers.Driver, *proxy.Proxy) {
 	t.Helper()
 	front := proxy.Run(t, m.server)
@@ -74,7 +75,7 @@ func (m match) runBehind(t *testing.T, p peers.Peer) (*peers.Driver, *proxy.Prox
 func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver {
 	t.Helper()
 	s := m.settings
-	if p.Name != peers.DynamoDLM.Name { // skipped for dynamo-dlm, because it polls without a pause
+	if p.Name != peers.DynamoDLM.Name { // without Poll for dynamo-dlm, which polls without pauses
 		s.Poll = m.poll
 	}
 	if p.Heartbeats {
@@ -83,7 +84,8 @@ func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver 
 	return peers.Run(t, p, endpoint, s)
 }
 
-// item returns a lock's item as it is stored, or nil if there is none.
+// item returns the item of a lock with all its attributes, or nil if the item does not
+// exist.
 func (m match) item(t *testing.T, key string) map[string]types.AttributeValue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peers.Patience)
@@ -101,7 +103,8 @@ func (m match) item(t *testing.T, key string) map[string]types.AttributeValue {
 	return nil
 }
 
-// text returns a string attribute of an item, or "" if there is none.
+// text returns a string attribute of an item, or "" if the item does not have this
+// attribute.
 func text(item map[string]types.AttributeValue, name string) string {
 	if s, ok := item[name].(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -109,7 +112,8 @@ func text(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// integer returns a number attribute of an item, or 0 if there is none.
+// integer returns a number attribute of an item, or 0 if the item does not have this
+// attribute.
 func integer(t *testing.T, item map[string]types.AttributeValue, name string) (n int64) {
 	t.Helper()
 	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
@@ -120,7 +124,8 @@ func integer(t *testing.T, item map[string]types.AttributeValue, name string) (n
 	return n
 }
 
-// tick calls fn repeatedly until it returns true, for at most [peers.Patience].
+// tick calls fn every 20 ms until fn returns true. It fails the test after
+// [peers.Patience].
 func tick(t *testing.T, what string, fn func() bool) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -146,7 +151,7 @@ func elapse(t *testing.T, d time.Duration) {
 	}
 }
 
-// waiting fails the test if a call has been answered.
+// waiting fails the test if the call of a waiter has already been answered.
 func waiting(t *testing.T, c *peers.Call) {
 	t.Helper()
 	select {
@@ -157,7 +162,7 @@ func waiting(t *testing.T, c *peers.Call) {
 	}
 }
 
-// granted waits for a call's grant.
+// granted waits until the call is answered, and fails the test unless the key is granted.
 func granted(t *testing.T, c *peers.Call) peers.Reply {
 	t.Helper()
 	return lab.Must(c.Await(t))(t)

@@ -9,19 +9,20 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// looks returns the operation with which a peer checks whether a key is free, and how many
-// such requests one check takes.
+// looks returns the operation with which a library polls a held key, and the number of
+// these requests in one poll.
 func looks(p peers.Peer) (operation string, perLook int) {
 	switch p.Name {
 	case peers.DynamoDLM.Name:
-		return "PutItem", 1 // dynamo-dlm checks with the conditional put that acquires the key
+		return "PutItem", 1 // dynamo-dlm polls with the conditional put that acquires the key
 	case peers.DyndbMutex.Name:
-		return "PutItem", 2 // dyndb-mutex sends two puts: one that prunes, and one that acquires the key
+		return "PutItem", 2 // dyndb-mutex sends two puts: the first deletes an expired record, and the second acquires the key
 	}
 	return "GetItem", 1
 }
 
-// The lease is so long that no client can have waited for it to expire.
+// No lease expires during this test, because each lease lasts an hour. So only the release
+// can end the wait.
 func TestPeerAndLeaseholdMakeWaiterWaitUntilRelease(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// lastSign waits for a renewal, and returns a time that is certainly before that renewal.
-// If the holder does not renew, or the layout stores no version, lastSign returns the
+// lastSign waits for the holder's next renewal, and returns a time shortly before it. If
+// the holder does not renew, or if its layout stores no version, lastSign returns the
 // current time.
 func lastSign(t *testing.T, m match, holder *peers.Driver, key string) (notBefore time.Time) {
 	t.Helper()
@@ -30,8 +30,8 @@ func lastSign(t *testing.T, m match, holder *peers.Driver, key string) (notBefor
 	return notBefore
 }
 
-// versionName returns the name of the attribute that every heartbeat changes. It returns ""
-// for layouts that store an expiry in wall-clock time.
+// versionName returns the name of the attribute that every renewal changes. It returns ""
+// for layouts that store an expiry time instead.
 func versionName(m match) string {
 	switch m.peer.Layout {
 	case "awslabs", "dynamolock":
@@ -42,8 +42,8 @@ func versionName(m match) string {
 	return ""
 }
 
-// expiry returns the expiry in a lock's record. It returns the zero time for layouts that
-// store a version.
+// expiry returns the expiry time in the record of a lock. It returns the zero time for
+// layouts that store a version instead.
 func expiry(t *testing.T, m match, key string) time.Time {
 	t.Helper()
 	item := m.item(t, key)

@@ -19,8 +19,8 @@ var (
 	errServer = &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}
 )
 
-// wrongClockError marks an error as the SDK does for a request that was signed with a wrong
-// clock.
+// wrongClockError wraps the error of a request that was signed with a wrong clock, as the
+// SDK does.
 type wrongClockError struct{ error }
 
 func (e wrongClockError) Unwrap() error        { return e.error }
@@ -31,7 +31,7 @@ func TestRequestOutcomeShowsWhetherRegionServes(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
 		took  time.Duration
-		limit time.Duration // time limit, counted from when the request is sent
+		limit time.Duration // time limit of the request, counted from its start
 		want  outcome
 	}{
 		"answered":                   {nil, time.Millisecond, time.Second, serves},
@@ -61,7 +61,8 @@ func TestRequestOutcomeShowsWhetherRegionServes(t *testing.T) {
 	}
 }
 
-// TestRegionIsChosenByRequestOutcomes runs timed scripts of events in three Regions, and checks which Region is used.
+// TestRegionIsChosenByRequestOutcomes runs scripts of request outcomes at given times in
+// three Regions. It checks which Region the client uses after each script.
 func TestRegionIsChosenByRequestOutcomes(t *testing.T) {
 	type step func(*course)
 	fails := func(at time.Duration) step {
@@ -136,7 +137,7 @@ func TestRequestSentBeforeRegionChangeCausesNoSecondChange(t *testing.T) {
 	if round.note(before, true); round.at != 0 {
 		t.Errorf("at %d, after a request of before all the moves", round.at)
 	}
-	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // a request to home, for another table whose requests stay at home
+	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // a request to the home Region for another table, whose requests do not move
 	if c.note(home, true); c.at != 1 {
 		t.Errorf("at %d, after a request to another Region", c.at)
 	}
@@ -179,7 +180,8 @@ func TestProbesAreSentToHomeRegionEveryFiveSeconds(t *testing.T) {
 	}
 }
 
-// global returns DescribeTable's answer for a global table in one Region.
+// global returns the description of a global table, as DescribeTable in one of its Regions
+// returns it.
 func global(mode types.MultiRegionConsistency, others ...string) *types.TableDescription {
 	d := &types.TableDescription{MultiRegionConsistency: mode}
 	for _, name := range others {

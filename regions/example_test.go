@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/regions"
 )
 
-// The table is a global table with multi-Region strong consistency.
+// This table is a DynamoDB global table with multi-Region strong consistency.
 func Example() {
 	ctx := context.Background()
 	cfg, err := config.LoadDefaultConfig(ctx)

@@ -29,13 +29,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var names = []string{"us-east-1", "us-east-2", "us-west-2"}
 
-// world is a table in three Regions. One engine simulates the consistency of the Regions.
+// world is a global table in three simulated Regions. All Regions share one engine, which
+// simulates strong consistency.
 type world struct {
 	*lab.World
-	mode   string                              // consistency mode in DescribeTable's answer
-	status string                              // status of the replicas in DescribeTable's answer
-	dark   [3]atomic.Pointer[lab.Fault]        // how a Region is dark; nil if it serves
-	sent   map[string]map[string]*atomic.Int64 // requests, by Region and operation
+	mode   string                              // consistency mode that DescribeTable returns
+	status string                              // replica status that DescribeTable returns
+	dark   [3]atomic.Pointer[lab.Fault]        // fault of each Region; nil while the Region works
+	sent   map[string]map[string]*atomic.Int64 // number of requests by Region and operation
 	mu     sync.Mutex                          // guards sent
 }
 
@@ -43,11 +44,11 @@ func inRegions(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		test(t, &world{World: w, mode: "STRONG", status: "ACTIVE", sent: map[string]map[string]*atomic.Int64{}})
-		lab.Elapse(10 * time.Second) // time for requests that are served late
+		lab.Elapse(10 * time.Second) // wait until late requests have arrived
 	})
 }
 
-// eachWay runs a test for each way in which a Region is dark.
+// eachWay runs a test once for each way in which a Region can fail.
 func eachWay(t *testing.T, test func(t *testing.T, w *world, way lab.Fault)) {
 	t.Helper()
 	for name, way := range ways {
@@ -67,7 +68,8 @@ func (w *world) count(region, op string) *atomic.Int64 {
 	return w.sent[region][op]
 }
 
-// process returns the DB of a process with the given home Region, and a client of that DB.
+// process simulates a process with the given home Region. It returns the DB of the process
+// and a client that uses the DB.
 func (w *world) process(home int, cfg leasehold.Config) (*regions.DB, *leasehold.Client) {
 	w.T.Helper()
 	var clients []*dynamodb.Client
@@ -100,7 +102,7 @@ func (w *world) clientOf(clients []*dynamodb.Client, cfg leasehold.Config) (*reg
 	}{db, onMachine}, cfg)
 }
 
-// describe returns the answer of DescribeTable in one of the Regions.
+// describe returns the DescribeTable reply of Region n.
 func (w *world) describe(n int, eventual bool) *http.Response {
 	mode := w.mode
 	if eventual {
@@ -121,7 +123,7 @@ func (w *world) describe(n int, eventual bool) *http.Response {
 func (w *world) darken(n int, fault lab.Fault) { w.dark[n].Store(&fault) }
 func (w *world) lighten(n int)                 { w.dark[n].Store(nil) }
 
-// ways are ways in which a Region is dark.
+// ways are the ways in which a Region can fail.
 var ways = map[string]lab.Fault{
 	"no connection":       func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset },
 	"no answer":           lab.Cut,
@@ -194,8 +196,8 @@ func TestProcessStartedDuringOutageOfHomeRegionGetsLock(t *testing.T) {
 	})
 }
 
-// TestLocksSurviveFailureOfRegionsInTurn keeps one Region dark nearly all the time, while
-// processes with different homes contend for two keys.
+// TestLocksSurviveFailureOfRegionsInTurn runs processes with different home Regions that
+// compete for two keys. At nearly all times, one of the Regions is down.
 func TestLocksSurviveFailureOfRegionsInTurn(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -350,8 +352,8 @@ func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
 	regions.New(client, client)
 }
 
-// An answer that does not come from DynamoDB does not prove that the table is strongly
-// consistent.
+// A proxy may answer DescribeTable instead of DynamoDB. Its reply does not prove that the
+// table is strongly consistent.
 func TestReplyOfProxyToDescribeTableIsIgnored(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
@@ -420,13 +422,13 @@ func TestScanIsNotLimitedToOneSecond(t *testing.T) {
 	})
 }
 
-// A Region that has answered before counts as silent after one second, not after the three
-// seconds of an attempt.
+// A client usually waits three seconds for an answer. If the Region has answered before,
+// the client waits only one second and then uses the next Region.
 func TestUnansweredRequestMovesToNextRegionAfterOneSecond(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
-		lab.Elapse(time.Second) // time to prove that the table is strongly consistent
+		lab.Elapse(time.Second) // time in which the client learns that the table is strongly consistent
 		w.darken(0, ways["no answer"])
 		began := time.Now()
 		w.Release(lock)

@@ -21,15 +21,15 @@ import (
 	"github.com/leasehold-go/leasehold/regions"
 )
 
-// seen records the moves that a client reports.
+// seen records the moves between Regions that a client reports.
 type seen struct {
 	mu     sync.Mutex
 	events []leasehold.Event
-	ended  bool // an event was reported with a context that had ended
+	ended  bool // a move was reported with a context that had already ended
 	log    bytes.Buffer
 }
 
-// config returns a configuration of a client that reports its moves to s.
+// config returns the configuration of a client that reports its moves to s.
 func (s *seen) config() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Logger = slog.New(slog.NewTextHandler(&s.log, nil))
@@ -45,7 +45,7 @@ func (s *seen) config() leasehold.Config {
 	return cfg
 }
 
-// lines returns the lines of the log that have the given level and name a Region.
+// lines returns the log lines that have the given level and contain the name of a Region.
 func (s *seen) lines(level string) []string {
 	var lines []string
 	for line := range strings.Lines(s.log.String()) {
@@ -123,7 +123,7 @@ func TestTransactionIsUnsupportedOnStronglyConsistentTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		_, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
-		lab.Elapse(time.Second) // time to prove that the table is strongly consistent
+		lab.Elapse(time.Second) // time in which the client learns that the table is strongly consistent
 		ctx, refused := t.Context(), errors.New("ValidationException")
 		cancelled := &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: aws.String("ValidationError")}}}
 		_, read := lock.Read(ctx, nil)

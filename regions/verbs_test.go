@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// verbs are uses of locks that need no transaction. No lock is held after any of them.
+// verbs are uses of locks that work without transactions. Each of them releases its locks.
 var verbs = map[string]func(t *testing.T, c *leasehold.Client){
 	"Acquire": func(t *testing.T, c *leasehold.Client) {
 		lock := lab.Must(c.Acquire(t.Context(), "a", leasehold.WithData([]byte("x"))))(t)
@@ -102,7 +102,7 @@ func TestLockCallsWorkInHomeAndFailoverRegions(t *testing.T) {
 	}
 }
 
-// pool is a wire that leasehold takes for the SDK's own HTTP client with the given number
+// pool is a simulated network that looks like the SDK's HTTP client with the given number
 // of idle connections.
 type pool struct {
 	*lab.Wire

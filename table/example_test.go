@@ -10,13 +10,13 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// In tests, the program creates its table. Elsewhere it checks whether the table that was
-// made for it fits.
+// In tests, the program creates its own lock table. In production, it checks whether the
+// existing table fits the layout.
 func Example() {
 	ctx := context.Background()
 	engine := localdynamo.New()
 	defer engine.Close()
-	db := engine.Client() // or dynamodb.NewFromConfig(cfg)
+	db := engine.Client() // on AWS: dynamodb.NewFromConfig(cfg)
 	if err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{TTL: "-"}}); err != nil {
 		log.Fatal(err)
 	}

@@ -35,12 +35,12 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// accesses are all kinds of access.
+// accesses lists all kinds of access for which a policy exists.
 var accesses = []table.Access{table.Use, table.Operate, table.Read}
 
 const arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
 
-// document is a policy as IAM reads it.
+// document is an IAM policy document.
 type document struct {
 	Version   string
 	Statement []struct {
@@ -66,8 +66,8 @@ func policy(t *testing.T, s table.Spec, arn string, a table.Access, prefixes ...
 	return d
 }
 
-// iam records the actions on the lock table that IAM would check, and denies actions that its
-// policy does not allow. A nil policy denies none.
+// iam simulates IAM for requests to the lock table. It records their actions, and denies
+// actions that the policy does not allow. A nil policy allows every action.
 type iam struct {
 	engine    *localdynamo.Engine
 	partition string // name of the partition key
@@ -100,7 +100,7 @@ func (i *iam) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// account is the environment of the calls below.
+// account simulates an AWS account with a lock table and two clients.
 type account struct {
 	*testing.T
 	iam           *iam
@@ -126,7 +126,7 @@ func (a *account) client(shared bool) *leasehold.Client {
 	return lab.Must(leasehold.New(a.db(), cfg))(a)
 }
 
-// db returns a client of DynamoDB whose requests IAM checks.
+// db returns a DynamoDB client whose requests the simulated IAM checks.
 func (a *account) db() *dynamodb.Client {
 	return a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam })
 }
@@ -146,40 +146,40 @@ func (a *account) group(keys ...string) *leasehold.Group {
 	return lab.Must(a.first.AcquireAll(a.Context(), leasehold.Keys(keys...)))(a)
 }
 
-// election returns an election in which c can be a candidate.
+// election returns an election for the client c.
 func (a *account) election(c *leasehold.Client) *election.Election {
 	a.Helper()
 	return lab.Must(election.New(c, "k"))(a)
 }
 
-// term returns a term of an election that c has won.
+// term campaigns with the client c, and returns the lock of the term that c has won.
 func (a *account) term(c *leasehold.Client) *leasehold.Lock {
 	a.Helper()
 	return lab.Must(a.election(c).Campaign(a.Context(), ""))(a)
 }
 
-// semaphore returns a semaphore of two permits.
+// semaphore returns a semaphore with two permits.
 func (a *account) semaphore() *semaphore.Semaphore {
 	a.Helper()
 	return lab.Must(semaphore.New(a.first, "k", 2))(a)
 }
 
-// readWrite returns a read/write lock of two keys.
+// readWrite returns a read/write lock that consists of two keys.
 func (a *account) readWrite() *rwlock.RWLock {
 	a.Helper()
 	return lab.Must(rwlock.New(a.first, "k", 2))(a)
 }
 
-// nothing is a function for Do that does nothing.
+// nothing is a function for Do that does no work.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-// write returns a write of the caller's own, to a table of the caller's own.
+// write returns a write to a table of the caller, as a caller passes it to Commit.
 func write() []types.TransactWriteItem {
 	return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("books"),
 		Item: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "1"}}}}}
 }
 
-// later releases a lock after one minute.
+// later releases the lock after one minute, in the background.
 func (a *account) later(l *leasehold.Lock) {
 	time.AfterFunc(time.Minute, func() {
 		if err := l.Release(context.Background()); err != nil {
@@ -188,7 +188,7 @@ func (a *account) later(l *leasehold.Lock) {
 	})
 }
 
-// twice takes two values of a sequence.
+// twice reads two values of a sequence, and then stops.
 func twice[V any](a *account, all iter.Seq2[V, error]) {
 	seen := 0
 	for _, err := range all {
@@ -199,18 +199,19 @@ func twice[V any](a *account, all iter.Seq2[V, error]) {
 	}
 }
 
-// calls are the calls of the library that send requests, by access and name.
+// calls contains every method of the library that sends requests, by the access that it
+// needs.
 var calls = map[table.Access]map[string]func(a *account){
 	table.Use: {
 		"Client.Acquire": func(a *account) {
 			a.later(a.lock(a.first, "k"))
-			a.must(a.lock(a.second, "k").Release(a.Context())) // the acquisition waits
+			a.must(a.lock(a.second, "k").Release(a.Context())) // this acquisition waits until the other client releases
 			a.lock(a.first, "dead", leasehold.WithoutRenewal())
-			a.must(a.lock(a.second, "dead").Release(a.Context())) // the acquisition takes over
+			a.must(a.lock(a.second, "dead").Release(a.Context())) // this acquisition takes the key over from a dead holder
 			first, second := a.lock(a.first, "k"), make(chan *leasehold.Lock)
 			go func() { second <- a.lock(a.first, "k") }()
 			synctest.Wait()
-			a.must(first.Release(a.Context())) // the release hands over
+			a.must(first.Release(a.Context())) // this release hands the key to a waiter
 			a.must((<-second).Release(a.Context()))
 		},
 		"Client.ForgetDone": func(a *account) {
@@ -249,7 +250,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(c.Close(a.Context()))
 		},
 		"Config.SharedLease": func(a *account) {
-			c := a.client(a.layout.Name() == "native") // other layouts have no shared leases
+			c := a.client(a.layout.Name() == "native") // only the native layout has shared leases
 			a.later(a.lock(c, "k"))
 			a.lock(c, "n")
 			other := a.client(a.layout.Name() == "native")
@@ -258,7 +259,7 @@ var calls = map[table.Access]map[string]func(a *account){
 		},
 		"Lock.Renew": func(a *account) {
 			l := a.lock(a.first, "k")
-			time.Sleep(time.Minute) // time for renewals in the background, too
+			time.Sleep(time.Minute) // time in which the client also sends background renewals
 			a.must(l.Renew(a.Context()))
 			a.must(l.Release(a.Context()))
 		},
@@ -367,7 +368,7 @@ var calls = map[table.Access]map[string]func(a *account){
 	},
 }
 
-// silent are the methods that send nothing.
+// silent lists the methods of the library that send no request.
 var silent = []string{
 	"Client.Held", "Client.Stats", "Election.OnStepDown",
 	"Lock.Bind", "Lock.Context", "Lock.Detach", "Lock.Err", "Lock.GuardError", "Group.GuardError", "Lock.Key", "Lock.LogValue", "Lock.Record", "Lock.String", "Lock.Token",
@@ -375,8 +376,8 @@ var silent = []string{
 	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks",
 }
 
-// asked makes the calls that are listed for an access, in a bubble. It returns the actions
-// that these calls used.
+// asked makes all calls that need the given access. It returns the IAM actions that these
+// calls used.
 func asked(t *testing.T, l layout.Layout, access table.Access) (actions []string) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[access])) {

@@ -16,15 +16,15 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// access is a question to IAM about one item, or about one request: an action, and the
-// partition keys that it names.
+// access is one check by IAM: an action, and the partition keys in the request that the
+// policy's condition compares.
 type access struct {
 	action string
 	keys   []string
 }
 
-// accessesOf returns the accesses of a request to the lock table: its operation or, for a
-// transaction, the operations of its items.
+// accessesOf returns the checks that IAM makes for a request to the lock table. For a
+// transaction, IAM checks each item separately.
 func accessesOf(operation string, body []byte, partition string) []access {
 	type keyed struct {
 		TableName                 string
@@ -51,7 +51,7 @@ func accessesOf(operation string, body []byte, partition string) []access {
 	}
 	var items []access
 	for _, item := range in.TransactItems {
-		for kind, of := range item { // Put, Update, Delete, Get or ConditionCheck
+		for kind, of := range item { // kind is Put, Update, Delete, Get or ConditionCheck
 			if of.TableName == "locks" {
 				items = append(items, access{"dynamodb:" + kind + "Item", keysOf(of)})
 			}
@@ -69,7 +69,8 @@ func accessesOf(operation string, body []byte, partition string) []access {
 	return items
 }
 
-// stringOrStrings is a value of a condition.
+// stringOrStrings is a value in a policy condition: IAM allows a string or a list of
+// strings.
 type stringOrStrings []string
 
 func (s *stringOrStrings) UnmarshalJSON(b []byte) error {
@@ -80,8 +81,8 @@ func (s *stringOrStrings) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &(*s)[0])
 }
 
-// denies evaluates the policy as IAM documents it (IAM User Guide, "Policy evaluation
-// logic" and "IAM JSON policy elements: Condition operators").
+// denies reports whether the policy denies the access. It follows the IAM User Guide,
+// sections "Policy evaluation logic" and "IAM JSON policy elements: Condition operators".
 func (d *document) denies(a access) bool {
 	for _, s := range d.Statement {
 		if !slices.Contains(s.Action, a.action) {
@@ -94,7 +95,7 @@ func (d *document) denies(a access) bool {
 					panic("the condition key " + name)
 				}
 				switch operator {
-				case "ForAllValues:StringLike": // true if the request names no keys
+				case "ForAllValues:StringLike": // also true if the request names no keys
 					for _, key := range a.keys {
 						holds = holds && slices.ContainsFunc(values, func(pattern string) bool { return isLike(key, pattern) })
 					}
@@ -112,8 +113,8 @@ func (d *document) denies(a access) bool {
 	return true
 }
 
-// isLike reports whether s matches pattern as in StringLike: * is any text, ? is any
-// character, and ${*}, ${?} and ${$} are those characters themselves.
+// isLike reports whether s matches pattern by the rules of IAM's StringLike. * matches any
+// text, ? matches any character, and ${*}, ${?} and ${$} match these characters themselves.
 func isLike(s, pattern string) bool {
 	parts := regexp.MustCompile(`\$\{[*?$]\}|[*?]|[^*?$]+|\$`).FindAllString(pattern, -1)
 	var expr strings.Builder
@@ -132,8 +133,9 @@ func isLike(s, pattern string) bool {
 	return regexp.MustCompile("(?s)^" + expr.String() + "$").MatchString(s)
 }
 
-// calledUnder makes the calls of a service, which use the keys k, l, m and dead, while IAM
-// applies a policy. Shared leases are left out: see Policy.
+// calledUnder makes all calls that a service needs, while IAM applies the policy. The calls
+// use the keys k, l, m and dead. Shared leases are left out, because a policy allows them
+// only with the prefix SharedLeases.
 func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {

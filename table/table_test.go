@@ -100,13 +100,13 @@ func TestInvalidSpecIsRefusedBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-// describing is a DB that answers with its own descriptions of a table and of the table's
-// TTL.
+// describing is a DynamoDB client that returns prepared descriptions of a table and of the
+// table's TTL setting.
 type describing struct {
 	*dynamodb.Client
 	table *types.TableDescription
 	ttl   *types.TimeToLiveDescription
-	err   error // error that DescribeTable returns; nil for none
+	err   error // error that DescribeTable returns instead; nil for none
 }
 
 func (d describing) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
@@ -143,7 +143,7 @@ func TestCheckReportsEveryMismatch(t *testing.T) {
 		spoil  func(*describing)
 		layout layout.Layout
 		fatal  bool
-		want   string // text of the expected problem; empty if the table fits the layout
+		want   string // text that the reported problem contains; empty if the table fits the layout
 		about  string
 	}{
 		{name: "nothing", spoil: func(*describing) {}},
@@ -199,7 +199,8 @@ func TestCheckReportsEveryMismatch(t *testing.T) {
 	}
 }
 
-// becomeStrong makes the table strongly consistent, with two replicas and a witness.
+// becomeStrong changes the description to a strongly consistent global table with two
+// replicas and a witness.
 func (d *describing) becomeStrong() {
 	d.table.MultiRegionConsistency = types.MultiRegionConsistencyStrong
 	d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1"), ReplicaStatus: types.ReplicaStatusActive}}
@@ -210,7 +211,7 @@ func (d *describing) becomeStrong() {
 func TestCreateDoesNotTurnOnTTLOfStrongTable(t *testing.T) {
 	db := fitting()
 	db.becomeStrong()
-	db.Client = newDB(t) // this client has no such table, so a request to it fails
+	db.Client = newDB(t) // this client has no such table, so every request that describing does not answer itself fails
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
 }
 
@@ -251,7 +252,7 @@ func TestCheckReportsLayoutOfTable(t *testing.T) {
 	}
 }
 
-// acts is text with control characters for a terminal.
+// acts is a text with terminal control characters.
 const acts = "\x1b]0;x\a\u009b2J\u202e\n"
 
 func TestServerTextAboutTableIsEscaped(t *testing.T) {
@@ -297,7 +298,7 @@ func TestEndlessReplyIsCutOffWithError(t *testing.T) {
 
 func TestTemplatesAreDeterministic(t *testing.T) {
 	tags := map[string]string{}
-	for i := range 50 { // maximum number of tags in AWS
+	for i := range 50 { // AWS allows at most 50 tags
 		tags[fmt.Sprintf("tag-%02d", i)] = "value"
 	}
 	spec := table.Spec{Name: "locks", Tags: tags}

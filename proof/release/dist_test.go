@@ -20,7 +20,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The build uses the commit that is checked out, not files with uncommitted changes.
+// The release is built from the commit that is checked out. Uncommitted changes are not
+// part of it.
 func TestReleaseIsReproducible(t *testing.T) {
 	here := []platform{{runtime.GOOS, runtime.GOARCH}}
 	c := lab.Must(checkedOut(t.Context(), "../.."))(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// blocks returns the code blocks of one language in the documents, by page name.
+// blocks returns the code blocks of one language in the pages of docs/, by page name.
 func blocks(t *testing.T, language string) map[string][]string {
 	t.Helper()
 	paths := lab.Must(filepath.Glob("../../docs/*.md"))(t)
@@ -68,7 +68,7 @@ func TestYAMLOfTheGuidesIsValid(t *testing.T) {
 	}
 }
 
-// sections are the only sections that the guide's units may contain. needed are the
+// sections are the only sections that the systemd units in the guide may use. needed are
 // settings that the guide must contain.
 var (
 	sections = []string{"Unit", "Service", "Timer", "Install"}
@@ -92,8 +92,8 @@ func TestSystemdUnitsInGuideAreValid(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(text, "\n")
 		path := filepath.Join(dir, filepath.Base(first))
-		// systemd-analyze verify checks that the program exists, so /bin/true replaces the
-		// program.
+		// systemd-analyze verify refuses a unit whose program does not exist. So the test replaces
+		// the program with /bin/true.
 		lab.OK(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "/usr/local/bin/", "/bin/true /")), 0o600))
 		paths = append(paths, path)
 	}
@@ -104,7 +104,7 @@ func TestSystemdUnitsInGuideAreValid(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		return // the rest of the test needs systemd-analyze
+		return // the checks below need systemd-analyze
 	}
 	if out, err := exec.Command(analyze, append([]string{"verify"}, paths...)...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// database is a server that answers like the database of vulnerabilities.
+// database starts a server that imitates Go's vulnerability database.
 func database(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -19,11 +19,11 @@ func database(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 }
 
 func healthy(w http.ResponseWriter, _ *http.Request) {
-	_, _ = w.Write([]byte(`{"modified":"2026-11-20T10:00:00Z"}`)) // fails if the client has disconnected
+	_, _ = w.Write([]byte(`{"modified":"2026-11-20T10:00:00Z"}`)) // ignores the error, which occurs if the client has disconnected
 }
 
-// checked checks the released modules with check in place of govulncheck. It returns the
-// output and the number of checked modules.
+// checked runs the vulnerability check of all released modules, but calls check instead of
+// govulncheck. It returns the output and the number of calls.
 func checked(t *testing.T, server *httptest.Server, check func() error) (said string, modules int, err error) {
 	t.Helper()
 	var say strings.Builder

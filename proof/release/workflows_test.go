@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// workflow contains the parts of a GitHub workflow that can do harm.
+// workflow contains the fields of a GitHub workflow that matter for security.
 type workflow struct {
 	Permissions map[string]string `yaml:"permissions"`
 	Jobs        map[string]job    `yaml:"jobs"`
@@ -32,11 +32,11 @@ type step struct {
 	With map[string]any `yaml:"with"`
 }
 
-// pinned matches a line that uses an action at one commit and names the action's version.
+// pinned matches a "uses" line that pins the action to a commit and states the action's
+// version in a comment.
 var pinned = regexp.MustCompile(`^\s*(- )?uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 
-// needs returns the permissions, apart from read permissions, that a job needs to run the
-// step.
+// needs returns the write permissions that a job needs for this step.
 func (s step) needs() map[string]string {
 	switch {
 	case strings.HasPrefix(s.Uses, "actions/attest-build-provenance@"):
@@ -47,7 +47,7 @@ func (s step) needs() map[string]string {
 	return nil
 }
 
-// workflowProblems returns the problems of a workflow.
+// workflowProblems returns the security problems of a workflow.
 func workflowProblems(text string) (problems []string) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	var w workflow
@@ -134,7 +134,7 @@ func TestWorkflowCheckReportsEachRisk(t *testing.T) {
 	}
 }
 
-// installsGo returns the steps that install Go.
+// installsGo returns the workflow's steps that install Go.
 func installsGo(t *testing.T, text string) (steps []step) {
 	t.Helper()
 	var w workflow
@@ -159,8 +159,8 @@ func TestReleaseAndImageAreBuiltWithSameGoVersion(t *testing.T) {
 		if s.With["go-version-file"] != "proof/release/go-version" || s.With["go-version"] != nil {
 			t.Errorf("a release installs Go by %v", s.With)
 		}
-		// A release must not use the cache, because any workflow run of the repository can
-		// write to it.
+		// Every workflow run of the repository can write to the cache. So a release must not use
+		// it.
 		if s.With["cache"] != false {
 			t.Errorf("a release uses a cache: %v", s.With)
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// asked returns one Asker for all tests, because compiling it takes seconds.
+// asked returns the Asker that all tests share, because compiling the specification takes
+// seconds.
 var asked = sync.OnceValues(func() (*Asker, error) {
 	ctx := context.Background()
 	checker, err := NewChecker(ctx, ".", 0)
@@ -63,8 +64,8 @@ func TestModelAllowsEachHistoryOfTheCode(t *testing.T) {
 	}
 }
 
-// eventsOf counts the events in histories by kind. It counts arrivals by the kind and the
-// result of the request that arrives.
+// eventsOf counts the events in histories by kind. For the arrival of a request, the kind
+// includes the request's kind and result.
 func eventsOf(histories []History) map[string]int {
 	done := map[string]int{}
 	for _, h := range histories {
@@ -83,9 +84,10 @@ func eventsOf(histories []History) map[string]int {
 	return done
 }
 
-// The network delivers grant #1 a second time, after the release. The release has ended a
-// hand-over whose reply was lost, so the record shows the grant of the hand-over instead of
-// #1. The model must allow grant #1 to be applied again.
+// The network delivers the write of grant #1 a second time, after a release. This release
+// followed a hand-over whose reply was lost, so it ended the grant of the hand-over. The
+// record shows that grant instead of #1. So the model must allow grant #1 to be applied
+// again.
 func TestModelAllowsGrantAppliedAgainAfterHandOver(t *testing.T) {
 	histories := lab.Must(ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
@@ -103,8 +105,8 @@ meets #1 applied #1 #1 held
 	}
 }
 
-// For each rule that the code omits, the model must reject a history. If the model did not
-// need the rule, comparing it with the code would not check the rule.
+// Each case omits one rule from the code. The model must reject some history of that code.
+// Otherwise the comparison of code and model would not check the rule.
 func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
@@ -118,7 +120,7 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 		"a hand-over to whoever stands in the queue",
 	} {
 		t.Run(broken, func(t *testing.T) {
-			for _, seeds := range []int{20, 100, 500} { // the number of seeds grows until the model rejects a history
+			for _, seeds := range []int{20, 100, 500} { // try more seeds until the model rejects a history
 				histories := lab.Must(asker.Histories(t.Context(), seeds, broken))(t)
 				refused := lab.Must(asker.Refused(t.Context(), histories))(t)
 				if len(refused) > 0 {
@@ -131,9 +133,9 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 	}
 }
 
-// lawful is a handwritten history. Client 0 holds the key, renews it without receiving the
-// reply, and hands it to client 1, which is in the queue before client 2. Then client 1
-// dies, and client 2 takes the key over.
+// lawful is a handwritten history that the model must accept. Client 0 holds the key, and
+// renews it without receiving the reply. It hands the key to client 1, which is in the
+// queue before client 2. Client 1 dies, and client 2 takes the key over.
 const lawful = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held
@@ -172,9 +174,9 @@ doubts 2 g2
 sends 2 r2 release - - - g2
 meets r2 applied r2 g2 free`
 
-// inherited is a second history. Client 2 takes over from client 0, and hands the key to
-// client 1. In the meantime, client 1 has read a record that showed that it had not been
-// granted the key.
+// inherited is another history that the model must accept. Client 2 takes the key over from
+// client 0, and hands it to client 1. Meanwhile, client 1 has read a record that shows that
+// it was not yet the holder.
 const inherited = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held

@@ -19,14 +19,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// hostile are names that could make a shell run the program intrude, or create a file.
+// hostile contains names with shell syntax. A shell that evaluates such a name would run
+// the program intrude, or create a file.
 var hostile = []string{
 	"`intrude`", "$(intrude)", "(intrude)", "$((x[$(intrude)]))", "${x:=`intrude`}", "<(intrude)", ">(intrude)", "=(intrude)", "{intrude,}",
 	";intrude;", "&intrude&", "|intrude|", "||intrude||", "\nintrude\n", ">made", "<>made", " >made ", "';intrude;'", "\";intrude;\"", "'$(intrude)",
 	"\"$(intrude)", "\\", "\\$(intrude)", "*", "?", "[a-z]*", "~", "!intrude", "#", "%", "^", " ", "\t", "\x1b[201~", "\x03", "\x15intrude\r", "$HOME", "é`intrude`",
 }
 
-// scene is a store and a directory with names that hostile users have chosen.
+// scene is a lock table in a file, and a directory of files. Both contain names that a
+// hostile user has chosen.
 type scene struct {
 	env      []string
 	dir      string // working directory of the shell
@@ -55,8 +57,9 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// store makes another owner hold the keys and release them, so that their records remain. A
-// separate leasehold run holds each key that contains a line break.
+// store acquires and releases the keys as another owner, so that their records remain in
+// the table. It uses one "leasehold run" for all keys, except for keys with a line break:
+// each of these has its own.
 func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	t.Helper()
 	together := []string{"run", "-q"}
@@ -70,7 +73,7 @@ func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	s.leasehold(t, owner, append(together, "--", "true")...)
 }
 
-// leasehold runs the command as another user.
+// leasehold runs the leasehold command as another owner.
 func (s *scene) leasehold(t *testing.T, owner string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(filepath.Dir(s.dir), "bin", "leasehold"), args...)
@@ -80,13 +83,13 @@ func (s *scene) leasehold(t *testing.T, owner string, args ...string) {
 	}
 }
 
-// write makes a file in the directory of the shell.
+// write creates a file in the working directory of the shell.
 func (s *scene) write(t *testing.T, name string) {
 	t.Helper()
 	lab.OK(t, os.WriteFile(filepath.Join(s.dir, name), nil, 0o600))
 }
 
-// calm asserts that the shell has run no text that another user wrote.
+// calm fails the test if the shell has run text that another user wrote.
 func (s *scene) calm(t *testing.T, line string) {
 	t.Helper()
 	if _, err := os.Stat(s.intruded); err == nil {
@@ -99,9 +102,9 @@ func (s *scene) calm(t *testing.T, line string) {
 	}
 }
 
-// populate stores hostile keys, owners and files. For each hostile name it stores two keys
-// with a common prefix that contains the name, so that TAB could complete them to that
-// prefix.
+// populate stores hostile keys, owners and files. For each hostile name, it stores two keys
+// whose common prefix contains the name. Completion with TAB could insert this prefix into
+// the line.
 func (s *scene) populate(t *testing.T) {
 	t.Helper()
 	first, second, mixed := []string{"plain/one"}, []string{"`intrude`", "-`intrude`"}, []string{"mixed/one"}
@@ -114,18 +117,18 @@ func (s *scene) populate(t *testing.T) {
 	s.store(t, "`intrude`", first...)
 	s.store(t, "$(intrude)", second...)
 	s.store(t, "(intrude)", mixed...)
-	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // a held key, because break completes only held keys
+	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // leaves this key held, because "leasehold break" completes only held keys
 }
 
-// TestTabCompletionDoesNotRunKeysOrFileNames types lines into each shell. TAB, a second TAB, and
-// Enter execute no text from a key, an owner's name or a file's name. Plain names are still
-// completed.
+// TestTabCompletionDoesNotRunKeysOrFileNames types command lines into each shell. Pressing
+// TAB, TAB again, and Enter must execute no text of a key, an owner or a file name. TAB
+// must still complete plain names.
 func TestTabCompletionDoesNotRunKeysOrFileNames(t *testing.T) {
 	s := newScene(t)
 	s.populate(t)
 	for _, shell := range shells {
 		t.Run(shell.name, func(t *testing.T) {
-			_ = os.Remove(s.intruded) // the previous shell may have left this file
+			_ = os.Remove(s.intruded) // the test of the previous shell may have left this file
 			term := shell.start(t, s.dir, s.home, s.env)
 			plainKeysAreCompleted(t, s, term)
 			hostileKeysAreNot(t, s, term)
@@ -135,9 +138,9 @@ func TestTabCompletionDoesNotRunKeysOrFileNames(t *testing.T) {
 	}
 }
 
-// plainKeysAreCompleted checks that TAB works. Completion spends at most one second reading
-// keys. On a busy machine, TAB may complete a key late or not at all, so the test presses
-// TAB again.
+// plainKeysAreCompleted checks that TAB completes plain keys. The completion script reads
+// keys for at most one second. On a busy machine this may not be enough, so the test
+// presses TAB again.
 func plainKeysAreCompleted(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for line, want := range map[string]string{"leasehold get pl": "leasehold get plain/one", "leasehold get mix": "leasehold get mixed/one"} {
@@ -169,8 +172,9 @@ func hostileKeysAreNot(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// filesAreCompletedAndNotRun checks file names, which the shell itself completes and
-// quotes. The shell must evaluate the line neither at the next TAB nor at Enter.
+// filesAreCompletedAndNotRun checks the completion of file names, which the shell itself
+// does. After the completion, neither another TAB nor Enter may make the shell evaluate the
+// file name.
 func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for i, name := range hostile {
@@ -187,8 +191,8 @@ func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// nothingOfAListRuns makes TAB list all completions, and checks that the shell executes no
-// text from them.
+// nothingOfAListRuns presses TAB until the shell lists all completions. It checks that the
+// shell executes no text of this list.
 func nothingOfAListRuns(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for _, line := range []string{
@@ -203,7 +207,7 @@ func nothingOfAListRuns(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// tab presses TAB and returns the resulting line.
+// tab presses TAB, and returns the command line after the completion.
 func (s *scene) tab(t *testing.T, term *terminal) string {
 	t.Helper()
 	term.press(tab)

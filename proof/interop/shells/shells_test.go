@@ -13,19 +13,18 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// shell is a shell that leasehold completion has a script for.
+// shell is a shell for which "leasehold completion" prints a script.
 type shell struct {
 	name     string
 	packages []string // Debian packages to install if the shell is missing
-	file     string   // a file that these packages install
-	settings string   // path of the settings file in HOME
-	command  []string // arguments after the name of the shell
+	file     string   // file that exists once these packages are installed
+	settings string   // path of the shell's settings file, relative to HOME
+	command  []string // arguments of the shell
 	text     string   // content of the settings file
 }
 
-// The settings make all three shells list the matches without asking first. The shells
-// complete only in the line of the prompt, so that the test's keys edit nothing but the
-// line under test.
+// The settings make all three shells list the completions without asking first. They also
+// keep completion on the prompt line, so that every typed key edits only this line.
 var shells = []shell{
 	{
 		name: "bash", packages: []string{"bash", "bash-completion"}, file: "/usr/share/bash-completion/bash_completion",
@@ -59,8 +58,8 @@ precmd() { PS1="prompt$((++prompts))>" }
 `,
 	},
 	{
-		// In fish's pager, Enter only closes the pager. So Enter first accepts the text
-		// that the pager shows, and then runs the line.
+		// fish shows completions in a pager, where Enter would only close the pager. So this
+		// binding first accepts the selected completion, and then runs the line.
 		name: "fish", packages: []string{"fish"}, file: "/usr/bin/fish",
 		settings: ".config/fish/config.fish", command: []string{"-i"},
 		text: `
@@ -83,7 +82,8 @@ end
 	},
 }
 
-// start starts the shell in dir with its settings in home.
+// start starts the shell in the directory dir. It first writes the shell's settings file to
+// the directory home.
 func (s shell) start(t *testing.T, dir, home string, env []string) *terminal {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -92,8 +92,7 @@ func (s shell) start(t *testing.T, dir, home string, env []string) *terminal {
 		t.Skip(err)
 	}
 	settings := filepath.Join(home, s.settings)
-	// fish generates completions from manual pages in the background, unless their folder
-	// exists.
+	// fish generates completions from manual pages in the background unless this folder exists.
 	for _, folder := range []string{filepath.Dir(settings), filepath.Join(home, ".local/share/fish/generated_completions")} {
 		lab.OK(t, os.MkdirAll(folder, 0o700))
 	}

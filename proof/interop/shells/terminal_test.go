@@ -22,19 +22,20 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// patience bounds every wait for a shell.
+// patience limits how long a test waits for a shell to react.
 const patience = time.Minute
 
-// These are keys as a terminal sends them. Each shell's settings bind the key tell to a
-// function that writes the edited line to the pipe. The function runs after the shell has
-// processed all earlier keys.
+// These constants are the bytes that a terminal sends for a key. In each shell's settings,
+// the key tell runs a function that writes the edited line to a pipe. The shell runs this
+// function after it has handled all earlier keys.
 const (
 	tab   = "\t"
 	enter = "\r"
 	tell  = "\x14" // Ctrl-T
 )
 
-// terminal is a shell on a terminal. Only the test's goroutine may use it.
+// terminal is a pseudo-terminal in which a shell runs. Only the goroutine of the test may
+// use it.
 type terminal struct {
 	t      *testing.T
 	keys   *os.File
@@ -44,13 +45,16 @@ type terminal struct {
 	prompt int
 }
 
-// newTerminal starts a shell in dir. The shell prompts with prompt1>, prompt2>, … and
-// writes edited lines to the pipe that LINES_TO names. The shell ends with the test.
+// newTerminal starts a shell in the directory dir. The shell's prompts are prompt1>,
+// prompt2>, and so on. The shell writes its edited line to the pipe at the path LINES_TO.
+// The test's cleanup kills the shell.
 func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	t.Helper()
 	pipe := filepath.Join(t.TempDir(), "lines")
 	lab.OK(t, unix.Mkfifo(pipe, 0o600))
-	lines := lab.Must(os.OpenFile(pipe, os.O_RDWR, 0))(t) // with O_RDWR, opening does not wait for the shell, and reading does not end with the shell
+	// Because of O_RDWR, this call does not block until the shell opens the pipe. For the same
+	// reason, reads do not return EOF when the shell closes the pipe.
+	lines := lab.Must(os.OpenFile(pipe, os.O_RDWR, 0))(t)
 	keys, tty, err := pty.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -62,25 +66,25 @@ func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	shell := lab.Must(process.Start(cmd))(t)
-	_ = tty.Close() // the shell has its own descriptor
+	_ = tty.Close() // the shell has its own descriptor of the terminal
 	term := &terminal{t: t, keys: keys, screen: &screen{changed: make(chan struct{})}, lines: lines, told: bufio.NewReader(lines)}
 	drawn := make(chan struct{})
 	go func() {
 		defer close(drawn)
-		_, _ = bufio.NewReader(keys).WriteTo(term.screen) // copies until the shell has ended
+		_, _ = bufio.NewReader(keys).WriteTo(term.screen) // copies the output of the shell until the shell ends
 	}()
 	t.Cleanup(func() {
 		if err := shell.Kill(); err != nil {
 			t.Error(err)
 		}
-		_, _ = keys.Close(), lines.Close() // errors do not matter, because the shell has been killed
+		_, _ = keys.Close(), lines.Close() // ignores errors, because the shell has been killed
 		<-drawn
 	})
 	term.awaitPrompt()
 	return term
 }
 
-// press sends keys.
+// press sends keys to the shell, as if a user typed them.
 func (term *terminal) press(keys ...string) {
 	term.t.Helper()
 	if _, err := term.keys.WriteString(strings.Join(keys, "")); err != nil {
@@ -88,7 +92,7 @@ func (term *terminal) press(keys ...string) {
 	}
 }
 
-// line returns the line that is being edited.
+// line returns the command line that is being edited in the shell.
 func (term *terminal) line() string {
 	term.t.Helper()
 	lab.OK(term.t, term.lines.SetReadDeadline(time.Now().Add(patience)))
@@ -100,7 +104,7 @@ func (term *terminal) line() string {
 	return strings.TrimSuffix(line, "\x00")
 }
 
-// awaitPrompt waits for the next prompt.
+// awaitPrompt waits until the shell has printed its next prompt.
 func (term *terminal) awaitPrompt() {
 	term.t.Helper()
 	term.prompt++
@@ -109,11 +113,12 @@ func (term *terminal) awaitPrompt() {
 	}
 }
 
-// screen is all that was written to a terminal. It is safe for concurrent use.
+// screen contains everything that the shell has written to the terminal. It is safe for
+// concurrent use.
 type screen struct {
 	mu      sync.Mutex
 	all     []byte
-	changed chan struct{} // closed and replaced by each Write
+	changed chan struct{} // each Write closes this channel and sets a new one
 }
 
 // Write never fails.
@@ -126,8 +131,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// shows waits until want has been written. It returns false if that takes longer than
-// patience.
+// shows waits until the shell has written want. It returns false after patience.
 func (s *screen) shows(want string) bool {
 	for late := time.After(patience); ; {
 		s.mu.Lock()

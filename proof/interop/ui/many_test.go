@@ -20,8 +20,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// client returns a client in this process for the scene's table. The client is closed when
-// the test ends.
+// client returns a leasehold client that runs in the test's own process, and uses the table
+// of the scene. The client is closed when the test ends.
 func (s *scene) client(cfg lib.Config) *lib.Client {
 	s.t.Helper()
 	var endpoint string
@@ -39,12 +39,12 @@ func (s *scene) client(cfg lib.Config) *lib.Client {
 	s.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = c.Close(ctx) // an error does not matter, because the engine ends with the scene
+		_ = c.Close(ctx) // ignores an error, because the server of the table ends together with the scene
 	})
 	return c
 }
 
-// many acquires n keys, which stay held and are not renewed.
+// many acquires n keys, holds them, and does not renew them.
 func (s *scene) many(n int) {
 	s.t.Helper()
 	c := s.client(lib.Config{Owner: "fleet", Lease: time.Hour})
@@ -70,10 +70,11 @@ func (s *scene) many(n int) {
 	workers.Wait()
 }
 
-// scrolling contains the measurements of scrolling a list from its top to its end.
+// scrolling is the result of one measurement: the test scrolls a list from its top to its
+// end.
 type scrolling struct {
 	Median, Worst float64 // median and longest time between two frames, in milliseconds
-	Rows          int     // largest number of rows that existed at once
+	Rows          int     // largest number of rows that the page contained at once
 	Blank         int     // number of frames that showed nothing in the middle of the screen
 }
 
@@ -96,9 +97,10 @@ func scroll(p *page) scrolling {
 	})()`)
 }
 
-// TestPageStaysUsableWithTenThousandLocks measures the first paint and scrolling. Times
-// depend on the other load of the machine. So the test also measures scrolling a hundred of
-// the same locks, and compares the two results. The test logs its measurements.
+// TestPageStaysUsableWithTenThousandLocks measures the time until the page is first
+// painted, and the smoothness of scrolling. Both depend on the load of the machine. So the
+// test also scrolls a list of only a hundred locks, and compares the two results. It logs
+// all measurements.
 func TestPageStaysUsableWithTenThousandLocks(t *testing.T) {
 	const n = 10_000
 	counts := func(n int) string {
@@ -107,7 +109,7 @@ func TestPageStaysUsableWithTenThousandLocks(t *testing.T) {
 	s := newScene(t, "native")
 	s.many(n)
 	p := s.ui("--reads", "2000")
-	p.Wait(counts(n)) // the page has read the whole table
+	p.Wait(counts(n)) // wait until the page has read the whole table
 	p.to("?prefix=customer/042")
 	p.Wait(counts(100))
 	few := scroll(p)

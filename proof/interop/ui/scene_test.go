@@ -24,10 +24,10 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// chromium is the browser of all tests.
+// chromium is the browser that all tests share.
 var chromium browser.Shared
 
-// patience bounds every wait for a process.
+// patience limits how long a test waits for a process to react.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -39,14 +39,15 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// command is the result of building the leasehold command, which is built once.
+// command is the leasehold command that the first test builds for all tests: its directory,
+// or the error of the build.
 var command struct {
 	once sync.Once
 	dir  string
 	err  error
 }
 
-// leasehold returns the path of the command.
+// leasehold returns the path of the leasehold command, which it builds at the first call.
 func leasehold(t testing.TB) string {
 	t.Helper()
 	command.once.Do(func() {
@@ -65,17 +66,17 @@ func leasehold(t testing.TB) string {
 	return filepath.Join(command.dir, "leasehold")
 }
 
-// scene is a lock table, and the processes that contend for its locks.
+// scene is a lock table, with the processes that hold and await its locks.
 type scene struct {
 	t   testing.TB
 	dir string
 	env []string
 
-	local *running // process that serves the table; nil for a local store
+	local *running // process that serves the table; nil if the table is in a local file
 }
 
-// newScene returns a scene with an empty table in the given layout. The embedded engine
-// serves the table.
+// newScene returns a scene with an empty lock table of the given layout. The command
+// "leasehold local" serves the table.
 func newScene(t testing.TB, layout string) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
@@ -87,16 +88,16 @@ func newScene(t testing.TB, layout string) *scene {
 	return s
 }
 
-// newFileScene returns a scene in a local store.
+// newFileScene returns a scene whose lock table is in a local file.
 func newFileScene(t testing.TB) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
 	s.env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "LEASEHOLD_FILE=" + filepath.Join(s.dir, "locks.db"), "GORACE=atexit_sleep_ms=0"}
-	s.run("table", "create") // leasehold ui does not create the file
+	s.run("table", "create") // creates the file, which leasehold ui would not create
 	return s
 }
 
-// run runs the command to its end, and returns what it printed.
+// run runs the leasehold command, waits for its end, and returns its output.
 func (s *scene) run(args ...string) string {
 	s.t.Helper()
 	cmd := s.command(args...)
@@ -109,8 +110,8 @@ func (s *scene) run(args ...string) string {
 	return string(out)
 }
 
-// command returns a leasehold command with the given arguments. Arguments that begin with
-// LEASEHOLD_ become variables of its environment instead.
+// command returns the leasehold command with the given arguments. An argument that begins
+// with LEASEHOLD_ becomes an environment variable instead.
 func (s *scene) command(args ...string) *exec.Cmd {
 	s.t.Helper()
 	cmd := exec.Command(leasehold(s.t))
@@ -125,7 +126,7 @@ func (s *scene) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// running is a leasehold command while it runs.
+// running is a process that runs the leasehold command.
 type running struct {
 	t       testing.TB
 	args    string
@@ -134,7 +135,7 @@ type running struct {
 	stderr  *process.Tail
 }
 
-// start starts the command. The command is killed when the test ends.
+// start starts the leasehold command. The command is killed when the test ends.
 func (s *scene) start(args ...string) *running {
 	s.t.Helper()
 	r := &running{t: s.t, args: strings.Join(args, " "), lines: make(chan string, 100), stderr: &process.Tail{}}
@@ -160,7 +161,7 @@ func (s *scene) start(args ...string) *running {
 	return r
 }
 
-// line returns the next line that the command prints.
+// line waits for the next line that the command prints, and returns it.
 func (r *running) line() string {
 	r.t.Helper()
 	select {
@@ -182,7 +183,7 @@ func (r *running) kill() {
 	}
 }
 
-// interrupt ends the command as Ctrl-C does.
+// interrupt sends SIGINT to the command, as Ctrl-C does.
 func (r *running) interrupt() {
 	r.t.Helper()
 	lab.OK(r.t, r.process.Signal(syscall.SIGINT))
@@ -195,7 +196,7 @@ func (r *running) interrupt() {
 	}
 }
 
-// holder is a process that holds a key.
+// holder is a leasehold process that holds a key.
 type holder struct {
 	*running
 	token string
@@ -217,22 +218,22 @@ func (s *scene) wait(key string, flags ...string) *running {
 	return s.start(append(args, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")...)
 }
 
-// short sets leases of two seconds, and long sets leases of five. Tests use long for states
-// that the page can detect only if it polls several times in a lease, however busy the
-// machine is.
+// short sets leases of two seconds, and long sets leases of five seconds. Some states are
+// visible only if the page polls several times in a lease. Tests of such states use long,
+// because polls are slow on a busy machine.
 var (
 	short = []string{"-l", "2s", "-g", "200ms"}
 	long  = []string{"-l", "5s"}
 )
 
-// page is a page of leasehold ui.
+// page is a browser tab that shows the page of a leasehold ui process.
 type page struct {
 	*browser.Page
 	url    string
 	server *running
 }
 
-// ui starts leasehold ui and opens its page.
+// ui starts a leasehold ui process, and opens its page in the browser.
 func (s *scene) ui(flags ...string) *page {
 	s.t.Helper()
 	tab := chromium.Page(s.t)
@@ -243,7 +244,7 @@ func (s *scene) ui(flags ...string) *page {
 	return p
 }
 
-// origin returns the URL up to the port.
+// origin returns the part of the page's URL that ends with the port.
 func (p *page) origin() string {
 	u, err := url.Parse(p.url)
 	if err != nil {
@@ -252,13 +253,13 @@ func (p *page) origin() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// to goes to another view of the page, as a link does.
+// to opens another view of the page, as if the user followed a link.
 func (p *page) to(query string) {
 	p.Open(p.origin() + "/" + query)
 	p.Wait(`document.getElementById("live").textContent === "live"`)
 }
 
-// js writes a value as JavaScript.
+// js returns a value as a JavaScript literal.
 func js(v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -267,12 +268,13 @@ func js(v any) string {
 	return string(b)
 }
 
-// rowOf returns an expression for the row of a key.
+// rowOf returns a JavaScript expression for the table row of a key.
 func rowOf(key string) string {
 	return `[...document.querySelectorAll(".row")].find((r) => r.querySelector("a").textContent === ` + js(key) + `)`
 }
 
-// says returns an expression that is true if the row of a key contains the words.
+// says returns a JavaScript expression. It is true if the table row of the key shows all
+// the words.
 func says(key string, words ...string) string {
 	return js(words) + `.every((w) => ` + rowOf(key) + `.innerText.includes(w))`
 }

@@ -110,7 +110,8 @@ func TestLinkRestoresViewOfPage(t *testing.T) {
 	p.Wait(shown + ` === "import/8,import/7"`)
 }
 
-// TestAxeFindsNoSeriousAccessibilityProblem checks every view with axe, in light and in dark mode.
+// TestAxeFindsNoSeriousAccessibilityProblem checks every view of the page with axe, a tool
+// for accessibility tests. It checks the light and the dark mode.
 func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// screenshots is the folder that make screenshots writes to.
+// screenshots is the folder to which "make screenshots" writes an image of each view.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
 func TestLeaseTextFitsOrdinaryScreen(t *testing.T) {
@@ -32,7 +32,7 @@ func TestLeaseTextFitsOrdinaryScreen(t *testing.T) {
 		};
 		const dead = `+rowOf("stuck")+`, living = `+rowOf("living")+`;
 		for (const s of [145, 3599, 86399, 31535999]) draw(dead, s * 1000);
-		living.row.lease = 3599000; // the next renewal undoes this change of the lease
+		living.row.lease = 3599000; // the page shows this changed lease until the next renewal
 		for (const s of [-3599, -1, 0]) draw(living, s * 1000);
 		living.parts.fillBar.parentElement.hidden = true;
 		for (const day of [0, 86400000]) {
@@ -46,7 +46,7 @@ func TestLeaseTextFitsOrdinaryScreen(t *testing.T) {
 	}
 }
 
-// night returns a scene with every kind of element that the page can show.
+// night returns a scene whose page shows every kind of element.
 func night(t *testing.T) *scene {
 	s := newScene(t, "native")
 	s.hold("billing/nightly-report", "LEASEHOLD_OWNER=batch-3", "--data", `{"step":"aggregate","done":41822,"of":90000}`)

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// clocked is DynamoDB with its own clock. It refuses a request if the signature's time
-// differs too much from this clock. Each answer contains the time of this clock.
+// clocked is a DynamoDB server with its own clock. It refuses a request whose signature
+// time differs too much from this clock. Each answer contains the time of this clock.
 type clocked struct {
 	wire  *lab.Wire
 	ahead atomic.Int64 // how far DynamoDB's clock is ahead of this machine's, in nanoseconds
@@ -54,7 +54,7 @@ func TestCallsSucceedDespiteWrongSystemClock(t *testing.T) {
 						server.wire = wire
 						return server
 					})
-					server.ahead.Store(int64(ahead)) // from now on the two clocks differ
+					server.ahead.Store(int64(ahead)) // from now on, the server's clock differs from the clock of this machine
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
 					if err := op.do(ctx, s); err != nil {

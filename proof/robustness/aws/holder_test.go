@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// eachHolder runs a test for each way to renew a lock, in each trouble. The trouble begins
-// one and a half renewal periods after the grant, and then the test begins. Function seek
-// acquires the lock's key with another client.
+// eachHolder runs a test for each way to renew a lock and for each kind of trouble, such as
+// an error of AWS. The trouble begins one and a half renewal periods after the grant. The
+// test begins after that. seek acquires the same key with another client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestAcquireWaitsUntilHolderThatCannotRenewHasStopped(t *testing.T) {
 
 func TestHolderResumesRenewalsAfterFaultEnds(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
-		lab.Elapse(time.Until(lock.TrustedUntil()) - 2*time.Second) // leaves enough time to renew: a pause between two renewals lasts at most one second
+		lab.Elapse(time.Until(lock.TrustedUntil()) - 2*time.Second) // leaves enough time for a renewal, because pauses between renewals last at most one second
 		s.end()
 		lab.Elapse(2 * time.Second)
 		if left := time.Until(lock.TrustedUntil()); lock.Err() != nil || left < 10*time.Second {

@@ -13,13 +13,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// configs are the ways to renew locks.
+// configs are configurations for the two ways to renew locks.
 var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
 
-// patience limits the wait for a call in trouble.
+// patience is the time limit of a call while AWS, the network or the credentials fail.
 const patience = 5 * time.Second
 
-// meets reports whether a request of the operation meets the trouble.
+// meets reports whether the operation sends a request that the trouble affects.
 func (op operation) meets(x trouble) bool {
 	return !x.writes || !op.reads || op.transacts
 }
@@ -66,7 +66,8 @@ func TestFailedCallsGrantNothingAndReturnAdvice(t *testing.T) {
 	seen.compare(t)
 }
 
-// cells returns the number of pairs of an operation and a trouble.
+// cells returns the number of pairs of an operation and a trouble that affects this
+// operation.
 func cells() (n int) {
 	for _, x := range troubles {
 		for _, op := range operations {
@@ -78,7 +79,8 @@ func cells() (n int) {
 	return n
 }
 
-// check fails the test if the error of a call in trouble is not as documented.
+// check fails the test if err differs from what the documentation promises for this
+// operation in this trouble.
 func (x trouble) check(t *testing.T, op operation, err error) {
 	t.Helper()
 	var failed *leasehold.OpError
@@ -105,13 +107,13 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 	advice := x.advice
 	switch {
-	case own: // leasehold gives no advice about the caller's own writes
+	case own: // leasehold gives no advice about the caller's own writes, which failed here
 		advice = ""
 	case errors.Is(err, leasehold.ErrUnknownOutcome) && !strings.Contains(err.Error(), advice):
 		advice = "no answer has settled it: look at what is there"
 	}
 	parts := []string{"leasehold: ", advice, " table locks"}
-	if op.name != "Client.Close" { // skipped for Close, because its error for several locks names only one of them
+	if op.name != "Client.Close" { // Close closes several locks, and its error names only one of them
 		parts = append(parts, op.op, op.key)
 	}
 	for _, part := range parts {
@@ -128,12 +130,12 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 }
 
-// recover ends the trouble. It fails the test if the operation still fails, or if locks are
-// lost.
+// recover ends the trouble and repeats the operation. It fails the test if the operation
+// still fails, or if a held lock is lost a lease later.
 func (s *scene) recover(t *testing.T, op operation) {
 	t.Helper()
 	s.end()
-	lab.Elapse(3 * time.Second) // time for requests in flight to end
+	lab.Elapse(3 * time.Second) // wait until all requests in flight have ended
 	again := op.do
 	if op.again != nil {
 		again = op.again
@@ -141,7 +143,7 @@ func (s *scene) recover(t *testing.T, op operation) {
 	if err := again(t.Context(), s); err != nil {
 		t.Errorf("once more, without trouble: %v", err)
 	}
-	lab.Elapse(25 * time.Second) // longer than a lease
+	lab.Elapse(25 * time.Second) // wait longer than a lease
 	if !strings.Contains(op.ends, "job") && s.lock.Err() != nil {
 		t.Errorf("a lease later a lock is lost that was held: %v", s.lock.Err())
 	}
@@ -165,7 +167,7 @@ func TestCallSucceedsAfterTemporaryFaultEnds(t *testing.T) {
 		if took := time.Since(began); took < lasts || took > lasts+5*time.Second {
 			t.Errorf("it took %v, the trouble %v", took, lasts)
 		}
-		lab.Elapse(25 * time.Second) // longer than a lease
+		lab.Elapse(25 * time.Second) // wait longer than a lease
 		for _, held := range s.c.Held() {
 			if held.Err() != nil {
 				t.Errorf("%v is lost: %v", held.Key(), held.Err())
@@ -174,8 +176,8 @@ func TestCallSucceedsAfterTemporaryFaultEnds(t *testing.T) {
 	})
 }
 
-// leftOut reports whether the test skips cell i. Under the race detector, only one cell in
-// eight runs. make check runs all cells without the detector.
+// leftOut reports whether the test skips case i. Under the race detector, only every eighth
+// case runs. make check runs all cases without the race detector.
 func leftOut(i int) bool { return lab.Race && i%8 != 0 }
 
 // eachCell runs a test for every operation in every trouble.

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// vault gives credentials unless it has an error.
+// vault provides credentials, or returns an error if one is set.
 type vault struct {
 	mu  sync.Mutex
 	err error
@@ -33,8 +33,8 @@ func (v *vault) set(err error) {
 	v.err = err
 }
 
-// scene is a client with its own network and source of credentials, before trouble begins.
-// The client holds locks, and another client holds a key.
+// scene contains the client under test, with its own network and credential provider. The
+// client holds several locks. A second client holds another key.
 type scene struct {
 	*lab.World
 	c     *leasehold.Client
@@ -53,8 +53,8 @@ func newScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
 	return newSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })
 }
 
-// newSceneOver is like newScene, but the client sends its requests through another HTTP
-// client. The function through makes that HTTP client from the wire.
+// newSceneOver is like newScene, but the client under test uses another HTTP client. The
+// function through makes that HTTP client from the simulated network.
 func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func(*lab.Wire) dynamodb.HTTPClient) *scene {
 	t.Helper()
 	s := newIdleSceneOver(t, w, cfg, through)
@@ -65,7 +65,7 @@ func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func
 	return s
 }
 
-// newIdleScene is like newScene, but no lock is held.
+// newIdleScene is like newScene, but both clients hold no locks.
 func newIdleScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
 	t.Helper()
 	return newIdleSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })
@@ -80,7 +80,8 @@ func newIdleSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through 
 	return s
 }
 
-// begin begins the trouble; end ends it.
+// begin makes the network and the credential provider fail as x describes. end makes both
+// work again.
 func (s *scene) begin(x trouble) {
 	s.wire.SetFault(x.answer)
 	s.vault.set(x.vault)
@@ -88,28 +89,28 @@ func (s *scene) begin(x trouble) {
 
 func (s *scene) end() { s.begin(trouble{}) }
 
-// operation is a call of the public API.
+// operation is a call of leasehold's public API, and what the tests expect of the call.
 type operation struct {
 	name      string
-	op        string // name of the operation in the errors of this call
-	key       string // name of the key in the errors of this call
+	op        string // operation name that the errors of this call contain
+	key       string // key that the errors of this call contain
 	grants    []string
-	writes    bool          // the operation writes an existing record, so its outcome is unknown without an answer
-	reads     bool          // the operation only reads
+	writes    bool          // the operation changes an existing record, so its outcome is unknown if no answer arrives
+	reads     bool          // the operation sends only reads
 	transacts bool          // the operation reads in a transaction
-	watches   bool          // the operation watches a key, and yields nothing while there is trouble
+	watches   bool          // the operation watches a key, and yields nothing during the trouble
 	commits   bool          // the operation includes the caller's own writes
-	joins     bool          // the operation returns the errors of several locks
-	hasty     bool          // the operation ends without waiting for missing answers
+	joins     bool          // the operation's error may combine the errors of several locks
+	hasty     bool          // the operation returns without waiting for answers that do not arrive
 	ends      string        // keys of the locks that the operation ends
-	grace     time.Duration // how long the operation may continue after its context has ended
+	grace     time.Duration // how long the operation may continue after the end of its context
 	do        func(ctx context.Context, s *scene) error
-	again     func(ctx context.Context, s *scene) error // call to make after a failure; nil to repeat do
+	again     func(ctx context.Context, s *scene) error // call that the test makes after the trouble; nil to repeat do
 }
 
 var errNothing = errors.New("nothing was seen")
 
-// operations lists the operations in the order of the page.
+// operations lists the operations in the order of the page docs/internals/aws-errors.md.
 var operations = []operation{
 	{name: "Acquire", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
 		return lab.ErrorOf(s.c.Acquire(ctx, "free"))

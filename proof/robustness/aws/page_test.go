@@ -17,12 +17,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// pagePath is the path of the page that contains the tables.
+// pagePath is the path of the page that contains the tested tables of errors.
 const pagePath = "../../../docs/internals/aws-errors.md"
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/internals/aws-errors.md anew, to be read as a diff")
 
-// column is a column of the table of calls: a kind of trouble.
+// column is a column of the page's second table. Each column stands for one kind of
+// trouble.
 type column string
 
 const (
@@ -41,12 +42,12 @@ func (x trouble) column() column {
 	return answered
 }
 
-// results are the errors that the calls have returned in trouble. They are safe for
+// results contains the errors that the calls returned during trouble. It is safe for
 // concurrent use.
 type results struct {
 	mu    sync.Mutex
 	cells int
-	by    map[string]map[column][]string // results by operation and column, without duplicates
+	by    map[string]map[column][]string // texts of results by operation and column, without duplicates
 }
 
 func (r *results) note(x trouble, op operation, err error) {
@@ -76,14 +77,14 @@ func (r *results) note(x trouble, op operation, err error) {
 		r.by[op.name] = map[column][]string{}
 	}
 	cell := append(r.by[op.name][x.column()], said)
-	if op.hasty && x.column() == answered { // such a call may also return one of these errors, and check accepts both
+	if op.hasty && x.column() == answered { // such a call may also return these two errors; check accepts them
 		cell = append(cell, "`ErrUnknownOutcome`", "the end of ctx")
 	}
 	slices.Sort(cell)
 	r.by[op.name][x.column()] = slices.Compact(cell)
 }
 
-// tables returns the page's tables.
+// tables returns the two tables of the page as Markdown.
 func (r *results) tables() string {
 	var b strings.Builder
 	b.WriteString("| what is wrong | what comes | requests are | the error says |\n|---|---|---|---|\n")
@@ -108,7 +109,8 @@ func (r *results) tables() string {
 	return b.String()
 }
 
-// comes returns the page's description of the answer that a write receives in the trouble.
+// comes returns the text for the page's column "what comes": what a client receives as an
+// answer to a write in this trouble.
 func (x trouble) comes() string {
 	if x.vault != nil {
 		return "an error of the credential provider"
@@ -136,7 +138,8 @@ func (x trouble) comes() string {
 	return fmt.Sprintf("%d `%s`", res.StatusCode, code)
 }
 
-// compare compares the tables with those on the page, or writes them to the page.
+// compare fails the test if the tables differ from those on the page. With the flag
+// -rewrite, it writes the tables to the page instead.
 func (r *results) compare(t *testing.T) {
 	const begin, end = "<!-- written by proof/robustness/aws: begin -->\n", "<!-- end -->\n"
 	b := lab.Must(os.ReadFile(pagePath))(t)

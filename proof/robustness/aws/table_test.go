@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// eachHeld runs a test with a held lock, once for each way to renew.
+// eachHeld runs a test with a held lock, once for each of the two ways to renew locks.
 func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lock)) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {
@@ -27,7 +27,8 @@ func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lo
 	}
 }
 
-// The test deletes the engine's own table and creates it again, as an operator's tool does.
+// The test deletes the lock table and creates it again, as an operator could do with a
+// tool.
 func TestHolderOfDeletedTableKeepsTrustAndNewTableGrantsLocks(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(7500 * time.Millisecond)
@@ -52,13 +53,14 @@ func TestHolderOfDeletedTableKeepsTrustAndNewTableGrantsLocks(t *testing.T) {
 	})
 }
 
-// An empty table shows no holder, so deleting a table breaks every lock in it.
+// If an operator deletes the table, all its locks are broken: the new, empty table contains
+// no holder.
 func TestHolderDetectsNewTableAtNextRenewal(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(time.Second)
 		drop(t, s)
 		create(t, s)
-		lab.Elapse(6 * time.Second) // at least one renewal period with its random spread
+		lab.Elapse(6 * time.Second) // wait for at least one renewal period, including its random variation
 		wantLost(t, lock, leasehold.LostBroken)
 		if again := s.Acquire(s.c, "job"); again.Token() <= lock.Token() {
 			t.Errorf("token %d, after %d", again.Token(), lock.Token())

@@ -14,38 +14,38 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// trouble is an answer of AWS, of the network or of the credential provider, as the SDK
-// returns it.
+// trouble is a failure of AWS, of the network or of the credential provider, as the SDK
+// reports it.
 type trouble struct {
 	name   string
-	answer lab.Fault // the answer to every request
-	vault  error     // error that the credential provider returns, so that no request is sent
+	answer lab.Fault // answer that every request receives
+	vault  error     // error of the credential provider, which prevents all requests
 
-	writes  bool // only writes and transactions meet this trouble
-	cancels bool // this trouble cancels transactions because of one item
+	writes  bool // this trouble affects only writes and transactions
+	cancels bool // this trouble cancels a transaction because of one of its items
 
-	passes bool    // the client repeats a request for as long as the call may last
-	denies bool    // a waiting call repeats requests if an earlier request was answered
-	silent bool    // the request may have been applied
+	passes bool    // the client repeats the request until the call ends
+	denies bool    // a call that waits for a key repeats the request if an earlier request was answered
+	silent bool    // the request may have been applied, although no answer arrived
 	advice string  // advice that the resulting errors contain
 	is     []error // sentinel errors that the resulting errors match
 }
 
-// says answers every request with one error of DynamoDB.
+// says returns a fault that answers every request with the given error of DynamoDB.
 func says(status int, kind, message string) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) { return reply(status, kind, message), nil }
 }
 
 func reply(status int, kind, message string) *http.Response {
 	res := lab.Refusal(status, "")
-	body, _ := json.Marshal(map[string]string{"__type": kind, "message": message}) // a map of strings can always be encoded
+	body, _ := json.Marshal(map[string]string{"__type": kind, "message": message}) // cannot fail, because the value is a map of strings
 	res.Body, res.ContentLength = io.NopCloser(strings.NewReader(string(body))), int64(len(body))
 	return res
 }
 
-// cancels returns a fault that cancels transactions, with code as the reason for their
-// first item. The fault applies single to requests of one item. It also applies single to
-// transactions of reads, unless ofReads contains code.
+// cancels returns a fault that cancels transactions of writes, with code as the reason for
+// their first item. If ofReads contains code, the fault also cancels transactions of reads.
+// All other requests get the fault single.
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {
@@ -63,8 +63,8 @@ func cancels(code string, single lab.Fault) lab.Fault {
 // ofReads are the reasons for which DynamoDB may cancel a transaction of reads.
 var ofReads = map[string]bool{"ProvisionedThroughputExceeded": true, "ThrottlingError": true, "TransactionConflict": true}
 
-// leavesUnread returns a fault that answers a batch of reads with success, but with all its
-// keys unprocessed. The fault applies rest to other requests.
+// leavesUnread returns a fault for BatchGetItem: the answer is a success, but reports all
+// keys as unprocessed. All other requests get the fault rest.
 func leavesUnread(rest lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "BatchGetItem" {
@@ -81,8 +81,8 @@ func leavesUnread(rest lab.Fault) lab.Fault {
 	}
 }
 
-// onWrites applies fault to writes, and lets reads through, because reads have no such
-// error.
+// onWrites returns a fault that affects writes and transactions. Reads succeed, because
+// DynamoDB never answers a read with this error.
 func onWrites(fault lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Reads() && r.Op != "TransactGetItems" || r.Op == "Scan" || r.Op == "Query" {
@@ -92,12 +92,13 @@ func onWrites(fault lab.Fault) lab.Fault {
 	}
 }
 
-// broken makes the connection fail with err.
+// broken returns a fault: the connection fails with err.
 func broken(err error) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) { return nil, err }
 }
 
-// page returns a proxy's answer in place of DynamoDB's.
+// page returns a fault: an HTTP proxy answers with a page of its own, and DynamoDB does not
+// answer.
 func page(kind, body string) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) {
 		res := lab.Refusal(http.StatusForbidden, "")
@@ -131,7 +132,8 @@ const (
 	kmsAdvice       = "the KMS key that encrypts the table"
 )
 
-// troubles lists the troubles in the order of the page.
+// troubles lists all kinds of trouble in the order of the page
+// docs/internals/aws-errors.md.
 var troubles = []trouble{
 	{name: "the table's provisioned throughput is used up", passes: true, advice: throttledAdvice,
 		answer: cancels("ProvisionedThroughputExceeded", says(400, dynamo+"ProvisionedThroughputExceededException",

@@ -9,9 +9,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The checker finds locks that are broken on purpose. Each broken variant is played until a
-// history shows its fault. The checker cannot find a fault that only the records show, such
-// as a guard on the owner alone. The simulation finds that fault.
+// The test breaks the lock on purpose in several ways. For each way, it runs random
+// histories until the checker rejects one. Some faults are visible only in the records,
+// such as a guard that checks the owner alone. The checker cannot find these faults, but
+// the simulation can.
 func TestCheckerDetectsBrokenLockFromHistories(t *testing.T) {
 	if lab.Race {
 		t.Skip("the race detector makes it five times as long, and finds nothing in locks that are broken; make check runs this without it")
@@ -45,8 +46,8 @@ func (s sharing) tampered(tamper func(op string, body []byte) []byte) sharing {
 	return s
 }
 
-// slow makes one clock run at half its rate, so that it differs from the other clocks by
-// more than any margin.
+// slow makes one clock run at half speed. It then differs from the other clocks by more
+// than the margin allows.
 func (s sharing) slow() sharing {
 	s.slowest = 0.5
 	return s

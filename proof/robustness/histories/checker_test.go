@@ -8,8 +8,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// at returns a handwritten operation that begins at time from and ends at time to, or never
-// if its outcome is unknown.
+// at returns an operation that begins at from and ends at to. If the outcome of the
+// operation is unknown, the operation has no end.
 func at(from, to int64, in asked, out told) porcupine.Operation {
 	if out.unknown {
 		to = math.MaxInt64
@@ -43,8 +43,8 @@ func writes(at64, token int64, refused bool) porcupine.Operation {
 
 func of(ops ...porcupine.Operation) []porcupine.Operation { return ops }
 
-// The checker must reject every impossible history, because a violation that it accepts
-// would not appear in any report.
+// If the checker accepted an impossible history, a test would miss a violation. So the
+// checker must reject all these histories.
 func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {
@@ -72,7 +72,7 @@ func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 		"a permit's token that goes back":      {two, of(permit(1, 0, 10, 5), at(20, 20, asked{verb: end, key: 1, token: 5}, told{}), permit(1, 30, 40, 4))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("TMPDIR", t.TempDir()) // the checker writes a picture of the history to this directory
+			t.Setenv("TMPDIR", t.TempDir()) // the checker visualizes a rejected history in a file in TMPDIR
 			p := problem(h.model, h.ops)
 			if p == "" {
 				t.Fatal("accepted")
@@ -84,8 +84,8 @@ func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 	}
 }
 
-// The checker must accept every possible history, because false alarms would hide real
-// violations.
+// If the checker rejected a possible history, a test would report a violation that does not
+// exist. So the checker must accept all these histories.
 func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {

@@ -18,9 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// usually returns the default number of histories, for all kinds of locks together. The
-// number is smaller under the race detector, because a history takes five times as long
-// there.
+// usually returns the default number of histories, summed over all kinds of locks. The race
+// detector makes a history five times as slow, so the number is smaller with it.
 func usually() uint64 {
 	if lab.Race {
 		return 500
@@ -28,7 +27,7 @@ func usually() uint64 {
 	return 20_000
 }
 
-// always lists the operations that the histories of each kind of lock must contain.
+// always lists the operations that must occur in the histories of each kind of lock.
 var always = []string{"acquire", "end of trust", "release", "commit", "commit, unknown", "commit and release", "read", "write", "write, refused", "look"}
 
 func TestMutexHistories(t *testing.T) { forSeeds(t, 2, mutexes, lockModel, always...) }
@@ -37,7 +36,7 @@ func TestSemaphoreHistories(t *testing.T) {
 	forSeeds(t, 4, semaphores, semaphoreModel(), always...)
 }
 
-// mutexes are locks with one holder.
+// mutexes describes locks with a single holder.
 var mutexes = sharing{key: "m", acquire: func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
 	ctx, cancel := w.waits()
 	defer cancel()
@@ -45,7 +44,7 @@ var mutexes = sharing{key: "m", acquire: func(p *process, w *worker, opts ...lea
 	return lock, asked{verb: acquire}, err
 }}
 
-// semaphores have several permits.
+// semaphores describes locks with several permits.
 var semaphores = sharing{key: "s", permits: true, acquire: func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
 	ctx, cancel := w.waits()
 	defer cancel()
@@ -61,15 +60,15 @@ var semaphores = sharing{key: "s", permits: true, acquire: func(p *process, w *w
 	return lock, asked{verb: acquire, key: permitOf(lock)}, nil
 }}
 
-// waits returns the context for waiting for a lock. The context ends after three leases at
-// most.
+// waits returns a context with a random time limit for the acquisition of a lock. The limit
+// is at most three leases.
 func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }
 
-// forSeeds plays histories, and checks them against model. It plays the number of histories
-// for all kinds of locks, divided by oneOf. If that is a thousand or more, the histories
-// together must show every operation in wanted.
+// forSeeds runs random histories and checks them against the model. Their number is the
+// configured number divided by oneOf, because several tests share it. If at least a
+// thousand histories run, each operation in wanted must occur.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
 	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
 	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// history is a record of calls and their results.
+// history is a record of operations and their results.
 type history struct {
 	began time.Time
 
@@ -22,7 +22,7 @@ type history struct {
 	ops []porcupine.Operation
 }
 
-// call is an operation that has begun.
+// call is an operation that has begun and not ended.
 type call struct {
 	by int
 	in asked
@@ -31,7 +31,7 @@ type call struct {
 
 func (h *history) begin(by int, in asked) call { return call{by, in, time.Since(h.began)} }
 
-// end records an operation and its answer.
+// end adds an operation and its result to the history.
 func (h *history) end(c call, out told) {
 	op := porcupine.Operation{ClientId: c.by, Input: c.in, Call: int64(c.at), Output: out, Return: int64(time.Since(h.began))}
 	if out.unknown {
@@ -42,9 +42,7 @@ func (h *history) end(c call, out told) {
 	h.ops = append(h.ops, op)
 }
 
-// operations returns the operations of the history in the order of their calls. In a
-// visualization, the operations on one line follow each other: an operation that would
-// overlap the previous one gets a line of its own.
+// operations returns the operations of the history, sorted by their begin.
 func (h *history) operations() []porcupine.Operation {
 	h.mu.Lock()
 	ops := slices.Clone(h.ops)
@@ -55,12 +53,12 @@ func (h *history) operations() []porcupine.Operation {
 	return ops
 }
 
-// undecided is the time limit of the checker for one history. Usually the checker takes
+// undecided is the checker's time limit for one history. The checker usually takes only
 // milliseconds, because histories are short.
 const undecided = 5 * time.Minute
 
-// problem returns why the model does not allow the operations, and the file that shows
-// them. It returns "" if the model allows them.
+// problem returns an error text if the operations are impossible according to the model,
+// and "" otherwise. The text contains the path of a file that visualizes the operations.
 func problem(model porcupine.Model, ops []porcupine.Operation) string {
 	if porcupine.CheckOperationsTimeout(model, ops, undecided) == porcupine.Ok {
 		return ""
@@ -81,7 +79,7 @@ func visualized(model porcupine.Model, info porcupine.LinearizationInfo) string 
 	return path
 }
 
-// lines returns a text for each operation.
+// lines returns one line of text for each operation.
 func lines(ops []porcupine.Operation) []string {
 	var lines []string
 	for _, op := range ops {

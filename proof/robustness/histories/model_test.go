@@ -19,36 +19,37 @@ const (
 	look    verb = "look"
 )
 
-// asked is the input of an operation.
+// asked contains the input of an operation.
 type asked struct {
 	verb  verb
-	key   int   // index of a semaphore's permit; 0 for the mutex
-	token int64 // token of the grant; zero before the answer, while the token is unknown
-	frees bool  // the commit also releases
+	key   int   // index of the permit of a semaphore; 0 for a mutex
+	token int64 // token of the grant; zero while the acquisition is in progress
+	frees bool  // the operation is a commit that also releases the lock
 }
 
-// told is the output of an operation.
+// told contains the result of an operation.
 type told struct {
 	token   int64 // token of the grant
-	n       int64 // counter that a read or a look showed
-	refused bool  // the target refused a write
+	n       int64 // value of the counter, if the operation read it
+	refused bool  // the target refused the write because of its token
 	unknown bool  // the operation may have been applied, or may still be applied
 }
 
-// key is the model of one lock.
+// key models the state of one lock.
 type key struct {
-	holder  int64 // the token of the client that believes that it holds the key; 0 if none does
-	newest  int64 // the highest token granted
-	grant   int64 // the current grant; 0 if it has ended
-	counter int64 // number of commits applied
-	seen    int64 // the highest token that the target has seen
+	holder  int64 // token of the client that trusts its lock; 0 if no client does
+	newest  int64 // highest token that has been granted
+	grant   int64 // token of the current grant; 0 if the grant has ended
+	counter int64 // number of commits that have been applied
+	seen    int64 // highest token that the target of writes has seen
 }
 
-// step returns the key after an operation, and whether the operation was possible.
+// step applies an operation to the model. It returns false if the operation was impossible
+// in this state, and the state afterwards.
 //
-// An operation of unknown outcome is always possible. If the model does not allow it to be
-// applied, it changes nothing. It may also never be applied: it has no end time, so the
-// checker can place it after the last look.
+// A commit of unknown outcome is always possible. If its grant is no longer current, the
+// commit changes nothing. A commit of unknown outcome may also never be applied. It has no
+// end time, so the checker can place it after all other operations.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:
@@ -86,7 +87,7 @@ func (k key) step(in asked, out told) (bool, key) {
 	return true, k
 }
 
-// without returns the key after a grant has ended.
+// without returns the state after the grant with this token has ended.
 func (k key) without(token int64) key {
 	if k.grant == token {
 		k.grant = 0
@@ -94,7 +95,7 @@ func (k key) without(token int64) key {
 	return k
 }
 
-// lockModel is the model of a mutex.
+// lockModel models a mutex.
 var lockModel = porcupine.Model{
 	Init: func() any { return key{} },
 	Step: func(state, in, out any) (bool, any) {
@@ -108,7 +109,7 @@ var lockModel = porcupine.Model{
 
 const permits = 2 // number of permits of a semaphore
 
-// semaphoreModel is the model of a semaphore.
+// semaphoreModel models a semaphore.
 func semaphoreModel() porcupine.Model {
 	m := lockModel
 	m.Init = func() any { return [permits]key{} }
@@ -121,7 +122,8 @@ func semaphoreModel() porcupine.Model {
 	return m
 }
 
-// kind returns the kind of an operation and of its answer.
+// kind returns a text for the kind of an operation and of its result, for example "write,
+// refused".
 func kind(in asked, out told) string {
 	s := string(in.verb)
 	if in.frees {
@@ -136,7 +138,7 @@ func kind(in asked, out told) string {
 	return s
 }
 
-// describe returns an operation as text.
+// describe returns an operation and its result as text.
 func describe(in asked, out told) string {
 	s := kind(in, out)
 	switch in.verb {

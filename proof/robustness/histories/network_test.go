@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// drawn returns the random source for one decision in a history. All randomness comes from
-// the seed, and does not depend on any order that Go's scheduler could change.
+// drawn returns a random source for the decision that what describes. The source depends
+// only on the seed and on what, not on the order in which the scheduler runs goroutines.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)
@@ -22,27 +22,29 @@ func drawn(seed uint64, what ...any) *rand.Rand {
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
-// asks returns a text that identifies a request by its parts that are not random, such as
-// its operation, its keys and its worker.
+// asks returns a text that identifies a request. It contains only parts that are not
+// random, such as the operation, the keys and the name of the worker.
 func asks(r *lab.Request) string {
 	who, _ := r.Context().Value(workerKey{}).(string)
 	return fmt.Sprintf("%s of %s, in %d bytes, commits %t, for %s", r.Op, strings.Join(r.Keys(), ", "), len(r.Body), r.Commits(), who)
 }
 
-// Each process has its own slot in every cycle, and its requests reach the table only in
-// that slot. So requests of two processes never arrive at the same instant.
+// Time is divided into cycles, with one slot for each process. The requests of a process
+// reach the table only in its slots. So requests of two processes never arrive at the same
+// instant.
 const (
 	slot  = 100 * time.Nanosecond
 	cycle = 10 * slot
 )
 
-// after sleeps for about d, until the next slot of this process.
+// after sleeps for about d, until a random instant in the process's next slot.
 func (p *process) after(d time.Duration, r *rand.Rand) {
 	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(p.id)*slot + upTo(r, slot))
 	time.Sleep(time.Until(until))
 }
 
-// network applies the network's fault to a request of the process.
+// network simulates the network for a request of the process: a random decision determines
+// whether the request or its reply is lost, late or refused.
 func (p *process) network(r *lab.Request) (*http.Response, error) {
 	what := asks(r)
 	p.mu.Lock()
@@ -62,19 +64,19 @@ func (p *process) network(r *lab.Request) (*http.Response, error) {
 		return hang()
 	case f < 60:
 		return p.pass(r, rng, there, back, apply)
-	case f < 66: // the request is lost
+	case f < 66: // the network loses the request
 		return hang()
-	case f < 74: // the reply is lost
+	case f < 74: // the table applies the request, but the network loses the reply
 		_, _ = p.pass(r, rng, there, back, apply)
 		return hang()
 	case f < 76:
 		_, _ = p.pass(r, rng, there, back, apply)
 		return nil, lab.ErrReset
-	case f < 84: // the request is late, perhaps too late for its caller
+	case f < 84: // the request arrives late, perhaps after its caller has stopped waiting
 		return p.pass(r, rng, late, back, apply)
-	case f < 87: // the reply is late
+	case f < 87: // the reply arrives late
 		return p.pass(r, rng, there, late, apply)
-	case f < 92: // the network repeats the request
+	case f < 92: // the network delivers the request twice
 		go func() {
 			p.after(late, drawn(p.seed, "copy", late))
 			_, _ = r.Send()
@@ -86,17 +88,17 @@ func (p *process) network(r *lab.Request) (*http.Response, error) {
 		return p.pass(r, rng, there, back, func() (*http.Response, error) { return lab.Conflict(r.Call), nil })
 	case f < 97:
 		return p.pass(r, rng, there, back, refuse(500, "InternalServerError"))
-	case f < 98: // the credentials are refused for this request, but not for the next one
+	case f < 98: // the server refuses the credentials of this request, but accepts the next request
 		codes := []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"}
 		return p.pass(r, rng, there, back, refuse(400, codes[rng.IntN(len(codes))]))
-	default: // the request is applied, although the server answers with an error
+	default: // the server applies the request, but answers with an error
 		_, _ = p.pass(r, rng, there, back, apply)
 		return lab.Refusal(503, "ServiceUnavailable"), nil
 	}
 }
 
-// pass delivers a request, and its answer if the client still waits for it. A process that
-// is paused sends nothing, and receives nothing.
+// pass delivers a request, and delivers its reply if the caller still waits. While the
+// process is paused, it neither sends requests nor receives replies.
 func (p *process) pass(r *lab.Request, rng *rand.Rand, there, back time.Duration, answer func() (*http.Response, error)) (*http.Response, error) {
 	type reply struct {
 		res *http.Response
@@ -122,7 +124,7 @@ func (p *process) pass(r *lab.Request, rng *rand.Rand, there, back time.Duration
 
 type workerKey struct{}
 
-// onBehalf returns a context that tells the network which worker sends a request.
+// onBehalf returns a context that contains the name of the worker that sends a request.
 func onBehalf(who string) context.Context {
 	return context.WithValue(context.Background(), workerKey{}, who)
 }

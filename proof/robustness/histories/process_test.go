@@ -22,27 +22,27 @@ import (
 
 const lease = 3 * time.Second
 
-// sharing describes how processes share a lock.
+// sharing describes the lock that the processes of a history share.
 type sharing struct {
 	key     string
 	acquire func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error)
 	permits bool                                // the key belongs to a semaphore
-	tamper  func(op string, body []byte) []byte // changes requests on their way
-	slowest float64                             // rate of the slowest clock; 0 if no clock is slowed down on purpose
+	tamper  func(op string, body []byte) []byte // modifies the body of a request before it is sent; nil for no change
+	slowest float64                             // rate of the clock of one process; 0 if the test does not slow it down
 }
 
-// run is one history in progress.
+// run is a history while it is being recorded.
 type run struct {
 	*history
 	seed uint64
 	w    *lab.World
 	how  sharing
 
-	seen  [permits]int64 // the highest tokens that the targets of writes have seen; mu guards them
-	lines int            // number of lines of the visualization; mu guards it
+	seen  [permits]int64 // highest token that each target of writes has seen; guarded by mu
+	lines int            // number of lines in the visualization; guarded by mu
 }
 
-// line returns a new line of the visualization, for operations that may overlap others.
+// line adds a line to the visualization. Operations on different lines may overlap.
 func (s *run) line() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *run) line() int {
 	return s.lines
 }
 
-// process is one process of a history.
+// process simulates one process with a leasehold client.
 type process struct {
 	*run
 	id     int
@@ -59,7 +59,7 @@ type process struct {
 	mu       sync.Mutex
 	asked    map[string]uint64
 	dead     bool
-	stillTil time.Time // end of the current pause
+	stillTil time.Time // time at which the current pause ends
 }
 
 func (p *process) isDead() bool {
@@ -68,21 +68,22 @@ func (p *process) isDead() bool {
 	return p.dead
 }
 
-// standsStill returns how long the process is still paused.
+// standsStill returns for how much longer the process is paused, or 0 if it is not paused.
 func (p *process) standsStill() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(time.Until(p.stillTil), 0)
 }
 
-// worker is one goroutine of a process.
+// worker is one goroutine of a simulated process.
 type worker struct {
 	*rand.Rand
 	name string
 	line int
 }
 
-// play runs processes that share a lock, and returns their calls and results.
+// play runs simulated processes that share a lock. It returns the history of their
+// operations.
 func play(t *testing.T, seed uint64, how sharing) *history {
 	s := &run{history: &history{}, seed: seed, how: how}
 	synctest.Test(t, func(t *testing.T) {
@@ -101,9 +102,9 @@ func play(t *testing.T, seed uint64, how sharing) *history {
 		}
 		wg.Wait()
 		for _, p := range processes {
-			_ = p.client.Close(context.Background()) // an error does not matter: the client's network may be gone
+			_ = p.client.Close(context.Background()) // ignores errors, because the network of this process may be down
 		}
-		time.Sleep(2 * lease) // time for late requests to arrive
+		time.Sleep(2 * lease) // wait until all late requests have arrived
 		s.lookAtAll()
 	})
 	return s.history
@@ -115,7 +116,7 @@ func (s *run) process(id int, rng *rand.Rand) *process {
 	cfg.Lease, cfg.Margin, cfg.RenewEvery = lease, lease/10, lease*3/10
 	cfg.PollMax = time.Second
 	cfg.ReleaseGrace = time.Second
-	began, rate := time.Now(), 1+(rng.Float64()-0.5)*0.08 // the rates of two processes differ by less than the margin
+	began, rate := time.Now(), 1+(rng.Float64()-0.5)*0.08 // the clock rates of two processes differ by less than the lease's margin allows
 	if s.how.slowest > 0 && id == 0 {
 		rate = s.how.slowest
 	}
@@ -135,7 +136,7 @@ func (s *run) process(id int, rng *rand.Rand) *process {
 	return p
 }
 
-// work is the loop of one goroutine, which acquires the lock a few times.
+// work acquires and uses the lock a few times. It is the main function of a worker.
 func (p *process) work(w *worker) {
 	p.rest(w, 300*time.Millisecond)
 	for range 1 + w.IntN(2) {
@@ -147,7 +148,7 @@ func (p *process) work(w *worker) {
 	}
 }
 
-// rest waits for at most d, and then until the process is no longer paused.
+// rest sleeps for a random time of at most d, and then until the process is not paused.
 func (p *process) rest(w *worker, d time.Duration) {
 	p.after(upTo(w.Rand, d), w.Rand)
 	if d := p.standsStill(); d > 0 {
@@ -155,7 +156,7 @@ func (p *process) rest(w *worker, d time.Duration) {
 	}
 }
 
-// hold runs one grant, from the call of acquire to the end of the grant.
+// hold acquires the lock, uses it, and ends the grant in a random way.
 func (p *process) hold(w *worker) {
 	var opts []leasehold.AcquireOption
 	if w.IntN(4) == 0 {
@@ -199,7 +200,7 @@ func (p *process) hold(w *worker) {
 		p.mu.Lock()
 		p.dead = true
 		p.mu.Unlock()
-	case n == 1 && !renewed: // the lock is neither renewed nor released
+	case n == 1 && !renewed: // the worker neither renews nor releases the lock
 	case n == 2 && in.verb == acquire:
 		in.frees = true
 		p.commit(w, lock, in)
@@ -214,15 +215,15 @@ func (p *process) hold(w *worker) {
 	}
 }
 
-// endsWith records the end of trust in the history at the moment when trust in the lock
-// ends.
+// endsWith records an operation when the client's trust in the lock ends.
 func (p *process) endsWith(lock *leasehold.Lock, in asked) {
 	in.verb = end
 	line := p.line()
 	context.AfterFunc(lock.Context(), func() { p.end(p.begin(line, in), told{}) })
 }
 
-// add returns the write of a commit, which adds one to the key's counter.
+// add returns a DynamoDB write that adds one to the counter of a key. Each commit contains
+// it.
 func add(key string) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                 aws.String("work"),
@@ -268,7 +269,8 @@ func counter(item map[string]types.AttributeValue) int64 {
 	return n
 }
 
-// write writes to the target that compares tokens.
+// write simulates a write to a target that refuses tokens lower than the highest token it
+// has seen.
 func (p *process) write(w *worker, in asked) {
 	in.verb = write
 	p.run.mu.Lock()
@@ -278,7 +280,7 @@ func (p *process) write(w *worker, in asked) {
 	p.end(p.begin(w.line, in), told{refused: refused})
 }
 
-// writeLate checks the lock, pauses, and then writes without checking the lock again.
+// writeLate checks that the lock is held, pauses, and then writes without another check.
 func (p *process) writeLate(w *worker, lock *leasehold.Lock, in asked) {
 	if lock.Err() != nil {
 		return
@@ -289,7 +291,7 @@ func (p *process) writeLate(w *worker, lock *leasehold.Lock, in asked) {
 	}
 }
 
-// lookAtAll reads every counter at the end of the history.
+// lookAtAll records the final value of every counter.
 func (s *run) lookAtAll() {
 	for i := range permits {
 		name := s.how.key
@@ -303,7 +305,7 @@ func (s *run) lookAtAll() {
 	}
 }
 
-// permitOf returns the index of the permit, which is in its key.
+// permitOf returns the index of the permit. The index is part of the lock's key.
 func permitOf(lock *leasehold.Lock) int {
 	_, i, _ := strings.Cut(lock.Key().Partition, "/")
 	n, err := strconv.Atoi(i)

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// tampering changes requests on their way.
+// tampering is an HTTP client that modifies requests before it sends them.
 type tampering struct {
 	to     *lab.Wire
 	tamper func(op string, body []byte) []byte
@@ -30,7 +30,7 @@ func (t tampering) Do(r *http.Request) (*http.Response, error) {
 	return t.to.Do(r)
 }
 
-// unconditionalGrants makes a grant apply whatever the record shows.
+// unconditionalGrants modifies a grant so that its condition is always true.
 func unconditionalGrants(op string, body []byte) []byte {
 	if !(lab.Call{Op: op, Body: body}).Grants() {
 		return body
@@ -38,7 +38,7 @@ func unconditionalGrants(op string, body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(`"ConditionExpression":"`), []byte(`"ConditionExpression":"attribute_exists(#0) OR attribute_not_exists(#0) OR `))
 }
 
-// tokensThatStay makes a grant keep the previous token.
+// tokensThatStay modifies a grant so that it does not increment the fencing token.
 func tokensThatStay(op string, body []byte) []byte {
 	var in map[string]any
 	added := regexp.MustCompile(`if_not_exists\(#\d+, :\d+\) \+ (:\d+)`).FindSubmatch(body)
@@ -61,7 +61,7 @@ func newTokenEveryTime(_ string, body []byte) []byte {
 	return bytes.Replace(body, []byte(in.ClientRequestToken), []byte(protocol.NewVersion()), 1)
 }
 
-// noGuard applies a commit if there is any record.
+// noGuard modifies a commit so that its guard only requires that the record exists.
 func noGuard(op string, body []byte) []byte {
 	var in map[string]any
 	if op != "TransactWriteItems" || json.Unmarshal(body, &in) != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// throttles returns a fault that lets one of every oneIn requests through and throttles the
-// others. If oneIn is zero, it throttles all requests.
+// throttles returns a fault that throttles all requests except one of every oneIn. If oneIn
+// is zero, it throttles all requests.
 func throttles(oneIn int64) lab.Fault {
 	var n atomic.Int64
 	return func(r *lab.Request) (*http.Response, error) {
@@ -52,7 +52,7 @@ func TestCloseOnThrottledTableStopsWhenContextEnds(t *testing.T) {
 						t.Errorf("%d locks are held by a closed client", left)
 					}
 					wire.SetFault(nil)
-					lab.Elapse(25 * time.Second) // longer than a lease
+					lab.Elapse(25 * time.Second) // wait longer than a lease
 					sent := len(wire.Sent())
 					lab.Elapse(time.Minute)
 					if more := len(wire.Sent()); more > 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// count returns the number in an environment variable, or the usual number if it is unset.
-// Under the race detector, the usual number is divided by part.
+// count returns the number in the given environment variable. If the variable is unset, it
+// returns usual, or usual divided by part under the race detector.
 func count(t *testing.T, variable string, usual, part int) int {
 	t.Helper()
 	given := os.Getenv(variable)

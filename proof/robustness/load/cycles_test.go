@@ -17,24 +17,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The cycles run in blocks, and the test compares the blocks. It leaves out the first
-// blocks (warming): the client remembers attempts without an answer for 15 minutes, so its
-// memory still grows there. After them, the client remembers as much as it ever will.
+// The acquire-release cycles run in blocks, and the test compares their resource usage. It
+// ignores the first blocks (warming). There the client's memory still grows, because the
+// client remembers attempts without an answer for 15 minutes.
 const (
 	blocks  = 20
 	warming = 5
 )
 
-// cycle is a way to acquire, with the number of repetitions.
+// cycle describes one kind of acquire-release cycle and how often it runs.
 type cycle struct {
 	config func() leasehold.Config
-	share  int       // divisor of LEASEHOLD_CYCLES
-	fault  lab.Fault // fault of the client's network
-	held   bool      // another client holds the key all the time
+	share  int       // LEASEHOLD_CYCLES divided by share is the number of cycles
+	fault  lab.Fault // fault of the client's simulated network
+	held   bool      // another client holds the key during all cycles
 	do     func(ctx context.Context, c *leasehold.Client, key string) error
 }
 
-// granted acquires and releases.
+// granted acquires a free key and releases it.
 func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	lock, err := c.Acquire(ctx, key)
 	if err != nil {
@@ -43,7 +43,8 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	return lock.Release(ctx)
 }
 
-// inVain returns a function that waits for a key that no client releases.
+// inVain returns a function that waits for a key until the time limit within. The key must
+// not be granted, and the error must match because.
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -76,7 +77,7 @@ func (kind cycle) run(t *testing.T, w *lab.World, n int) {
 	const keys = 100
 	holder, _ := w.Client(lab.Config())
 	c, wire := w.Client(kind.config())
-	for i := range keys { // creates the records of all keys before the cycles begin
+	for i := range keys { // create the records of all keys before the measurement
 		w.Release(w.Acquire(c, key(i)))
 	}
 	if kind.held {
@@ -100,14 +101,14 @@ func (kind cycle) run(t *testing.T, w *lab.World, n int) {
 				t.Fatalf("cycle %d: %v", block*each+i, err)
 			}
 			if i%100 == 0 {
-				wire.Sent() // Sent also makes the wire forget its requests
+				wire.Sent() // makes the simulated network forget its record of the requests
 			}
 		}
 		took = append(took, (spent()-began)/time.Duration(each))
 		wire.SetFault(nil)
 	}
 	late := settled(wire)
-	if late.goroutines > early.goroutines+5 { // tolerates five more, because a few timers may fire at that moment
+	if late.goroutines > early.goroutines+5 { // tolerates five goroutines more, because a few timers may run at this moment
 		t.Errorf("%d goroutines, %d before", late.goroutines, early.goroutines)
 	}
 	if grown := int64(late.memory) - int64(early.memory); grown > 1<<20 {
@@ -126,14 +127,14 @@ func (kind cycle) run(t *testing.T, w *lab.World, n int) {
 
 func key(i int) string { return fmt.Sprint("job/", i) }
 
-// footprint is the resources of a process when it is idle.
+// footprint contains the resources that an idle process uses.
 type footprint struct {
 	goroutines int
 	memory     uint64
 }
 
-// settled waits until abandoned requests can no longer land, and returns the footprint of
-// the process.
+// settled waits until all abandoned requests have ended. It returns the footprint of the
+// process.
 func settled(wire *lab.Wire) footprint {
 	lab.Elapse(20 * time.Minute)
 	wire.Sent()
@@ -141,12 +142,12 @@ func settled(wire *lab.Wire) footprint {
 	return footprint{runtime.NumGoroutine(), inUse()}
 }
 
-// spent returns the processor time of this process. The bubble's clock does not measure it,
-// and other processes do not add to it.
+// spent returns the processor time that this process has used. Virtual time in the bubble
+// and other processes do not affect it.
 func spent() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // Getrusage has no reason to fail
+		panic(err) // Getrusage cannot fail with these arguments
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

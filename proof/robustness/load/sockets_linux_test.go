@@ -23,11 +23,12 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// server is the embedded engine behind a socket, which answers or hangs.
+// server is the embedded engine behind an HTTP server. While hangs is true, the server does
+// not answer.
 type server struct {
 	*httptest.Server
 	hangs atomic.Bool
-	conns atomic.Int64 // number of opened connections
+	conns atomic.Int64 // number of connections that clients have opened
 }
 
 func listen(t *testing.T) *server {
@@ -36,7 +37,7 @@ func listen(t *testing.T) *server {
 	s := &server{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.hangs.Load() {
-			_, _ = io.Copy(io.Discard, r.Body) // the server notices that the client has left only after it has read the body
+			_, _ = io.Copy(io.Discard, r.Body) // net/http notices that the client has disconnected only after the body has been read
 			<-r.Context().Done()
 			return
 		}
@@ -50,7 +51,7 @@ func listen(t *testing.T) *server {
 	s.Start()
 	t.Cleanup(func() {
 		s.Close()
-		_ = engine.Close() // an error does not matter, because the engine is in memory
+		_ = engine.Close() // ignores errors, because the engine stores its data only in memory
 	})
 	return s
 }
@@ -76,7 +77,7 @@ func TestAcquireReleaseCyclesDoNotLeakSocketsOrGoroutines(t *testing.T) {
 		Region: "eu-west-1", BaseEndpoint: &s.URL, Credentials: anybody{}, HTTPClient: &http.Client{Transport: transport},
 	})
 	lab.OK(t, table.Create(t.Context(), db, table.Spec{Name: "locks"}))
-	quiet := goleak.IgnoreCurrent() // goroutines of the server, which are not leaks
+	quiet := goleak.IgnoreCurrent() // ignore the goroutines of the server, which run until the end of the test
 	transport.CloseIdleConnections()
 	for name, config := range configs {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestAcquireReleaseCyclesDoNotLeakSocketsOrGoroutines(t *testing.T) {
 			if err := c.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			// An attempt that no call waits for ends after three seconds.
+			// If no call waits for an attempt, the attempt ends after three seconds.
 			late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			for {

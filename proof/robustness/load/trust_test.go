@@ -12,15 +12,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// configs are the ways to renew locks.
+// configs are configurations for the two ways to renew locks.
 var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
 
 // held contains locks by their keys. It is safe for concurrent use.
 type held struct {
 	mu    sync.Mutex
 	locks map[string]*leasehold.Lock
-	least time.Duration // shortest time for which a lock was still trusted when a renewal was answered
-	seen  int           // number of renewals answered
+	least time.Duration // shortest remaining trust of a lock when the answer to its renewal arrived
+	seen  int           // number of renewals that were answered
 }
 
 func (h *held) add(lock *leasehold.Lock) {
@@ -29,15 +29,16 @@ func (h *held) add(lock *leasehold.Lock) {
 	h.locks[lock.Key().Partition] = lock
 }
 
-// look records how much longer the locks are trusted. Only an answered renewal extends
-// trust, so the remaining time is shortest just before the answer.
+// look records the remaining trust of the locks, just before the client processes the
+// answer to their renewal. At this moment the remaining trust is shortest, because only the
+// answer extends it.
 func (h *held) look(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen++
 	for _, key := range keys {
 		lock := h.locks[key]
-		if lock == nil { // key is the row of a shared lease, so the renewal concerns all locks equally
+		if lock == nil { // key is the row of a shared lease, so the renewal affects all locks equally: any lock will do
 			for _, any := range h.locks {
 				lock = any
 				break
@@ -49,7 +50,7 @@ func (h *held) look(keys []string) {
 	}
 }
 
-// distant returns a network with the given round-trip time.
+// distant simulates a network with the given round-trip time.
 func (h *held) distant(roundTrip time.Duration) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		time.Sleep(roundTrip / 2)
@@ -62,7 +63,7 @@ func (h *held) distant(roundTrip time.Duration) lab.Fault {
 	}
 }
 
-// acquire acquires n keys, many at a time.
+// acquire acquires n keys in parallel, and calls then for each lock.
 func acquire(t *testing.T, c *leasehold.Client, n int, then func(*leasehold.Lock)) {
 	t.Helper()
 	var wg sync.WaitGroup

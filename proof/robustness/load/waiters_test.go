@@ -15,15 +15,15 @@ import (
 
 func nop(*leasehold.Lock) {}
 
-// polls lets n goroutines of a client wait for a held key. It returns how many requests the
-// client sends in a minute, and how much memory each waiter takes. Then all of them acquire
-// the key.
+// polls starts n goroutines of one client that wait for a held key. It returns the number
+// of requests that the client sends in a minute, and the memory of each waiter. At the end,
+// every goroutine acquires the key once.
 func polls(t *testing.T, config func() leasehold.Config, n int) (requests int, memory uint64) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		theirs := w.Acquire(holder, "job")
 		c, wire := w.Client(config())
-		w.Release(w.Acquire(c, "mine")) // the first acquisition allocates more than later ones
+		w.Release(w.Acquire(c, "mine")) // acquire a lock before the measurement, because the first acquisition allocates more memory than later ones
 		before := inUse()
 		var wg sync.WaitGroup
 		for range n {
@@ -39,7 +39,7 @@ func polls(t *testing.T, config func() leasehold.Config, n int) (requests int, m
 			})
 		}
 		synctest.Wait()
-		lab.Elapse(10 * time.Second) // time for the pauses between polls to reach their maximum
+		lab.Elapse(10 * time.Second) // wait until the pauses between polls have reached their maximum
 		memory = (inUse() - before) / uint64(n)
 		wire.Sent()
 		lab.Elapse(time.Minute)
@@ -57,10 +57,10 @@ func polls(t *testing.T, config func() leasehold.Config, n int) (requests int, m
 	return requests, memory
 }
 
-// inUse returns the memory in use by the heap and by all stacks.
+// inUse returns the memory that the heap and all stacks use.
 func inUse() uint64 {
 	runtime.GC()
-	runtime.GC() // the second collection frees objects that the first has finalized
+	runtime.GC() // the first collection runs finalizers; the second frees the finalized objects
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc + m.StackInuse

@@ -14,11 +14,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// childOf returns the child of process pid that has word in its command line.
+// childOf returns the child process of pid whose command line contains word.
 func childOf(t *testing.T, pid int, word string) int {
 	t.Helper()
 	for _, list := range lab.Must(filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children")))(t) {
-		children, _ := os.ReadFile(list) // an error means that the thread has ended
+		children, _ := os.ReadFile(list) // ignores the error, which means that this thread of the process has ended
 		for child := range strings.FieldsSeq(string(children)) {
 			line, _ := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
 			if strings.Contains(string(line), word) {
@@ -39,9 +39,9 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 	}
 }
 
-// Two leasehold runs want one key. A fault hits the run that holds the key, its watchdog or
-// its CMD. Then the CMD of the other run begins, and the CMD of the first run does not run
-// at the same time.
+// Two processes run "leasehold run" for the same key, each with a command CMD. The test
+// kills or stops the process that holds the key, its watchdog or its CMD. Then the other
+// process must start its CMD, and the two CMDs must never run at the same time.
 func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -61,7 +61,7 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 		name  string
 		shell string
 		fault fault
-		at    time.Duration // time limit for the next grant; 0 if the next grant comes only after a whole lease
+		at    time.Duration // time limit for the next grant; 0 if the next grant requires that the lease expires
 	}{
 		{"leasehold", "", kill, 0},
 		{"leasehold, and CMD is a child's child", aChild, kill, 0},
@@ -98,10 +98,10 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 			c.mu.Lock()
 			leasehold := c.slots[i].process
 			c.mu.Unlock()
-			wait(lease) // time for leasehold to renew
+			wait(lease) // give leasehold time to renew
 			since := now()
 			tc.fault(t, leasehold.PID(), cmd)
-			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // without a later Continued event, Verify treats the first run as stopped from now on
+			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // tells Verify that the first run is paused from now on
 			next, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == Granted && e.Who != first.Who })
 			if !ok {
 				t.Fatal("nobody else was granted the key")
@@ -109,7 +109,7 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 			if took := next.At - since; tc.at != 0 && took > tc.at {
 				t.Errorf("the next CMD began after %v, want it at once", took)
 			}
-			_ = leasehold.Continue() // leasehold may run again, but its CMD must do nothing
+			_ = leasehold.Continue() // leasehold may continue, but its CMD must do nothing
 			c.must(next.Who, func(e Event) bool { return e.Kind == Believes && e.At > next.At+lease/2 }, "a belief half a lease later")
 			if got := broken(c.end()); got != nil {
 				t.Errorf("broken: %q", got)

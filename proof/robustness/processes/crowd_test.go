@@ -10,12 +10,13 @@ import (
 	"testing"
 )
 
-// Three hundred commands that do not wait use one file at the same time. The kernel queues
-// them for the file, so each command gets a definite answer, however busy the machine is.
+// Three hundred processes of the leasehold command, with the flag for not waiting, use one
+// file at the same time. The kernel queues them for the file lock. So each process must get
+// a definite answer, even on a busy machine.
 func TestNoProcessFailsOnBusyFile(t *testing.T) {
 	const crowd = 300
 	binary, file := buildCommand(t), filepath.Join(t.TempDir(), "locks.db")
-	var mu sync.Mutex // guards codes
+	var mu sync.Mutex // guards the map codes
 	codes := map[int]int{}
 	var running sync.WaitGroup
 	for range crowd {

@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-// broken returns the rules that a journal breaks. It returns each rule once, in
-// alphabetical order.
+// broken returns the rules that the journal violates, without duplicates and sorted.
 func broken(events []Event) []Rule {
 	var rules []Rule
 	for _, v := range Verify(events, bound) {
@@ -25,7 +24,8 @@ func broken(events []Event) []Rule {
 	return slices.Compact(rules)
 }
 
-// must waits for an event of a worker.
+// must waits for an event of the worker named who for which match returns true. It fails
+// the test if the event does not come.
 func (c *crew) must(who string, match func(Event) bool, what string) Event {
 	c.t.Helper()
 	e, ok := c.watcher.await(2*bound, func(e Event) bool { return e.Who == who && match(e) })
@@ -37,11 +37,13 @@ func (c *crew) must(who string, match func(Event) bool, what string) Event {
 
 func granted(e Event) bool { return e.Kind == Granted }
 
-// first and second are the names of the first two workers of a crew.
+// first and second return the names of the first two workers of a crew (a group of worker
+// processes).
 func (c *crew) first() string  { return c.name + "-0.1" }
 func (c *crew) second() string { return c.name + "-1.1" }
 
-// pause stops the first process of a worker. The returned function continues it.
+// pause suspends worker process i with SIGSTOP. The returned function continues the
+// process.
 func (c *crew) pause(i int) (goOn func()) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -55,8 +57,8 @@ func (c *crew) pause(i int) (goOn func()) {
 	}
 }
 
-// wantBroken plays a scene for each flaw, and compares the rules that the journal of its crew
-// breaks.
+// wantBroken runs a scene for each flaw of a worker. It compares the rules that the journal
+// violates with the expected rules.
 func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, flaw Flaw) *crew) {
 	t.Parallel()
 	for flaw, want := range breaks {
@@ -70,12 +72,12 @@ func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, f
 	}
 }
 
-// A worker's network is down while another worker takes over its key. A worker that checks
-// the lock does nothing wrong. The fence protects even against a worker that does not check
-// the lock.
+// The first worker's network fails, and the second worker takes the key over. A sound
+// worker checks its lock and stops writing. A worker that does not check continues, but a
+// target that compares tokens refuses its writes.
 func TestCrewDetectsWritesOfWorkerThatIgnoresLoss(t *testing.T) {
-	// next is the outcome of the first worker's later writes. Those of a sound worker are
-	// under a new grant.
+	// next is the result of the first worker's writes after its network is restored. A sound
+	// worker writes only under a new grant.
 	next := map[Flaw]Kind{Sound: Landed, DeafToLoss: Refused, NoComparison: Landed}
 	breaks := map[Flaw][]Rule{Sound: nil, DeafToLoss: {TwoBelieve}, NoComparison: {StaleLanded, TwoBelieve}}
 	wantBroken(t, breaks, func(t *testing.T, flaw Flaw) *crew {
@@ -119,8 +121,8 @@ func TestCrewDetectsWorkerThatIgnoresLossAfterPause(t *testing.T) {
 	})
 }
 
-// Replies arrive late. A worker that counts its lease from the reply trusts its lock for
-// longer than the record shows.
+// Replies arrive late here. A worker that counts its lease from the arrival of the reply
+// trusts its lock too long: the lease in the record begins earlier.
 func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, TrustsFromReply: {TwoBelieve}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease, late = 4 * time.Second, 2 * time.Second
@@ -135,7 +137,7 @@ func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
 				TableName: aws.String(lockTable), Key: itemKey(keysOf(1)[0]), ConsistentRead: aws.Bool(true),
 			}))(t)
 			if out.Item != nil {
-				break // the key has been granted, but no worker knows it yet
+				break // the key has been granted, but the reply has not arrived at the worker
 			}
 		}
 		c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
@@ -145,7 +147,7 @@ func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
 	})
 }
 
-// A worker is paused between its read and its write.
+// The test pauses a worker between its read and its write of a counter.
 func TestCrewDetectsWorkerThatWritesCounterWithoutCommit(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second

@@ -14,17 +14,18 @@ func TestMain(m *testing.M) {
 	BeWorker()
 	BeCommand()
 	BeDisk()
-	// The tests mostly wait for leases to expire, so more tests can run at once than there
-	// are cores.
+	// These tests mostly wait for leases to expire, so more of them can run at once than the
+	// machine has cores.
 	flag.Parse()
-	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics do not log through the proxy's logger
+	zerolog.SetGlobalLevel(zerolog.Disabled) // silences log messages that the proxy library writes to the global logger
 	if err := flag.Set("test.parallel", "5"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// verify reports the rules that a journal breaks, and returns the figures of the journal.
+// verify reports all rules that the journal violates, and returns the figures of the
+// journal.
 func verify(t *testing.T, events []Event) figures {
 	t.Helper()
 	found := Verify(events, bound)

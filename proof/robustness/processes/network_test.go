@@ -15,13 +15,13 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 8
 	toxics := []toxic{
-		{"timeout", "upstream", map[string]int{"timeout": 0}},     // requests are never answered
-		{"timeout", "downstream", map[string]int{"timeout": 0}},   // requests are served but never answered
-		{"timeout", "downstream", map[string]int{"timeout": 300}}, // the connection is closed after 300 ms
+		{"timeout", "upstream", map[string]int{"timeout": 0}},     // requests never reach the server
+		{"timeout", "downstream", map[string]int{"timeout": 0}},   // the server applies requests, but its replies never arrive
+		{"timeout", "downstream", map[string]int{"timeout": 300}}, // the proxy closes the connection after 300 ms
 		{"reset_peer", "upstream", map[string]int{"timeout": 0}},
 		{"reset_peer", "downstream", map[string]int{"timeout": 20}},
-		{"limit_data", "downstream", map[string]int{"bytes": 500}}, // replies are cut off
-		{"limit_data", "upstream", map[string]int{"bytes": 2500}},  // requests are cut off
+		{"limit_data", "downstream", map[string]int{"bytes": 500}}, // the proxy truncates replies
+		{"limit_data", "upstream", map[string]int{"bytes": 2500}},  // the proxy truncates requests
 		{"slow_close", "downstream", map[string]int{"delay": 1500}},
 		{"latency", "upstream", map[string]int{"latency": 300, "jitter": 250}},
 		{"latency", "downstream", map[string]int{"latency": 300, "jitter": 250}},
@@ -40,8 +40,8 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 				c.worker(task{Place: networks[i%2].place(), Keys: keysOf(4), Lease: lease})
 			}
 			chance := c.chance()
-			// Each fault affects one network or both. If it affects one, the other half of
-			// the workers may take over the keys that the first half cannot renew.
+			// Half of the workers use the first network, and half the second. A fault affects one
+			// network or both. If it affects one, workers on the other network may take over the keys.
 			meets := func(what string, hit []*network, fault, mend func(*network)) {
 				c.journal.write(Event{Kind: Broke, Text: fmt.Sprintf("%s, %d networks", what, len(hit))})
 				for _, n := range hit {
@@ -60,8 +60,8 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 			for range 3 {
 				meets("down", some(), (*network).down, (*network).up)
 			}
-			// The requests of one half of the workers arrive after the other half has been
-			// granted the first half's keys.
+			// Requests on one network are so late that they arrive after workers on the other network
+			// have acquired the keys.
 			for i := range 6 {
 				meets("late", networks[i%2:][:1], func(n *network) { n.add(late) }, func(n *network) {
 					wait(lease)
@@ -76,8 +76,8 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 	}
 }
 
-// DynamoDB Local is left out: it has been seen to lose a write that it had
-// acknowledged 5 ms before it was killed. No lock is safe on such a server.
+// The test does not run on DynamoDB Local. When killed, that server has lost a write that
+// it had acknowledged 5 ms earlier. No lock is safe on such a server.
 func TestServerRestartDoesNotBreakLocks(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 6
@@ -97,7 +97,7 @@ func TestServerRestartDoesNotBreakLocks(t *testing.T) {
 		wait(time.Duration(chance.Int64N(int64(lease))))
 		c.journal.write(Event{Kind: Broke, Text: "kill -9 of the server"})
 		lab.OK(t, server.Stop())
-		if chance.IntN(2) == 0 { // the server stays away for longer than a lease
+		if chance.IntN(2) == 0 { // let the server be down for longer than a lease
 			wait(lease + lease/2)
 		}
 		server = engines.Run(t, e)
@@ -124,7 +124,7 @@ func TestServerWithoutTablesGrantsNothingAndWorkersReportError(t *testing.T) {
 	}
 	lab.OK(t, server.Stop())
 	lost := now()
-	server = engines.Run(t, engines.Dynoxide) // the new server is in memory and begins without tables
+	server = engines.Run(t, engines.Dynoxide) // a new server that stores data only in memory, so it has no tables
 	n.lead(server.Endpoint)
 	c.journal.write(Event{Kind: Broke, Text: "the tables are lost"})
 	said := map[string]bool{}
@@ -136,7 +136,7 @@ func TestServerWithoutTablesGrantsNothingAndWorkersReportError(t *testing.T) {
 	}); !ok {
 		t.Errorf("%d of %d workers said that there is no such table", len(said), workers)
 	}
-	wait(lease) // until the trust of all holders has ended
+	wait(lease) // wait until no holder trusts its lock
 	asked := map[string]time.Duration{}
 	for _, e := range c.events() {
 		switch {

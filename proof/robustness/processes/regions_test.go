@@ -14,11 +14,12 @@ import (
 	"time"
 )
 
-// regionsForVariable is the environment variable that sets how long Regions fail in turn.
+// regionsForVariable is the environment variable that contains the duration of the test in
+// which Regions fail in turn.
 const regionsForVariable = "LEASEHOLD_REGIONS_FOR"
 
-// longestRelease is how long a release may take while one Region is dark: one second
-// without a reply, and the next attempt.
+// longestRelease is the maximum duration of a release while one Region is down: one second
+// without a reply, and an attempt in another Region.
 const longestRelease = 1500 * time.Millisecond
 
 func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
@@ -62,8 +63,8 @@ func TestLocksSurviveOutageOfEachRegionInTurn(t *testing.T) {
 	}
 }
 
-// TestLocksSurviveOutageOfRegion has the machine to itself, because it counts how often processes move
-// away from a Region.
+// TestLocksSurviveOutageOfRegion does not run in parallel with other tests. It counts how
+// often processes move away from a Region, and a busy machine would cause more moves.
 func TestLocksSurviveOutageOfRegion(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
@@ -71,8 +72,9 @@ func TestLocksSurviveOutageOfRegion(t *testing.T) {
 	t.Run("all are slow", regionsThatAreAllSlowAreLeftOnce)
 }
 
-// The home Region's endpoint has no address for longer than a lease. Only processes that
-// know no other Region lose their locks.
+// The host name of the home Region does not resolve for longer than a lease. Processes that
+// know another Region must keep their locks. Processes that know only the home Region lose
+// theirs.
 func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
 	const lease, dark, workers = 20 * time.Second, 30 * time.Second, 8
 	t.Parallel()
@@ -86,7 +88,7 @@ func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
 		c.hold(workers)
 		crews = append(crews, c)
 	}
-	wait(time.Second) // time to learn that the table is strongly consistent
+	wait(time.Second) // time in which the client learns that the table is strongly consistent
 	for _, c := range crews {
 		c.journal.write(Event{Kind: Broke, Text: string(noAddress)})
 	}
@@ -131,8 +133,9 @@ func processThatStartsInOutageOfHomeIsGranted(t *testing.T) {
 	}
 }
 
-// When the home Region flaps, each process leaves it only once. The reason is that requests
-// return only after the Region has served for thirty seconds.
+// The home Region fails and recovers several times. Each process must move away from it
+// only once: requests return to the home Region only after it has served for thirty
+// seconds.
 func regionThatFlapsIsLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -143,7 +146,7 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	c.hold(4)
 	for n := range 4 {
 		c.dark(g.regions[0], ways[n])
-		wait(7 * time.Second) // longer than the time between two probes
+		wait(7 * time.Second) // wait longer than the interval between two probes
 		g.regions[0].lighten()
 		wait(8 * time.Second)
 	}
@@ -163,14 +166,16 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// Each answer takes longer than one second, so a Region that was quick before counts as
-// silent. But each answer takes less time than the limit for the first renewal after a
-// hand-over, which is a quarter of six seconds.
+// All Regions become slow: each answer takes longer than one second, after which a client
+// moves to another Region. But each answer takes less than the limit for a first renewal
+// after a hand-over, which is 1.5 seconds.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
 	c := newCrew(t, "slow", g.direct)
-	for _, key := range keysOf(4) { // a key for each worker: of four workers on one key, only one would hold it
+	// Each worker has its own key. If four workers shared a key, only one of them would hold a
+	// lock.
+	for _, key := range keysOf(4) {
 		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 20 * time.Second, Idle: true})
 	}
 	c.hold(4)
@@ -186,7 +191,7 @@ func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	}
 }
 
-// hold waits until the given number of keys have been granted.
+// hold waits until the given number of different keys have been granted.
 func (c *crew) hold(keys int) {
 	c.t.Helper()
 	granted := map[string]bool{}
@@ -200,22 +205,22 @@ func (c *crew) hold(keys int) {
 	}
 }
 
-// dark makes a Region dark, and records it in the journal.
+// dark makes a Region fail in the given way, and records this in the journal.
 func (c *crew) dark(r *region, w way) {
 	c.journal.write(Event{Kind: Broke, Text: r.name + ": " + string(w)})
 	r.darken(w)
 }
 
-// regionFigures are the figures of processes on a globalTable.
+// regionFigures contains the figures of a test on a global table.
 type regionFigures struct {
 	figures
 
 	lost    int           // number of lost grants
 	failed  int           // number of failed releases
-	release time.Duration // time of the longest release
-	trust   time.Duration // shortest time for which a living process still trusted a lock that it had already renewed
-	first   time.Duration // shortest time for which it still trusted a lock that it had not yet renewed; separate, because the lease of a hand-over is shorter
-	moves   int           // number of moves, except the first of each process
+	release time.Duration // duration of the longest release
+	trust   time.Duration // shortest remaining trust of a lock after its first renewal, in a process that was not killed
+	first   time.Duration // shortest remaining trust of a lock before its first renewal; separate, because the lease of a hand-over is shorter
+	moves   int           // number of moves between Regions, without the first of each process
 }
 
 func (f regionFigures) String() string {
@@ -223,8 +228,8 @@ func (f regionFigures) String() string {
 		f.broken, f.grants, f.kills, f.lost, f.moves, f.release.Round(time.Millisecond), f.first.Round(100*time.Millisecond), f.trust.Round(100*time.Millisecond))
 }
 
-// endRegions ends the processes, and reports the rules that their journal breaks. It checks
-// that each key can be acquired after a lease.
+// endRegions ends the worker processes, and reports all rules that their journal violates.
+// It then checks that each key can be acquired within a lease.
 func (c *crew) endRegions() regionFigures {
 	c.t.Helper()
 	events := c.end()
@@ -251,7 +256,7 @@ func (c *crew) endRegions() regionFigures {
 	free.Wait()
 	f := regionFigures{figures: verify(c.t.(*testing.T), events), trust: time.Hour, first: time.Hour}
 	over, at, lost := map[grantID]time.Duration{}, map[string]string{}, map[grantID]bool{}
-	granted := map[grantID]time.Duration{} // first recorded end of trust of each grant
+	granted := map[grantID]time.Duration{} // end of trust of each grant, as first recorded
 	for _, e := range events {
 		id := grantID{e.Who, e.Grant}
 		switch e.Kind {
@@ -259,7 +264,7 @@ func (c *crew) endRegions() regionFigures {
 			granted[id] = e.Until
 		case Believes:
 			least := &f.trust
-			if e.Until < granted[id]+100*time.Millisecond { // two readings of the same end of trust differ by less than this
+			if e.Until < granted[id]+100*time.Millisecond { // within this tolerance, the end of trust is unchanged, so the lock has not been renewed
 				least = &f.first
 			}
 			*least = min(*least, e.Until-e.At)

@@ -9,24 +9,27 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-// keysOf returns the first n keys of a crew.
+// keysOf returns the first n of the keys that the workers of a crew use.
 func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:n] }
 
-// share divides n among the given number of scenes (of), and returns the share of scene i.
+// share splits n into the number of parts given by of, and returns part i.
 func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
-// Processes are killed and paused while they wait in the record's queue. Heads of the queue
-// are among them: they are handed the key while they are paused, or just before they die.
+// The test kills and pauses processes that wait in the queue of a record. Some of these
+// waiters are at the head of the queue: the holder hands the key to a process that is
+// paused, or that is about to die.
 func TestKillAndPauseOfQueuedWaitersDoNotBreakLocks(t *testing.T) {
 	t.Parallel()
-	const scenes, workers, atATime = 5, 8, 4 // the same number of scenes as in TestKillAndPauseDoNotBreakLocks
+	// The value of scenes is the same as in TestKillAndPauseDoNotBreakLocks. So every scene of
+	// the two tests has the same share of the kills and pauses.
+	const scenes, workers, atATime = 5, 8, 4
 	const longest = 2 * time.Second
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
 	scene := func(i int, name string, prepare func(t *testing.T) *crew) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := prepare(t)
-			c.contended = keysOf(2) // two keys, so that four workers want each
+			c.contended = keysOf(2) // two keys, so that four workers compete for each
 			k, p := share(kills, i, scenes), share(pauses, i, scenes)
 			c.torment(k, p, atATime, longest)
 			f := verify(t, c.finish())

@@ -10,8 +10,8 @@ import (
 
 const ms = time.Millisecond
 
-// good returns a journal that breaks no rule: one holder dies, one is paused past its
-// lease, one ends by itself, and each has written.
+// good returns a journal that violates no rule. One holder is killed, a second is paused
+// past its lease, and a third ends its grant itself. All three have written before.
 func good() []Event {
 	const lease = time.Second
 	by := func(who string, grant int, token int64) func(at time.Duration, k Kind, change ...func(*Event)) Event {
@@ -33,7 +33,7 @@ func good() []Event {
 	return []Event{
 		a(0*ms+1, Asked), a(10*ms, Granted), a(20*ms, Sent, commit("a/1")), a(30*ms, Landed, commit("a/1")),
 		a(40*ms, Sent, plain("a/2")), a(50*ms, Landed, plain("a/2")), a(60*ms, Believes),
-		a(70*ms, Sent, commit("a/3")), a(80*ms, Killed), // the worker dies before the answer, but its write was applied
+		a(70*ms, Sent, commit("a/3")), a(80*ms, Killed), // the worker is killed before the reply arrives, but its write is applied
 
 		b(5*ms, Asked), b(1100*ms, Granted), b(1110*ms, Sent, commit("b/1")), b(1120*ms, Landed, commit("b/1")),
 		b(1130*ms, Believes), b(1140*ms, Stopped), b(2300*ms, Continued), b(2301*ms, Lost),
@@ -56,8 +56,9 @@ func TestVerifyAcceptsSoundJournal(t *testing.T) {
 	}
 }
 
-// A client that was handed the key has the hand-over lease until its first renewal. It
-// sends this renewal before the hand-over lease ends.
+// After a hand-over, a client trusts its lock for the short hand-over lease. Its first
+// renewal extends the trust. Verify must allow work until the end of the last trust that
+// the client has reported.
 func TestVerifyAllowsWorkUntilLastReportedTrustEnds(t *testing.T) {
 	for name, died := range map[string]bool{"it went on": false, "it died as that was sent": true} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestVerifyAllowsWorkUntilLastReportedTrustEnds(t *testing.T) {
 				es = slices.DeleteFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Believes })
 			}
 			i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
-			es[i].Until = 1500 * ms // the next Believes event, if there is one, sets the end of trust to 960 ms
+			es[i].Until = 1500 * ms // trust ends at 960 ms instead if the worker reports its trust again
 			if found := Verify(es, time.Second); found != nil {
 				t.Error(found)
 			}
@@ -74,13 +75,14 @@ func TestVerifyAllowsWorkUntilLastReportedTrustEnds(t *testing.T) {
 	}
 }
 
-// spoiled is a good journal that a test changes until it breaks a rule.
+// spoiled is a copy of the good journal, in which a test changes an event to violate a
+// rule.
 type spoiled struct {
 	t      *testing.T
 	events []Event
 }
 
-// at returns an event of a worker.
+// at returns the event of the given worker, kind and write.
 func (j *spoiled) at(who string, k Kind, write string) *Event {
 	for i := range j.events {
 		if e := &j.events[i]; e.Who == who && e.Kind == k && e.Write == write {
@@ -107,10 +109,10 @@ func TestVerifyReportsWhichRuleIsBroken(t *testing.T) {
 		rule  Rule
 		spoil func(j *spoiled)
 	}{
-		{"granted while the dead one's trust lasted", TwoBelieve, func(j *spoiled) { j.at("b", Granted, "").At = 959 * ms }}, // a's trust ends at 960 ms
+		{"granted while the dead one's trust lasted", TwoBelieve, func(j *spoiled) { j.at("b", Granted, "").At = 959 * ms }}, // worker a trusts its lock until 960 ms
 		{"granted while the own lease of one who was handed the key lasted", TwoBelieve, func(j *spoiled) {
 			j.remove("a", Believes, "")
-			j.at("a", Granted, "").Until = 1500 * ms // the lease of a is one second
+			j.at("a", Granted, "").Until = 1500 * ms // after the end of the lease, which lasts one second
 			j.at("b", Granted, "").At = 1009 * ms
 		}},
 		{"believed on after another was granted", TwoBelieve, func(j *spoiled) {

@@ -140,7 +140,7 @@ func local(t *testing.T) (env []string, url string) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+url), url
 }
 
-func TestHelloExampleRunsUnderLock(t *testing.T) {
+func TestHelloExampleDoesItsWorkUnderLock(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	for _, when := range []string{"without a table", "again"} {
@@ -186,7 +186,7 @@ func TestElectionExampleReplacesKilledLeader(t *testing.T) {
 	south.until(t, "south leads, term ")
 }
 
-func TestProcessesExampleTakesKeyOverFromKilledHolder(t *testing.T) {
+func TestExampleOfProcessesTakesOverFromKilledHolder(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	killed, heir := "", ""

@@ -87,7 +87,7 @@ func replaced(old, by string) func(*http.Request) {
 	}
 }
 
-func TestSignatureIsInvalidForOtherRequest(t *testing.T) {
+func TestSignatureIsInvalidForChangedRequest(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
 	if w := signedAs(t, e, func(*http.Request) {}); w.Code != http.StatusOK {
@@ -116,7 +116,7 @@ func TestSignatureIsInvalidForOtherRequest(t *testing.T) {
 
 // The request and the signature are Amazon's published example post-vanilla
 // (aws-sig-v4-test-suite).
-func TestSignatureMatchesPublishedExample(t *testing.T) {
+func TestSignatureMatchesExamplePublishedByAmazon(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.Host = "example.amazonaws.com"
 	r.Header.Set("X-Amz-Date", "20150830T123600Z")

@@ -114,7 +114,7 @@ func TestTotalSizeOfBodiesInFlightIsBounded(t *testing.T) {
 	}
 }
 
-func TestSlowLargeRequestsDoNotDelaySmallOne(t *testing.T) {
+func TestSlowLargeRequestsDoNotDelaySmallRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		var all sync.WaitGroup
@@ -203,7 +203,7 @@ func TestOverlongBodyIsNotReadBeyondLimit(t *testing.T) {
 	}
 }
 
-func TestServeHTTPAnswersTooLargeBodyBeforeClosing(t *testing.T) {
+func TestServeHTTPAnswersTooLargeBodyBeforeClosingConnection(t *testing.T) {
 	const longer = maxBody + 4<<20
 	spaces := strings.Repeat(" ", longer)
 	for name, tc := range map[string]struct{ head, body string }{

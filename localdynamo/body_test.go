@@ -85,7 +85,7 @@ func serve(e *Engine, operation string, body io.Reader, change ...func(*http.Req
 // ofLength sets the ContentLength of a request. With -1, the body is sent in chunks.
 func ofLength(n int64) func(*http.Request) { return func(r *http.Request) { r.ContentLength = n } }
 
-func TestServeHTTPRefusesBodyOfTooManyValues(t *testing.T) {
+func TestServeHTTPRefusesBodyWithTooManyValues(t *testing.T) {
 	repeated := func(one string, n int) string { return strings.Repeat(one+",", n-1) + one }
 	item := func(list string) string {
 		return `{"TableName":"locks","Item":{"id":{"S":"many"},"l":{"L":[` + list + `]}}}`

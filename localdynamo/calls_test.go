@@ -45,7 +45,7 @@ const (
 
 // internal/conformance tests every comparator and function. This test adds operands of the
 // wrong type, and list elements that do not exist.
-func TestConditionOnOtherTypeOrMissingElementIsFalse(t *testing.T) {
+func TestConditionOnWrongTypeOrMissingElementIsFalse(t *testing.T) {
 	for _, test := range []struct{ condition, value, reply string }{
 		{"m.y[2] = :v", `{"N":"2"}`, failed},
 		{"n.x = :v", `{"S":"q"}`, failed},
@@ -175,7 +175,7 @@ func TestClientRequestTokenIsForgottenAfterTenMinutes(t *testing.T) {
 	})
 }
 
-func TestProtectedTableIsNotDeleted(t *testing.T) {
+func TestTableWithDeletionProtectionIsNotDeleted(t *testing.T) {
 	e := newSeeded(t)
 	call(t, e, "UpdateTable", `{"TableName":"locks","DeletionProtectionEnabled":true}`)
 	if status, body := call(t, e, "DeleteTable", `{"TableName":"locks"}`); status != http.StatusBadRequest {

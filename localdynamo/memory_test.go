@@ -93,7 +93,7 @@ func TestPanicRollsBackUpdate(t *testing.T) {
 	}))
 }
 
-func TestRangeExcludesUpperBound(t *testing.T) {
+func TestRangeOfKeysExcludesUpperBound(t *testing.T) {
 	m := newMemory()
 	ok(t, m.Update(func(tx Tx) error {
 		for _, key := range []string{"a", "b", "ba", "c"} {

@@ -81,7 +81,7 @@ func TestNumbersCompareByValue(t *testing.T) {
 	})
 }
 
-func TestSumsAreExactOrRefused(t *testing.T) {
+func TestNumberSumsAreExactOrRefused(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := parsed(t, anyNumber().Draw(t, "a")), parsed(t, anyNumber().Draw(t, "b"))
 		minus := rapid.Bool().Draw(t, "minus")
@@ -102,7 +102,7 @@ func TestSumsAreExactOrRefused(t *testing.T) {
 	})
 }
 
-func TestTextKeysSortByBytes(t *testing.T) {
+func TestStringKeysAreSortedByBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 'a', 'b', 0xff, '😀'}), 0, 6, -1)
 		a, b := text.Draw(t, "a"), text.Draw(t, "b")

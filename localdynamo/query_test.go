@@ -45,7 +45,7 @@ func TestScanPagesAndSegmentsReturnEveryItemOnce(t *testing.T) {
 	}
 }
 
-func TestFilteredItemsStillCountAsRead(t *testing.T) {
+func TestItemsExcludedByFilterConsumeReadCapacity(t *testing.T) {
 	client := newScanned(t)
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{
 		TableName: aws.String("locks"), FilterExpression: aws.String("n < :n"), ProjectionExpression: aws.String("n"),
@@ -59,7 +59,7 @@ func TestFilteredItemsStillCountAsRead(t *testing.T) {
 	}
 }
 
-func TestQueryMatchesPrefixOfTextSortKey(t *testing.T) {
+func TestQueryMatchesPrefixOfStringSortKey(t *testing.T) {
 	e := localdynamo.New()
 	newTable(t, e)
 	call(t, e, "CreateTable", `{"TableName":"texts","KeySchema":[{"AttributeName":"h","KeyType":"HASH"},{"AttributeName":"r","KeyType":"RANGE"}],

@@ -38,7 +38,7 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 	}
 }
 
-func TestStringsAreDecodedLikeEncodingJSON(t *testing.T) {
+func TestJSONStringsAreDecodedAsByEncodingJSON(t *testing.T) {
 	for _, written := range []string{
 		`"plain"`, `"é😀"`, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\ud83d\ude00"`, `"a\ud83dz"`, `"\ud83d\u0041"`, `"\udE00"`, `"\u0000"`,
 	} {
@@ -50,7 +50,7 @@ func TestStringsAreDecodedLikeEncodingJSON(t *testing.T) {
 	}
 }
 
-func TestLastDuplicateJSONMemberWins(t *testing.T) {
+func TestLastOfDuplicateJSONMembersIsUsed(t *testing.T) {
 	it := parseItem(t, `{"b":{"S":"1"},"a":{"S":"2"},"b":{"S":"3"}}`)
 	if len(it) != 2 || it.get("b").text != "3" || it.get("a").text != "2" {
 		t.Errorf("%v", it)

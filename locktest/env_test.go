@@ -218,7 +218,7 @@ func TestEnvDBHasLockTableAndTablesOfCaller(t *testing.T) {
 	})
 }
 
-func TestEnvsShareNothing(t *testing.T) {
+func TestEnvsDoNotShareKeys(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		env.Hold("k")
 		locktest.New(t).Hold("k")
@@ -256,7 +256,7 @@ func TestEnvRefusesClientWithSecondLayout(t *testing.T) {
 	})
 }
 
-func TestBadConfigFailsTheTest(t *testing.T) {
+func TestInvalidConfigFailsTheTest(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		p.fails(t, func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }, "Lease is 1ms")
 		env.Disconnect() // Disconnect must work even if an earlier call of Client has failed
@@ -264,7 +264,7 @@ func TestBadConfigFailsTheTest(t *testing.T) {
 	})
 }
 
-func TestEnvWorksOutsideBubble(t *testing.T) {
+func TestEnvWorksOutsideSynctestBubble(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{})
 	env.Hold("held")
@@ -276,7 +276,7 @@ func TestEnvWorksOutsideBubble(t *testing.T) {
 	env.Disconnect(locks)
 }
 
-func TestLeaseDoesNotExpireByRealTimeInBubble(t *testing.T) {
+func TestLeaseInSynctestBubbleDoesNotExpireByRealTime(t *testing.T) {
 	long := time.After(1100 * time.Millisecond) // a timer in real time, because it was created outside the bubble
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{Lease: time.Second}), "k")

@@ -128,7 +128,7 @@ func TestStealWorksInEveryStateOfKey(t *testing.T) {
 	}
 }
 
-func TestStealTakesOneLockOfSharedLease(t *testing.T) {
+func TestStealTakesOnlyOneLockUnderSharedLease(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{SharedLease: true})
 		one, other := acquire(t, locks, "k"), acquire(t, locks, "l")

@@ -143,7 +143,7 @@ func TestRequestSentBeforeRegionChangeCausesNoSecondChange(t *testing.T) {
 	}
 }
 
-func TestRequestsStayInHomeRegionForUnprovenTable(t *testing.T) {
+func TestRequestsStayInHomeRegionUntilConsistencyIsKnown(t *testing.T) {
 	c := course{regions: 3}
 	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
 		t.Errorf("at %d", c.at)
@@ -190,7 +190,7 @@ func global(mode types.MultiRegionConsistency, others ...string) *types.TableDes
 	return d
 }
 
-func TestFailoverRequiresStrongTableInEveryRegion(t *testing.T) {
+func TestFailoverRequiresStrongConsistencyInEveryRegion(t *testing.T) {
 	strong := types.MultiRegionConsistencyStrong
 	creating := global(strong, "b", "c")
 	creating.Replicas[1].ReplicaStatus = types.ReplicaStatusCreating

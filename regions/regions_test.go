@@ -163,7 +163,7 @@ func TestLocksSurviveOutageOfHomeRegion(t *testing.T) {
 	})
 }
 
-func TestRequestsStayInHomeRegionOnEventualTable(t *testing.T) {
+func TestRequestsForEventuallyConsistentTableStayInHomeRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"
 		_, client := w.process(0, lab.Config())
@@ -252,7 +252,7 @@ func TestLocksSurviveFailureOfRegionsInTurn(t *testing.T) {
 	}
 }
 
-func TestEventualTableStaysInHomeRegionWhenStrongTableMoves(t *testing.T) {
+func TestOnlyStronglyConsistentTableMovesToOtherRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")

@@ -119,7 +119,7 @@ func TestStatsRegionIsEmptyWithoutFailover(t *testing.T) {
 	})
 }
 
-func TestTransactionIsUnsupportedOnStronglyConsistentTable(t *testing.T) {
+func TestTransactionIsUnsupportedOnStrongMultiRegionTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		_, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")

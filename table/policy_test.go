@@ -452,7 +452,7 @@ func TestPolicyContainsTheARNAsGiven(t *testing.T) {
 	}
 }
 
-func TestUnknownAccessAllowsNothing(t *testing.T) {
+func TestPolicyForUnknownAccessAllowsNothing(t *testing.T) {
 	for _, access := range []table.Access{"", "admin", "USE"} {
 		if d := policy(t, table.Spec{}, arn, access); d.Statement[0].Action == nil || len(d.Statement[0].Action) > 0 {
 			t.Errorf("%q allows %v", access, d.Statement[0].Action)

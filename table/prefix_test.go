@@ -161,7 +161,7 @@ func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []acces
 	return items
 }
 
-func TestPolicyForPrefixAllowsOnlyItsKeys(t *testing.T) {
+func TestPolicyForPrefixAllowsOnlyKeysWithPrefix(t *testing.T) {
 	for _, name := range layout.Names() {
 		l := lab.Must(layout.Parse(name))(t)
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestPolicyForPrefixAllowsOnlyItsKeys(t *testing.T) {
 	}
 }
 
-func TestPolicyWithSharedLeasesAllowsSessionsOfEveryClient(t *testing.T) {
+func TestSharedLeasePolicyAllowsSharedLeasesOfEveryClient(t *testing.T) {
 	own := policy(t, table.Spec{}, arn, table.Use, "k", "n", table.SharedLeases)
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, layout.Native{})

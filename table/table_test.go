@@ -208,7 +208,7 @@ func (d *describing) becomeStrong() {
 	d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled
 }
 
-func TestCreateDoesNotTurnOnTTLOfStrongTable(t *testing.T) {
+func TestCreateDoesNotTurnOnTTLOfStronglyConsistentTable(t *testing.T) {
 	db := fitting()
 	db.becomeStrong()
 	db.Client = newDB(t) // this client has no such table, so every request that describing does not answer itself fails

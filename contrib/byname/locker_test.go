@@ -106,7 +106,7 @@ func TestLockGrantsGoroutinesInOrder(t *testing.T) {
 	})
 }
 
-func TestUnlockReportsLoss(t *testing.T) {
+func TestUnlockReturnsErrorIfLockWasLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))
@@ -128,7 +128,7 @@ func TestUnlockReportsLoss(t *testing.T) {
 	})
 }
 
-func TestLostLockBlocksOnlySameProcessUntilUnlock(t *testing.T) {
+func TestLostLockStaysLockedInItsProcessUntilUnlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -213,7 +213,7 @@ func TestRenewLockLeaseIgnoresDurationAndReportsLoss(t *testing.T) {
 	})
 }
 
-func TestTryTakesOverDeadHolder(t *testing.T) {
+func TestTryLockTakesOverFromDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())

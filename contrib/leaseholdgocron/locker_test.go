@@ -108,7 +108,7 @@ func TestShutdownDuringRunReleasesLock(t *testing.T) {
 	})
 }
 
-func TestUnlockReportsLoss(t *testing.T) {
+func TestUnlockReturnsErrorIfLockWasLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := lab.Must(newLocker(t, env.Client(leasehold.Config{})).Lock(t.Context(), "report"))(t)
 		env.Steal("jobs/report")

@@ -87,7 +87,7 @@ func samples(t *testing.T, reader *sdkmetric.ManualReader) map[string]sample {
 	return all
 }
 
-func TestMetricsCountEventsAndShowClients(t *testing.T) {
+func TestMetricsShowEventCountsAndClientStats(t *testing.T) {
 	eventtest.Exercise(t, func(t *testing.T) eventtest.Metrics {
 		rig := newRig(t)
 		watch := func(c *leasehold.Client) { lab.OK(t, rig.Watch(c)) }
@@ -117,7 +117,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	})
 }
 
-func TestPrometheusExporterUsesNamesOfLeaseholdprom(t *testing.T) {
+func TestPrometheusNamesOfOtelMetricsMatchLeaseholdprom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)
@@ -191,7 +191,7 @@ func TestNilProviderUsesGlobalProviderThatIsSetLater(t *testing.T) {
 	}
 }
 
-func TestWatchIsSafeDuringCollection(t *testing.T) {
+func TestWatchIsSafeWhileMetricsAreCollected(t *testing.T) {
 	rig := newRig(t)
 	w := eventtest.New(t)
 	var working sync.WaitGroup

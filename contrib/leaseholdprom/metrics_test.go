@@ -49,7 +49,7 @@ func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 	return all
 }
 
-func TestMetricsCountEventsAndShowClients(t *testing.T) {
+func TestMetricsShowEventCountsAndClientStats(t *testing.T) {
 	eventtest.Exercise(t, func(t *testing.T) eventtest.Metrics {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, nil)
@@ -144,7 +144,7 @@ func TestInvalidUTF8InGroupLabelIsReplaced(t *testing.T) {
 	}
 }
 
-func TestEventOfUnknownKindAddsOnlyItsRequests(t *testing.T) {
+func TestEventOfUnknownKindIncrementsOnlyRequestCounter(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	before := samples(t, reg)
@@ -196,7 +196,7 @@ func TestMetricNamesFollowPrometheusConventions(t *testing.T) {
 	}
 }
 
-func TestScrapeIsSafeWhileClientsWork(t *testing.T) {
+func TestMetricsCanBeScrapedWhileClientsWork(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:1] })
 	w := eventtest.New(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-func TestLayoutsWorkInMemory(t *testing.T) {
+func TestLayoutsWorkOnEngineInMemory(t *testing.T) {
 	for _, s := range layouttest.Subjects() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -25,7 +25,7 @@ func TestLayoutsWorkInMemory(t *testing.T) {
 	}
 }
 
-func TestLayoutsWorkInFile(t *testing.T) {
+func TestLayoutsWorkOnEngineInFile(t *testing.T) {
 	for _, s := range layouttest.Brief() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +52,7 @@ func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine 
 	}
 }
 
-func TestAcquireAllHoldsKeysTogetherInEveryLayout(t *testing.T) {
+func TestAcquireAllHoldsAndTakesOverAllKeysInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{SortKey: "part", SortValue: "-"}, layout.AWSLabs{}, layout.Dynamolock{},
 		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
@@ -92,7 +92,7 @@ func TestAcquireAllHoldsKeysTogetherInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestAcquireAllAcceptsSortKeys(t *testing.T) {
+func TestAcquireAllAcceptsKeysWithSortKey(t *testing.T) {
 	lab.InLayout(t, layout.Native{SortKey: "part"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		g := w.AcquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))

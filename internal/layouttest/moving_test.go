@@ -242,7 +242,7 @@ func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 
 // A fleet must not use shared leases or done marks until all its processes use the native
 // layout: the other layouts of the same table know neither.
-func TestOldClientWaitsAnHourForKeyFreedUnderSharedLease(t *testing.T) {
+func TestAWSLabsClientWaitsHourForKeyFreedUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true
@@ -260,7 +260,7 @@ func TestOldClientWaitsAnHourForKeyFreedUnderSharedLease(t *testing.T) {
 	})
 }
 
-func TestDoneMarkIsLostIfOldClientDeletesRecord(t *testing.T) {
+func TestDoneMarkIsLostIfAWSLabsClientDeletesRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		done := 0

@@ -22,7 +22,7 @@ func setToken(t *testing.T, w *lab.World, n string) {
 }
 
 // 2^53-2 is the largest possible token: the decoder refuses every larger one.
-func TestGrantsNearLastTokenWriteOnlyReadableRecords(t *testing.T) {
+func TestGrantsNearLargestTokenWriteOnlyReadableRecords(t *testing.T) {
 	layouts := map[string]layout.Layout{"native": layout.Native{}, "awslabs": layout.AWSLabs{}, "dynamolock": layout.Dynamolock{},
 		"python_dynamodb_lock": layout.PythonDynamoDBLock{}, "dynamo-dlm": layout.DynamoDLM{}, "dyndb-mutex": layout.DyndbMutex{}}
 	check := func(name string, l layout.Layout, next func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock)) {

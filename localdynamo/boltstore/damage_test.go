@@ -172,7 +172,7 @@ func TestPanicInTransactionReachesCallerAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestErrorOfDamagedFileIsMarkedAsPermanent(t *testing.T) {
+func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {
 	whole := filled(t)
 	for name, content := range map[string][]byte{"other content": bytes.Repeat([]byte("no store "), 2000), "empty": nil, "cut off": whole[:len(whole)/3]} {
 		t.Run(name, func(t *testing.T) {

@@ -121,7 +121,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 	return stored(t, client, "a")
 }
 
-func TestKillDuringWriteKeepsAcknowledgedWritesWhole(t *testing.T) {
+func TestKillDuringWriteLosesNoAcknowledgedWrite(t *testing.T) {
 	for kind := range writes {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

@@ -11,7 +11,7 @@ import (
 
 // The kernel may grant a file lock just when the request that waited for it ends. In either
 // order, the file lock must be released.
-func TestAbandonedPlaceInQueueReleasesFileLock(t *testing.T) {
+func TestRequestThatStopsWaitingReleasesFileLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if _, err := Make(path, nil); err != nil {
 		t.Fatal(err)

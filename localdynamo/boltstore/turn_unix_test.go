@@ -37,7 +37,7 @@ type contextStore interface {
 	WithContext(ctx context.Context) localdynamo.Store
 }
 
-func TestOpenContextWaitsUntilContextEnds(t *testing.T) {
+func TestOpenContextWaitsForBusyFileUntilContextEnds(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	unlock := locked(t, path)
@@ -57,7 +57,7 @@ func TestOpenContextWaitsUntilContextEnds(t *testing.T) {
 	lab.OK(t, <-opened)
 }
 
-func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
+func TestTransactionOnBusyFileWithoutDeadlineReturnsErrBusy(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond)))(t)
@@ -71,7 +71,7 @@ func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
 // When a request stops waiting for the file lock, its goroutine stays blocked in flock(2).
 // The next request that waits uses the same goroutine. So there is only one such goroutine,
 // however many requests stop waiting.
-func TestCancelledWaitsShareOneGoroutine(t *testing.T) {
+func TestCancelledWaitsForFileLockShareOneGoroutine(t *testing.T) {
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path))(t)
 	unlock := locked(t, path)

@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestParseConditionFollowsPrecedence(t *testing.T) {
+func TestParseConditionFollowsOperatorPrecedence(t *testing.T) {
 	a, b := Path{{Name: "a"}}, Path{{Name: "b"}}
 	v, w := Placeholder(":v"), Placeholder(":w")
 	equal := func(left, right Operand) Condition { return Comparison{"=", left, right} }
@@ -71,7 +71,7 @@ func TestInvalidConditionIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	}
 }
 
-func TestWalkVisitsEveryPath(t *testing.T) {
+func TestWalkVisitsEveryPathInCondition(t *testing.T) {
 	condition, err := ParseCondition("a = :v AND NOT (b BETWEEN c AND d OR size(e) IN (f, :v)) OR contains(g.h, i[0])")
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func FuzzCondition(f *testing.F) {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestReservedWordsAreRejectedInAnyCase(t *testing.T) {
+func TestReservedWordsAreRejectedInUpperAndLowerCase(t *testing.T) {
 	words := strings.Fields(reservedWords)
 	if len(words) != 573 {
 		t.Errorf("%d reserved words; DynamoDB has 573", len(words))

@@ -49,7 +49,7 @@ func TestInvalidUpdateIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	}
 }
 
-func TestTargetsOfUpdateIncludeEveryWrittenPath(t *testing.T) {
+func TestUpdateTargetsIncludeEveryWrittenPath(t *testing.T) {
 	update, err := ParseUpdate("DELETE d :v ADD c :v REMOVE b SET a = z")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestOverlappingAndConflictingPathsAreRefused(t *testing.T) {
 	}
 }
 
-func TestProjectionAcceptsPathsOnly(t *testing.T) {
+func TestProjectionAcceptsOnlyPaths(t *testing.T) {
 	paths, err := ParseProjection("a, #b.c[2]")
 	if err != nil || len(paths) != 2 || paths[1].String() != "#b.c[2]" {
 		t.Errorf("%v, %v", paths, err)

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestRealEnginesPassConformanceTests(t *testing.T) {
+func TestThirdPartyServersPassConformanceTests(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
@@ -28,9 +28,9 @@ func TestRealEnginesPassConformanceTests(t *testing.T) {
 	}
 }
 
-// TestLayoutsWorkOnRealEngines tests every layout on third-party DynamoDB servers. Its
+// TestLayoutsWorkOnThirdPartyServers tests every layout on third-party DynamoDB servers. Its
 // leases expire in real time, so they are as short as possible.
-func TestLayoutsWorkOnRealEngines(t *testing.T) {
+func TestLayoutsWorkOnThirdPartyServers(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			server := engines.Run(t, e)
@@ -49,9 +49,9 @@ func TestLayoutsWorkOnRealEngines(t *testing.T) {
 	}
 }
 
-// TestCommandWorksOnRealEngines runs the tests of the leasehold command on third-party
+// TestCommandWorksOnThirdPartyServers runs the tests of the leasehold command on third-party
 // DynamoDB servers. It runs only the tests that work on any table.
-func TestCommandWorksOnRealEngines(t *testing.T) {
+func TestCommandWorksOnThirdPartyServers(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			server := engines.Run(t, e)

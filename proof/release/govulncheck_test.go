@@ -60,7 +60,7 @@ func TestGovulncheckWithoutDatabaseIsSkippedAndReported(t *testing.T) {
 	}
 }
 
-func TestSilentVulnerabilityDatabaseDoesNotBlockCheck(t *testing.T) {
+func TestVulnerabilityCheckIsSkippedIfDatabaseDoesNotAnswer(t *testing.T) {
 	end := make(chan struct{})
 	server := database(t, func(http.ResponseWriter, *http.Request) { <-end })
 	defer close(end)
@@ -74,7 +74,7 @@ func TestSilentVulnerabilityDatabaseDoesNotBlockCheck(t *testing.T) {
 	}
 }
 
-func TestFailureOfDatabaseIsNotReportedAsVulnerability(t *testing.T) {
+func TestVulnerabilityDatabaseFailureIsNotReportedAsFinding(t *testing.T) {
 	server := database(t, healthy)
 	said, modules, err := checked(t, server, func() error {
 		server.Close()

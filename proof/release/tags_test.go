@@ -7,7 +7,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-func TestAdaptersRequireSameReleasableVersion(t *testing.T) {
+func TestAdapterModulesRequireSameReleaseOfLeasehold(t *testing.T) {
 	versions := map[string]string{}
 	for _, adapter := range adapters {
 		version, err := requiredBy("../..", adapter)

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestModelAllowsEachHistoryOfTheCode(t *testing.T) {
+func TestModelAllowsEveryHistoryOfTheCode(t *testing.T) {
 	seeds := lab.Must(seedsAsked())(t)
 	asker := newAsker(t)
 	histories := lab.Must(asker.Histories(t.Context(), seeds, ""))(t)

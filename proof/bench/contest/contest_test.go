@@ -41,7 +41,7 @@ func TestScenariosAreFoundByName(t *testing.T) {
 	}
 }
 
-func TestContendersRunOrReportWhyNot(t *testing.T) {
+func TestContendersRunOrReportWhyTheyCannot(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range Contenders() {
 		if names[c.Name] || c.How == "" {
@@ -65,7 +65,7 @@ func TestContendersRunOrReportWhyNot(t *testing.T) {
 	}
 }
 
-func TestScenarioDeterminesWhichContendersShareBatch(t *testing.T) {
+func TestScenarioDeterminesWhichContendersRunTogether(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario
@@ -129,7 +129,7 @@ func TestContestMeasuresContentionInOpenAndClosedLoop(t *testing.T) {
 	}
 }
 
-func TestInterruptedContestHasResultsSoFar(t *testing.T) {
+func TestInterruptedContestReturnsResultsSoFar(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	errEnough := errors.New("enough")
 	c := contest(t, "cycle", silent)
@@ -145,7 +145,7 @@ func TestInterruptedContestHasResultsSoFar(t *testing.T) {
 	}
 }
 
-func TestProcessorAndMemoryUsageAreRead(t *testing.T) {
+func TestProcessorAndMemoryUsageAreMeasured(t *testing.T) {
 	if n := residentBytes(os.Getpid()); n < 1<<20 || n > 1<<34 {
 		t.Errorf("this process has %d bytes", n)
 	}

@@ -74,7 +74,7 @@ func TestGrantAfterMeasurementWindowIsIgnored(t *testing.T) {
 	}
 }
 
-func TestCheckOfContentionFindsTwoHoldersAtOneTime(t *testing.T) {
+func TestContentionCheckDetectsTwoHoldersAtOnce(t *testing.T) {
 	p := hundred()
 	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // two clients hold the key at once, because the first client holds it until 20 ms
 	err := p.alone()

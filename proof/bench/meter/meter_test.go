@@ -52,7 +52,7 @@ func item() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}
 }
 
-func TestRequestsAndUnitsAreCounted(t *testing.T) {
+func TestRequestsAndCapacityUnitsAreCounted(t *testing.T) {
 	m, db := behind(t, 0)
 	used := func(what string, want Usage, do func() error) {
 		t.Helper()
@@ -87,7 +87,7 @@ func TestRequestsAndUnitsAreCounted(t *testing.T) {
 	})
 }
 
-func TestRequestIsDelayedByConfiguredDistance(t *testing.T) {
+func TestRequestIsDelayedByConfiguredNetworkDistance(t *testing.T) {
 	const distance = 30 * time.Millisecond
 	_, db := behind(t, distance)
 	began := time.Now()

@@ -44,7 +44,7 @@ func three() *contest.Results {
 	return r
 }
 
-func TestTextShowsMedianAndSpreadAndLimitOfRuns(t *testing.T) {
+func TestReportShowsMedianSpreadAndTheoreticalLimit(t *testing.T) {
 	text := squeezed(Text(three()))
 	for _, want := range []string{
 		"### 4 clients, closed loop",

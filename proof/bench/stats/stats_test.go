@@ -22,7 +22,7 @@ func TestSpreadReturnsMedianMinimumAndMaximum(t *testing.T) {
 	}
 }
 
-func TestQuantileIsMeasuredValue(t *testing.T) {
+func TestQuantileReturnsOneOfMeasuredValues(t *testing.T) {
 	hundred := make([]float64, 100)
 	for i := range hundred {
 		hundred[i] = float64(100 - i) // descending values, so that Quantile must sort them

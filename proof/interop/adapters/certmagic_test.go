@@ -116,7 +116,7 @@ func TestCertmagicDetectsLostLockAtNextAttempt(t *testing.T) {
 	})
 }
 
-func TestCertmagicCleanUpFreesItsLocks(t *testing.T) {
+func TestCertmagicCleanUpReleasesItsLocks(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

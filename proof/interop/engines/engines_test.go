@@ -139,7 +139,7 @@ func hold(name string) {
 	select {}
 }
 
-func TestKilledEngineKeepsTablesOfItsFolder(t *testing.T) {
+func TestKilledEngineKeepsTablesInItsFolder(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			e := e.In(t.TempDir())
@@ -171,7 +171,7 @@ func TestInstalledEngineHasPinnedVersion(t *testing.T) {
 	lab.Must(os.Stat(filepath.Join(dir, "lib", "DynamoDBLocal-"+DynamoDBLocal.Version+".jar")))(t)
 }
 
-func TestInstallSaysHowToGetMissingTool(t *testing.T) {
+func TestInstallErrorSaysHowToGetMissingTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	for _, c := range []struct {
@@ -190,7 +190,7 @@ func TestInstallSaysHowToGetMissingTool(t *testing.T) {
 	}
 }
 
-func TestKernelSocketAddressesAreParsed(t *testing.T) {
+func TestSocketAddressesOfProcNetTCPAreParsed(t *testing.T) {
 	for in, want := range map[string]string{
 		"0100007F:1F90":                         "127.0.0.1:8080",
 		"00000000:0050":                         "0.0.0.0:80",

@@ -70,7 +70,7 @@ func TestDynamolockVersionIsReadFromCheckout(t *testing.T) {
 	}
 }
 
-func TestDynamolockDriverIsBuiltWithLeaseholdsSDK(t *testing.T) {
+func TestDynamolockDriverIsBuiltWithAWSSDKOfLeasehold(t *testing.T) {
 	mod := lab.Must(os.ReadFile("../../go.mod"))(t)
 	for _, required := range dynamolockSDK {
 		if !strings.Contains(string(mod), "\n\t"+required+"\n") {

@@ -37,7 +37,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	}
 }
 
-func TestPeerRefusesHeldKeyUntilItIsReleased(t *testing.T) {
+func TestLockLibraryRefusesHeldKeyUntilRelease(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -49,7 +49,7 @@ func TestPeerRefusesHeldKeyUntilItIsReleased(t *testing.T) {
 	})
 }
 
-func TestPeerAnswersOtherCallsWhileOneCallWaits(t *testing.T) {
+func TestLockLibraryAnswersCallsWhileAnotherCallWaits(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -66,7 +66,7 @@ func TestPeerAnswersOtherCallsWhileOneCallWaits(t *testing.T) {
 	})
 }
 
-func TestKilledPeerLeavesItsCallsUnanswered(t *testing.T) {
+func TestKilledLibraryProcessLeavesItsCallsUnanswered(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		one.Acquire(t, "k")
@@ -83,7 +83,7 @@ func TestKilledPeerLeavesItsCallsUnanswered(t *testing.T) {
 	})
 }
 
-func TestPausedPeerAnswersAfterItContinues(t *testing.T) {
+func TestPausedLibraryProcessAnswersAfterItContinues(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		lab.OK(t, d.Stop())
@@ -96,7 +96,7 @@ func TestPausedPeerAnswersAfterItContinues(t *testing.T) {
 	})
 }
 
-func TestPeerReportsUnsupportedOperations(t *testing.T) {
+func TestLockLibraryReportsUnsupportedOperations(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		held := d.Acquire(t, "k")
@@ -128,7 +128,7 @@ func state(t *testing.T, pid int) byte {
 	}
 }
 
-func TestPeerIsInstalledAtStatedVersion(t *testing.T) {
+func TestLockLibraryIsInstalledAtStatedVersion(t *testing.T) {
 	cmd := lab.Must(AWSLabs.command(t.Context()))(t)
 	classes, lib, _ := strings.Cut(cmd.Args[slices.Index(cmd.Args, "-cp")+1], ":")
 	jar := filepath.Join(filepath.Dir(lib), "dynamodb-lock-client-"+AWSLabs.Version+".jar")
@@ -147,7 +147,7 @@ func TestPeerIsInstalledAtStatedVersion(t *testing.T) {
 	}
 }
 
-func TestInstallSaysHowToGetMissingTool(t *testing.T) {
+func TestInstallErrorSaysHowToGetMissingTool(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	for _, c := range []struct {
@@ -166,7 +166,7 @@ func TestInstallSaysHowToGetMissingTool(t *testing.T) {
 	}
 }
 
-func TestClientsOfDriverShareNothing(t *testing.T) {
+func TestClientsInOneLibraryProcessDoNotShareLocks(t *testing.T) {
 	runs(t, func(t *testing.T, _ Peer, start func() *Driver) {
 		d := start()
 		other := lab.Must(d.Open(Patiently(t)))(t)

@@ -84,7 +84,7 @@ func hold() {
 	select {}
 }
 
-func TestInstallSaysHowToGetMissingNode(t *testing.T) {
+func TestInstallErrorSaysHowToGetMissingNode(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	_, err := Install(t.Context())

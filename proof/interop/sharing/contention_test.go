@@ -89,7 +89,7 @@ func (c contest) slotOf(held peers.Reply) string {
 	return fmt.Sprint(held.Record.Slot)
 }
 
-func TestPeersAndLeaseholdNeverHoldLockTogether(t *testing.T) {
+func TestOtherLibraryAndLeaseholdNeverHoldLockTogether(t *testing.T) {
 	matches(t, 2*time.Minute, contest{each: 4, turns: 1, total: 200}.run)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-func TestPeerAndLeaseholdShareDataAndAttributes(t *testing.T) {
+func TestOtherLibraryAndLeaseholdReadDataOfEachOther(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			writer, reader := m.run(t, first), m.run(t, second)

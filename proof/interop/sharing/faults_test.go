@@ -70,7 +70,7 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 
 // A dynamo-dlm lock object is useless after an acquisition without waiting was refused: it
 // can never acquire this key again.
-func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
+func TestDynamoDLMCannotReuseLockObjectAfterRefusal(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -110,7 +110,7 @@ func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 
 // dyndb-mutex writes its TTL in milliseconds. DynamoDB reads TTL values as seconds, so such
 // a value is far in the future. Leasehold writes its TTL in seconds.
-func TestDyndbMutexTTLNeverExpiresUnlikeTTLOfLeasehold(t *testing.T) {
+func TestDyndbMutexRecordsNeverExpireUnlikeThoseOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		year := time.Now().Add(365 * 24 * time.Hour).Unix()
@@ -127,7 +127,7 @@ func TestDyndbMutexTTLNeverExpiresUnlikeTTLOfLeasehold(t *testing.T) {
 
 // dynamo-dlm truncates the current time to whole seconds before it adds the lease, so its
 // lease is too short. Leasehold must round the expiry up instead.
-func TestLeaseholdDoesNotShortenLeaseLikeDynamoDLM(t *testing.T) {
+func TestLeaseholdRoundsExpiryUpUnlikeDynamoDLM(t *testing.T) {
 	with(t, peers.DynamoDLM, 10*time.Second, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
 		before := time.Now()

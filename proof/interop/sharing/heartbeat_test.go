@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-func TestPeerAndLeaseholdRenewLockDespiteWaiter(t *testing.T) {
+func TestOtherLibraryAndLeaseholdRenewLockDespiteWaiter(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			if !first.Heartbeats {
@@ -31,7 +31,7 @@ func TestPeerAndLeaseholdRenewLockDespiteWaiter(t *testing.T) {
 	})
 }
 
-func TestPausedPeerDoesNotChangeRecordOfNewHolder(t *testing.T) {
+func TestPausedHolderDoesNotChangeRecordOfNewHolder(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		const key = "paused"
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -23,7 +23,7 @@ func looks(p peers.Peer) (operation string, perLook int) {
 
 // No lease expires during this test, because each lease lasts an hour. So only the release
 // can end the wait.
-func TestPeerAndLeaseholdMakeWaiterWaitUntilRelease(t *testing.T) {
+func TestWaiterWaitsUntilHolderOfOtherLibraryReleases(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder := m.run(t, first)

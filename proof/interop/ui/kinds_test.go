@@ -37,7 +37,7 @@ func TestElectionIsShownWithItsTermsAndLeaders(t *testing.T) {
 	p.Wait(inLock("node-a:8080", "node-b:8080", term, next, "took over from "+term))
 }
 
-func TestSessionIsShownWithLocks(t *testing.T) {
+func TestSharedLeaseIsShownWithItsLocks(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	c := s.client(lib.Config{Owner: "worker", SharedLease: true, Lease: 5 * time.Second})

@@ -39,7 +39,7 @@ func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 	p.Wait(`!document.getElementById("dialog").open`)
 }
 
-func TestFooterKeysWorkOnFreshPageAndInSearchField(t *testing.T) {
+func TestShortcutsInFooterWorkOnFreshPageAndInSearchField(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	for _, key := range []string{"a/1", "b/2", "b/3"} {
@@ -82,7 +82,7 @@ func TestFooterKeysWorkOnFreshPageAndInSearchField(t *testing.T) {
 	p.Wait(`document.activeElement.id === "q"`)
 }
 
-func TestLinkRestoresViewOfPage(t *testing.T) {
+func TestCopiedLinkRestoresViewOfPage(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	for _, key := range []string{"deploy/prod", "import/7", "import/8"} {

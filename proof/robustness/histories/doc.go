@@ -5,7 +5,7 @@
 //
 //	go test ./histories                                                      20,000 histories; 500 with -race
 //	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories               more
-//	LEASEHOLD_HISTORY=4711 go test -run '^TestMutexHistories$' ./histories   one again
+//	LEASEHOLD_HISTORY=4711 go test -run '^TestCheckerAcceptsMutexHistories$' ./histories   one again
 //
 // The simulation (internal/simulation) checks every request, and knows what each record
 // contains and why. This package does not read records. It uses only the results that

@@ -30,9 +30,9 @@ func usually() uint64 {
 // always lists the operations that must occur in the histories of each kind of lock.
 var always = []string{"acquire", "end of trust", "release", "commit", "commit, unknown", "commit and release", "read", "write", "write, refused", "look"}
 
-func TestMutexHistories(t *testing.T) { forSeeds(t, 2, mutexes, lockModel, always...) }
+func TestCheckerAcceptsMutexHistories(t *testing.T) { forSeeds(t, 2, mutexes, lockModel, always...) }
 
-func TestSemaphoreHistories(t *testing.T) {
+func TestCheckerAcceptsSemaphoreHistories(t *testing.T) {
 	forSeeds(t, 4, semaphores, semaphoreModel(), always...)
 }
 

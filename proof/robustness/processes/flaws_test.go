@@ -75,7 +75,7 @@ func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, f
 // The first worker's network fails, and the second worker takes the key over. A sound
 // worker checks its lock and stops writing. A worker that does not check continues, but a
 // target that compares tokens refuses its writes.
-func TestCrewDetectsWritesOfWorkerThatIgnoresLoss(t *testing.T) {
+func TestVerifyDetectsWritesOfWorkerThatIgnoresLoss(t *testing.T) {
 	// next is the result of the first worker's writes after its network is restored. A sound
 	// worker writes only under a new grant.
 	next := map[Flaw]Kind{Sound: Landed, DeafToLoss: Refused, NoComparison: Landed}
@@ -101,7 +101,7 @@ func TestCrewDetectsWritesOfWorkerThatIgnoresLoss(t *testing.T) {
 	})
 }
 
-func TestCrewDetectsWorkerThatIgnoresLossAfterPause(t *testing.T) {
+func TestVerifyDetectsWorkerThatIgnoresLossAfterPause(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, DeafToLoss: {Outlived}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease = time.Second
 		at := place{File: t.TempDir() + "/locks.db"}
@@ -123,7 +123,7 @@ func TestCrewDetectsWorkerThatIgnoresLossAfterPause(t *testing.T) {
 
 // Replies arrive late here. A worker that counts its lease from the arrival of the reply
 // trusts its lock too long: the lease in the record begins earlier.
-func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
+func TestVerifyDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
 	wantBroken(t, map[Flaw][]Rule{Sound: nil, TrustsFromReply: {TwoBelieve}}, func(t *testing.T, flaw Flaw) *crew {
 		const lease, late = 4 * time.Second, 2 * time.Second
 		server := engines.Run(t, engines.Dynoxide)
@@ -148,7 +148,7 @@ func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
 }
 
 // The test pauses a worker between its read and its write of a counter.
-func TestCrewDetectsWorkerThatWritesCounterWithoutCommit(t *testing.T) {
+func TestVerifyDetectsWorkerThatWritesCounterWithoutCommit(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	at := place{File: t.TempDir() + "/locks.db"}

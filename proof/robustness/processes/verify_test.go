@@ -50,7 +50,7 @@ func good() []Event {
 	}
 }
 
-func TestVerifyAcceptsSoundJournal(t *testing.T) {
+func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
 	if found := Verify(good(), time.Second); found != nil {
 		t.Error(found)
 	}
@@ -103,7 +103,7 @@ func (j *spoiled) add(e Event) {
 	j.events = append(j.events, e)
 }
 
-func TestVerifyReportsWhichRuleIsBroken(t *testing.T) {
+func TestVerifyReportsWhichRuleJournalViolates(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		rule  Rule

@@ -46,7 +46,7 @@ func TestFailedTestIsPrintedAndReturnedAsError(t *testing.T) {
 	}
 }
 
-func TestEmptyRunIsAnError(t *testing.T) {
+func TestTestOutputWithoutResultsIsAnError(t *testing.T) {
 	for _, in := range []string{"", `{"Action":"build-fail"}`} {
 		if err := show(lines(in), new(strings.Builder)); err == nil {
 			t.Errorf("%q: no error", in)

@@ -60,7 +60,7 @@ func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {
 				awaited = slices.DeleteFunc(awaited, func(begins string) bool { return strings.HasPrefix(last, begins) })
 				if endless[name] != nil && len(awaited) == 0 && !interrupted {
 					interrupted = true
-					if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil { // as Ctrl-C does
+					if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil { // sends the signal that Ctrl-C sends
 						t.Error(err)
 					}
 				}

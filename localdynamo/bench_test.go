@@ -59,7 +59,7 @@ func newRemoteTable(b *testing.B, endpoint string) *dynamodb.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	b.Cleanup(transport.CloseIdleConnections)
 	client := dynamodb.New(dynamodb.Options{
-		Region:       "us-east-1", // a Region known to the SDK; for others the SDK evaluates a regular expression in each call
+		Region:       "us-east-1", // a Region that the SDK knows; for an unknown Region, the SDK evaluates a regular expression in each call
 		BaseEndpoint: aws.String(endpoint),
 		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
 		HTTPClient:   &http.Client{Transport: transport},

@@ -72,7 +72,7 @@ func TestUpdateExpressionsChangeNamedAttributes(t *testing.T) {
 	}
 }
 
-func TestListUpdateUsesIndexesOfOldList(t *testing.T) {
+func TestUpdateOfListElementsUsesIndexesBeforeUpdate(t *testing.T) {
 	for _, test := range []struct{ update, list string }{
 		{"REMOVE l[0], l[1]", `[{"S":"3"}]`},
 		{"REMOVE l[1], l[0]", `[{"S":"3"}]`},

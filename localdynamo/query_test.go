@@ -54,7 +54,7 @@ func TestItemsExcludedByFilterConsumeReadCapacity(t *testing.T) {
 	if err != nil || out.Count != 10 || out.ScannedCount != 200 || len(out.Items[0]) != 1 {
 		t.Errorf("%d of %d items, the first %v; %v", out.Count, out.ScannedCount, out.Items[0], err)
 	}
-	if units := *out.ConsumedCapacity.CapacityUnits; units != 25 { // 200 items of 1,016 bytes are 50 blocks of 4 KB, at half a unit each
+	if units := *out.ConsumedCapacity.CapacityUnits; units != 25 { // 200 items of 1,016 bytes are 50 blocks of 4 KB, and each block costs half a unit
 		t.Errorf("it took %v units", units)
 	}
 }

@@ -30,7 +30,7 @@ func TestTTLDeletesItemOneHourAfterExpiry(t *testing.T) {
 			put(t, client, id, map[string]types.AttributeValue{"expiresAt": expires})
 		}
 		now := int(time.Now().Unix())
-		putExpiring("before", number(now+60)) // written before TTL is turned on
+		putExpiring("before", number(now+60)) // this item is written before TTL is turned on
 		call(t, e, "UpdateTimeToLive", turnOn)
 		putExpiring("free", number(now+60))
 		putExpiring("held", number(now+60))
@@ -41,7 +41,7 @@ func TestTTLDeletesItemOneHourAfterExpiry(t *testing.T) {
 		if get(t, client, "free") == nil {
 			t.Error("an item is gone less than an hour after its time")
 		}
-		put(t, client, "held", nil) // removes the TTL attribute
+		put(t, client, "held", nil) // the new item has no TTL attribute
 		time.Sleep(2 * time.Minute)
 		for id, want := range map[string]bool{"before": false, "free": false, "held": true, "text": true, "ancient": true} {
 			if got := get(t, client, id) != nil; got != want {
@@ -64,7 +64,7 @@ func TestTTLSweepKeepsItemThatReplacedExpiredItem(t *testing.T) {
 		e := localdynamo.New()
 		client := newTable(t, e)
 		call(t, e, "UpdateTimeToLive", turnOn)
-		const crowd = 90 // more items than three writes can sweep
+		const crowd = 90 // more expired items than the engine deletes during three writes
 		for i := range crowd {
 			put(t, client, strconv.Itoa(i), map[string]types.AttributeValue{"expiresAt": number(int(time.Now().Unix()) + i)})
 		}

@@ -156,7 +156,7 @@ func parseItem(t testing.TB, written string) item {
 	return it
 }
 
-// storedSeeds are items in DynamoDB's JSON format, with which FuzzStored starts.
+// storedSeeds are items in DynamoDB's JSON format. FuzzStored starts with them.
 var storedSeeds = []string{
 	`{}`, `{"id":{"S":"a"}}`,
 	`{"id":{"S":"a"},"n":{"N":"-1.5e-7"},"b":{"B":"AAEC"},"t":{"BOOL":true},"z":{"NULL":true},"e":{"S":""}}`,

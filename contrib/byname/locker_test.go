@@ -133,7 +133,7 @@ func TestLostLockStaysLockedInItsProcessUntilUnlock(t *testing.T) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, a.Lock(t.Context(), issue))
-		came := locking(t.Context(), a) // this call is the next waiter in the process's queue for the key
+		came := locking(t.Context(), a) // this call waits in the queue of its own process until the lock above is unlocked
 		r := lab.Must(c.Get(t.Context(), "certificates/"+issue))(t)
 		lab.OK(t, c.Break(t.Context(), r, leasehold.BreakOptions{}))
 		lab.Elapse(10 * time.Second)

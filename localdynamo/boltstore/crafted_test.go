@@ -219,7 +219,7 @@ func BenchmarkViewOfTenThousandLocks(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "locks.db")
 			store := lab.Must(boltstore.Open(path))(b)
-			for from := range 10 { // several commits leave some pages free
+			for from := range 10 { // makes several commits, so that the file has free pages
 				lab.OK(b, store.Update(func(tx localdynamo.Tx) error {
 					for n := range 1000 {
 						if err := tx.Put(fmt.Appendf(nil, "lock-%07d", (from*1000+n)*7919%10_000), bytes.Repeat([]byte("x"), 300)); err != nil {

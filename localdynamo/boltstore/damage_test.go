@@ -227,7 +227,7 @@ func TestOpenOfExistingStoreWritesNothing(t *testing.T) {
 	checkUnchanged(t, path, before)
 }
 
-// checkUnchanged fails the test if the file has other content than before.
+// checkUnchanged fails the test unless the content of the file is still before.
 func checkUnchanged(t *testing.T, path string, before []byte) {
 	t.Helper()
 	if after := lab.Must(os.ReadFile(path))(t); !bytes.Equal(before, after) {

@@ -144,7 +144,7 @@ func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
 func TestBusyProcessDoesNotStarveOtherProcesses(t *testing.T) {
 	path, client := newFile(t)
 	loop, lines := start(t, path, "loop", 0)
-	lines.Scan() // waits until the loop has begun
+	lines.Scan() // waits until the other process has begun to write
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for lines.Scan() {

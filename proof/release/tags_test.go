@@ -24,7 +24,7 @@ func TestAdapterModulesRequireSameReleaseOfLeasehold(t *testing.T) {
 	}
 }
 
-func TestTagRequiresValidVersionAndMatchingAdapters(t *testing.T) {
+func TestReleaseTagRequiresValidVersionAndMatchingAdapters(t *testing.T) {
 	for version, want := range map[string]string{
 		"1.2":     "is not a version",
 		"v99.0.0": "contrib/leaseholdgocron/go.mod requires",

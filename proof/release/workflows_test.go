@@ -106,7 +106,7 @@ func TestWorkflowsPinActionsAndLimitPermissions(t *testing.T) {
 	}
 }
 
-func TestWorkflowCheckReportsEachRisk(t *testing.T) {
+func TestWorkflowCheckReportsEachSecurityRisk(t *testing.T) {
 	sound := workflows(t)["release.yml"]
 	for what, change := range map[string][2]string{
 		"an action by its tag":               {"@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", "@v4"},

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // three returns the results of three rounds of one scenario. One contender failed in one
-// round. Another contender did not take part.
+// round. Two other contenders did not take part.
 func three() *contest.Results {
 	r := &contest.Results{
 		Began: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Took: time.Minute, Engine: "an engine", Distance: 5 * time.Millisecond, Rounds: 3,
@@ -96,7 +96,7 @@ func TestChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 		t.Fatalf("%+v", p)
 	}
 	svg := p.SVG()
-	if n := strings.Count(svg, `fill="`+p.Series[0].Colour+`"`); n != 3 { // two bars and the legend
+	if n := strings.Count(svg, `fill="`+p.Series[0].Colour+`"`); n != 3 { // the bars of two contenders, and the legend
 		t.Errorf("%d boxes of the first colour, want 3:\n%s", n, svg)
 	}
 	if n := strings.Count(svg, `fill="`+p.Series[1].Colour+`"`); n != 1 { // only the legend, because no contender played with 16 clients
@@ -172,7 +172,7 @@ func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 	}
 }
 
-func TestSummaryHasMediansAndLimit(t *testing.T) {
+func TestSummaryContainsMediansAndTheoreticalLimit(t *testing.T) {
 	r := three()
 	r.Runs[0].Tables["contention-4-closed"]["writes"] = 2
 	r.Runs[0].Tables["contention-4-closed"]["reads"] = 3.2

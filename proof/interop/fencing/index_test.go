@@ -41,7 +41,7 @@ func TestS3RejectsStaleToken(t *testing.T) {
 // S3 computes an ETag from the content alone. If the content did not include the token, a
 // later holder could write equal content with an equal ETag. Then S3 would accept the stale
 // holder's conditional write.
-func TestS3RejectsStaleWriteThatReadBeforeNewerWrite(t *testing.T) {
+func TestS3RejectsStaleWriterThatReadBeforeNewerWrite(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string // page that the stale holder has written; empty if the object does not exist yet
 		newer  string // page that the later holder writes

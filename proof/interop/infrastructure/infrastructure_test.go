@@ -250,7 +250,7 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTemplateAndCreateDifferOnlyInDeletionProtection(t *testing.T) {
+func TestTemplateAndCreateDifferOnlyInTableProtection(t *testing.T) {
 	specs := map[string]table.Spec{
 		"as it comes":      {Name: "locks"},
 		"with a sort key":  {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
@@ -272,7 +272,7 @@ func TestTemplateAndCreateDifferOnlyInDeletionProtection(t *testing.T) {
 			t.Errorf("%s: terraform fmt would have it\n%s\nand not\n%s", name, hclwrite.Format(text), text)
 		}
 		want := created(t, spec)
-		if !spec.Disposable { // the templates turn deletion protection on, but table.Create does not
+		if !spec.Disposable { // the templates protect the table and its data in these three ways, but table.Create does not
 			want.Protected, want.Kept, want.Recovered = true, true, true
 		}
 		for program, read := range readers {

@@ -110,7 +110,7 @@ func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 
 // dyndb-mutex writes its TTL in milliseconds. DynamoDB reads TTL values as seconds, so such
 // a value is far in the future. Leasehold writes its TTL in seconds.
-func TestDyndbMutexRecordsNeverExpireUnlikeThoseOfLeasehold(t *testing.T) {
+func TestDyndbMutexTTLNeverDeletesRecordUnlikeLeaseholdTTL(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		year := time.Now().Add(365 * 24 * time.Hour).Unix()

@@ -197,7 +197,7 @@ func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
 	p.Wait(says("other", "held", next.token))
 }
 
-func TestPageWithoutAnswerShowsBannerAndHoldersAsUnknown(t *testing.T) {
+func TestPageShowsBannerAndUnknownHoldersIfServerIsSilent(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	h := s.hold("job", "-l", "6s")

@@ -79,8 +79,8 @@ func cells() (n int) {
 	return n
 }
 
-// check fails the test if err differs from what the documentation promises for this
-// operation in this trouble.
+// check fails the test unless err is as the documentation promises for this operation in
+// this trouble.
 func (x trouble) check(t *testing.T, op operation, err error) {
 	t.Helper()
 	var failed *leasehold.OpError
@@ -180,7 +180,8 @@ func TestCallSucceedsAfterTemporaryFaultEnds(t *testing.T) {
 // case runs. make check runs all cases without the race detector.
 func leftOut(i int) bool { return lab.Race && i%8 != 0 }
 
-// eachCell runs a test for every operation in every trouble.
+// eachCell runs a test for every pair of an operation and a trouble, once for each way to
+// renew locks.
 func eachCell(t *testing.T, test func(t *testing.T, s *scene, x trouble, op operation)) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {

@@ -55,7 +55,7 @@ func TestHolderOfDeletedTableKeepsTrustAndNewTableGrantsLocks(t *testing.T) {
 
 // If an operator deletes the table, all its locks are broken: the new, empty table contains
 // no holder.
-func TestHolderDetectsNewTableAtNextRenewal(t *testing.T) {
+func TestHolderDetectsReplacedTableAtNextRenewal(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(time.Second)
 		drop(t, s)

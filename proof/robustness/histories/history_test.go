@@ -42,7 +42,7 @@ func (h *history) end(c call, out told) {
 	h.ops = append(h.ops, op)
 }
 
-// operations returns the operations of the history, sorted by their begin.
+// operations returns the operations of the history, sorted by their start times.
 func (h *history) operations() []porcupine.Operation {
 	h.mu.Lock()
 	ops := slices.Clone(h.ops)

@@ -25,7 +25,7 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 		{"slow_close", "downstream", map[string]int{"delay": 1500}},
 		{"latency", "upstream", map[string]int{"latency": 300, "jitter": 250}},
 		{"latency", "downstream", map[string]int{"latency": 300, "jitter": 250}},
-		{"bandwidth", "upstream", map[string]int{"rate": 2}}, // 2 kilobytes a second
+		{"bandwidth", "upstream", map[string]int{"rate": 2}}, // the bandwidth is 2 kilobytes a second
 		{"bandwidth", "downstream", map[string]int{"rate": 1}},
 		{"slicer", "downstream", map[string]int{"average_size": 40, "size_variation": 30, "delay": 5000}},
 	}

@@ -81,7 +81,7 @@ func TestKillAndPauseDoNotBreakLocks(t *testing.T) {
 		})
 	}
 	hire := func(c *crew, at place, shared bool) *crew {
-		for i := range workers { // half of the workers have the shorter lease
+		for i := range workers { // every second worker has only half of the longest lease
 			c.worker(task{Place: at, Keys: keysOf(4), Lease: longest / time.Duration(1+i%2), Shared: shared})
 		}
 		return c

@@ -75,8 +75,7 @@ func TestVerifyAllowsWorkUntilLastReportedTrustEnds(t *testing.T) {
 	}
 }
 
-// spoiled is a copy of the good journal, in which a test changes an event to violate a
-// rule.
+// spoiled is a copy of the good journal. A test changes its events to violate a rule.
 type spoiled struct {
 	t      *testing.T
 	events []Event

@@ -54,8 +54,8 @@ func collect(t *testing.T, reader *sdkmetric.ManualReader) []metricdata.Metrics 
 	return metrics
 }
 
-// samples returns the samples of a reader. Their keys are the metric's name and the values
-// of its attributes, such as name{value}.
+// samples returns the samples of a reader as a map. Its keys consist of the metric's name
+// and the values of the attributes, such as name{value}.
 func samples(t *testing.T, reader *sdkmetric.ManualReader) map[string]sample {
 	t.Helper()
 	all := map[string]sample{}

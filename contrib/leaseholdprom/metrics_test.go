@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 type sample = eventtest.Sample
 
-// samples returns the samples of a registry. Their keys are the metric's name and the
-// values of its labels, such as name{value,value}.
+// samples returns the samples of a registry as a map. Its keys consist of the metric's name
+// and the values of the labels, such as name{value,value}.
 func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 	t.Helper()
 	families := lab.Must(reg.Gather())(t)

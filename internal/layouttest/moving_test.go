@@ -174,9 +174,9 @@ func others() []layout.Layout {
 	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 }
 
-// threeStages returns the stages of a move to another table. In the first stage processes
-// lock only in the old table, in the second in both tables, and in the third only in the
-// new native table.
+// threeStages returns the three stages of a move to another table. In the first stage,
+// processes lock only in the old table. In the second stage, they lock in both tables, and
+// in the third only in the new native table.
 func threeStages(t *testing.T, w *lab.World, l layout.Layout) []stage {
 	t.Helper()
 	lab.OK(t, table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}))

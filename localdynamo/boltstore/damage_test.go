@@ -100,7 +100,7 @@ func checkFree(t *testing.T, path string) {
 	}
 }
 
-// A crash of leasehold never leaves one of these files behind. So Open must refuse all of
+// None of the files below can result from a crash of leasehold. So Open must refuse all of
 // them, and must not turn any of them into a store.
 func TestOpenRefusesFileThatIsNotStoreAndLeavesItUnchanged(t *testing.T) {
 	database := func(bucket string) func(t *testing.T, path string) {

@@ -85,7 +85,7 @@ func TestScenarioDeterminesWhichContendersRunTogether(t *testing.T) {
 	}
 }
 
-// contest returns a contest of one round between the first two contenders, which are both
+// contest returns a contest of one round between the first two contenders, which both use
 // leasehold. It runs on dynoxide without an added network delay.
 func contest(t *testing.T, scenario string, progress func(string, ...any)) *Contest {
 	t.Helper()

@@ -57,9 +57,9 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// store acquires and releases the keys as another owner, so that their records remain in
-// the table. It uses one "leasehold run" for all keys, except for keys with a line break:
-// each of these has its own.
+// store acquires and releases the keys as the given owner, so that their records remain in
+// the table. One "leasehold run" acquires all keys without a line break. Each key with a
+// line break has its own "leasehold run".
 func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	t.Helper()
 	together := []string{"run", "-q"}

@@ -344,8 +344,8 @@ func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
 		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
 	_, port, _ := net.SplitHostPort(addr)
 
-	// Every client may request such a proof from leasehold ui. The attacker has done so
-	// earlier, and now replays the proof.
+	// Every client may request a proof that leasehold ui knows the secret. The attacker has
+	// requested a proof earlier, and now replays it.
 	said := get(t, "http://"+addr+"/who?nonce="+strings.Repeat("0", 64))
 
 	p.server.kill()

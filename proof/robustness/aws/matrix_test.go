@@ -19,7 +19,7 @@ var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a 
 // patience is the time limit of a call while AWS, the network or the credentials fail.
 const patience = 5 * time.Second
 
-// meets reports whether the operation sends a request that the trouble affects.
+// meets reports whether the operation sends a request that the simulated failure x affects.
 func (op operation) meets(x trouble) bool {
 	return !x.writes || !op.reads || op.transacts
 }
@@ -66,8 +66,8 @@ func TestFailedCallsGrantNothingAndReturnAdvice(t *testing.T) {
 	seen.compare(t)
 }
 
-// cells returns the number of pairs of an operation and a trouble that affects this
-// operation.
+// cells returns the number of pairs of an operation and a simulated failure that affects
+// this operation.
 func cells() (n int) {
 	for _, x := range troubles {
 		for _, op := range operations {
@@ -79,8 +79,8 @@ func cells() (n int) {
 	return n
 }
 
-// check fails the test unless err is as the documentation promises for this operation in
-// this trouble.
+// check fails the test unless err is as the documentation promises for this operation
+// during the simulated failure x.
 func (x trouble) check(t *testing.T, op operation, err error) {
 	t.Helper()
 	var failed *leasehold.OpError
@@ -130,8 +130,8 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 }
 
-// recover ends the trouble and repeats the operation. It fails the test if the operation
-// still fails, or if a held lock is lost a lease later.
+// recover ends the simulated failure and repeats the operation. It fails the test if the
+// operation still fails, or if a held lock is lost a lease later.
 func (s *scene) recover(t *testing.T, op operation) {
 	t.Helper()
 	s.end()
@@ -180,8 +180,8 @@ func TestCallSucceedsAfterTemporaryFaultEnds(t *testing.T) {
 // case runs. make check runs all cases without the race detector.
 func leftOut(i int) bool { return lab.Race && i%8 != 0 }
 
-// eachCell runs a test for every pair of an operation and a trouble, once for each way to
-// renew locks.
+// eachCell runs a test for every pair of an operation and a simulated failure, once for
+// each way to renew locks.
 func eachCell(t *testing.T, test func(t *testing.T, s *scene, x trouble, op operation)) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {

@@ -98,14 +98,14 @@ type operation struct {
 	writes    bool          // the operation changes an existing record, so its outcome is unknown if no answer arrives
 	reads     bool          // the operation sends only reads
 	transacts bool          // the operation reads in a transaction
-	watches   bool          // the operation watches a key, and yields nothing during the trouble
+	watches   bool          // the operation watches a key, and yields nothing during a failure of AWS
 	commits   bool          // the operation includes the caller's own writes
 	joins     bool          // the operation's error may combine the errors of several locks
 	hasty     bool          // the operation returns without waiting for answers that do not arrive
 	ends      string        // keys of the locks that the operation ends
 	grace     time.Duration // how long the operation may continue after the end of its context
 	do        func(ctx context.Context, s *scene) error
-	again     func(ctx context.Context, s *scene) error // call that the test makes after the trouble; nil to repeat do
+	again     func(ctx context.Context, s *scene) error // call that the test makes after the simulated failure has ended; nil to repeat do
 }
 
 var errNothing = errors.New("nothing was seen")

@@ -23,7 +23,7 @@ const pagePath = "../../../docs/internals/aws-errors.md"
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/internals/aws-errors.md anew, to be read as a diff")
 
 // column is a column of the page's second table. Each column stands for one kind of
-// trouble.
+// simulated failure.
 type column string
 
 const (
@@ -42,8 +42,8 @@ func (x trouble) column() column {
 	return answered
 }
 
-// results contains the errors that the calls returned during trouble. It is safe for
-// concurrent use.
+// results contains the errors that the calls returned during simulated failures. It is safe
+// for concurrent use.
 type results struct {
 	mu    sync.Mutex
 	cells int
@@ -77,7 +77,7 @@ func (r *results) note(x trouble, op operation, err error) {
 		r.by[op.name] = map[column][]string{}
 	}
 	cell := append(r.by[op.name][x.column()], said)
-	if op.hasty && x.column() == answered { // such a call may also return these two errors; check accepts them
+	if op.hasty && x.column() == answered { // a call that does not wait for answers may also return these two errors, and check accepts them
 		cell = append(cell, "`ErrUnknownOutcome`", "the end of ctx")
 	}
 	slices.Sort(cell)
@@ -110,7 +110,7 @@ func (r *results) tables() string {
 }
 
 // comes returns the text for the page's column "what comes". It says what a client receives
-// as the answer to a write during this trouble.
+// as the answer to a write during the simulated failure x.
 func (x trouble) comes() string {
 	if x.vault != nil {
 		return "an error of the credential provider"

@@ -14,15 +14,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// trouble is a failure of AWS, of the network or of the credential provider, as the SDK
-// reports it.
+// trouble is a simulated failure of AWS, of the network or of the credential provider, as
+// the SDK reports it.
 type trouble struct {
 	name   string
 	answer lab.Fault // answer that every request receives
 	vault  error     // error of the credential provider, which prevents all requests
 
-	writes  bool // this trouble affects only writes and transactions
-	cancels bool // this trouble cancels a transaction because of one of its items
+	writes  bool // this failure affects only writes and transactions
+	cancels bool // this failure cancels a transaction because of one of its items
 
 	passes bool    // the client repeats the request until the call ends
 	denies bool    // a call that waits for a key repeats the request if an earlier request was answered
@@ -132,7 +132,7 @@ const (
 	kmsAdvice       = "the KMS key that encrypts the table"
 )
 
-// troubles lists all kinds of trouble in the order of the page
+// troubles lists all simulated failures in the order of the page
 // docs/internals/aws-errors.md.
 var troubles = []trouble{
 	{name: "the table's provisioned throughput is used up", passes: true, advice: throttledAdvice,

@@ -57,8 +57,8 @@ func (c *crew) pause(i int) (goOn func()) {
 	}
 }
 
-// wantBroken runs a scene for each flaw of a worker. It compares the rules that the journal
-// violates with the expected rules.
+// wantBroken calls scene once for each deliberate flaw of a worker. It compares the rules
+// that the resulting journal violates with the expected rules.
 func wantBroken(t *testing.T, breaks map[Flaw][]Rule, scene func(t *testing.T, flaw Flaw) *crew) {
 	t.Parallel()
 	for flaw, want := range breaks {

@@ -11,7 +11,7 @@ import (
 const ms = time.Millisecond
 
 // good returns a journal that violates no rule. One holder is killed, a second is paused
-// past its lease, and a third ends its grant itself. All three have written before.
+// past its lease, and a third ends its grant itself. Each of them has written before that.
 func good() []Event {
 	const lease = time.Second
 	by := func(who string, grant int, token int64) func(at time.Duration, k Kind, change ...func(*Event)) Event {

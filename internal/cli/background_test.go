@@ -16,12 +16,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leaves is a CMD that exits with code 3. It starts a process in another session, which
-// runs until a line is written to the FIFO go.
+// leaves is a CMD that exits with code 3. Before that it starts a process in another
+// session. This process runs until a line is written to the FIFO named go.
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startSaying starts a program whose stderr is the file said in dir. Processes that outlive
-// the program may keep a file open: with a pipe, the wait for the program would not end.
+// startSaying starts a program whose stderr is the file dir/said. A pipe would not do:
+// processes that outlive the program keep its stderr open, so the wait for the program
+// would not end.
 func startSaying(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	t.Helper()
 	said := lab.Must(os.Create(filepath.Join(dir, "said")))(t)
@@ -32,8 +33,8 @@ func startSaying(t *testing.T, dir string, env []string, program string, args ..
 	return p
 }
 
-// startLeaving runs the CMD leaves under the key k of a new table, and returns once CMD has
-// ended. left is the id of the process that CMD has left running.
+// startLeaving starts leasehold run in a new table, with the key k and the CMD in leaves.
+// It returns once CMD has ended. left is the id of the process that CMD has left running.
 func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *process, left int) {
 	t.Helper()
 	dir, env = tableEnv(t)
@@ -44,8 +45,9 @@ func startLeaving(t *testing.T, flags ...string) (dir string, env []string, p *p
 	return dir, env, p, left
 }
 
-// leftBehind returns the process id in the file at path. The id belongs to a process that
-// leasehold should end. If that process still runs when the test ends, leftBehind kills it.
+// leftBehind returns the process id in the file at path, which names a process that
+// leasehold should end. If that process still runs when the test ends, a cleanup function
+// kills it.
 func leftBehind(t *testing.T, path string) int {
 	t.Helper()
 	pid := fileNumber(t, path)
@@ -57,7 +59,7 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// says waits until the file said contains a message of the command.
+// says waits until the file dir/said, the command's stderr, contains the text what.
 func says(t *testing.T, dir, what string) {
 	t.Helper()
 	eventually(t, "it says "+what, func() bool {
@@ -85,8 +87,8 @@ func TestSignalReachesBackgroundProcessesOnAnyTable(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-// As with docker stop, the signal ends CMD, but does not reach the process that CMD started
-// in another session.
+// The signal ends CMD, but does not reach the process that CMD started in another session.
+// The same happens with docker stop.
 func TestBackgroundProcessStopsAfterSignalEndsCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -102,8 +104,8 @@ func TestFlagBackgroundStopEndsLeftoverProcessesOnAnyTable(t *testing.T) {
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: stopping what it left running: sh (pid %d)\n", left))
 	dead(t, left, "it lives")
-	// This CMD leaves a process running that ignores SIGTERM. leasehold kills such a
-	// process after the grace.
+	// This CMD leaves a process running that ignores SIGTERM. leasehold kills it once the
+	// grace period (-g) has passed.
 	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
 	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")
@@ -117,8 +119,8 @@ func TestFlagBackgroundKeepReleasesLockAtExitOfCMDOnAnyTable(t *testing.T) {
 	if isDead(left) {
 		t.Error("it was stopped")
 	}
-	// The process left running may acquire the key now, although its environment claims
-	// that it holds the key.
+	// The process that CMD left running may now acquire the key. Its environment
+	// (LEASEHOLD_HELD) still claims that it holds the key.
 	b := lab.Must(os.ReadFile(fmt.Sprintf("/proc/%d/environ", left)))(t)
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
@@ -141,9 +143,9 @@ func TestKillOfLeaseholdEndsProcessInNewSessionOnAnyTable(t *testing.T) {
 	eventually(t, "it is dead", func() bool { return isDead(left) })
 }
 
-// withoutFirstThread is the name of an environment variable. If it is set, the process ends
-// its first thread and continues with others. The process then writes its process id to the
-// file that the variable names.
+// withoutFirstThread is the name of an environment variable. If it is set, this test
+// program ends its first thread, and its other threads continue. The program then writes
+// its process id to the file that the variable names.
 const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
 
 func init() { // init functions run on the first thread
@@ -208,8 +210,8 @@ func TestProcessWithExitedMainThreadCountsAsRunningOnAnyTable(t *testing.T) {
 	})
 }
 
-// makesOrphans is a CMD that exits with code 5 once its three orphans have been reaped.
-// Each orphan has lost its parent, which did not wait for it.
+// makesOrphans is a CMD that starts three processes whose parents exit before them. CMD
+// exits with code 5 once leasehold has reaped these three orphans.
 const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
 for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
 
@@ -232,9 +234,9 @@ func TestFirstProcessOfContainerReapsAllOrphansOnAnyTable(t *testing.T) {
 	}
 }
 
-// Many programs exit with 0 when they are asked to end. So CMD's exit code 0 after a signal
-// does not mean that the work is done. It also says nothing about processes that CMD has
-// left running.
+// Many programs exit with 0 after SIGTERM. So CMD's exit code 0 after a signal does not
+// mean that the work is done. Processes that CMD has left running may not have finished
+// either.
 func TestWorkStoppedBySignalIsNotMarkedDoneOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

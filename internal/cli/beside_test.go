@@ -16,8 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Each run starts a process that waits at the gate until CMD may run, and a watchdog. The
-// initialization of the SDK would take several times as long as their own work.
+// Each leasehold run starts two helper processes: the gate, which waits until CMD may
+// start, and the watchdog. Initializing the AWS SDK would take several times as long as the
+// work of these processes.
 func TestGateAndWatchdogInitializeFewPackagesAndNoSDK(t *testing.T) {
 	self := lab.Must(os.Executable())(t)
 	for name, process := range map[string]struct {

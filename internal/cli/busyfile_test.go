@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// storeFile makes a local store in a directory of its own.
+// storeFile makes a local store in a new directory.
 func storeFile(t *testing.T) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -38,7 +38,8 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	return dir, file, unlock
 }
 
-// margin is the extra time that a command may take after its wait, even on a busy machine.
+// margin is how much longer than its time limit a command may take, because the test
+// machine may be busy.
 const margin = 4 * time.Second
 
 func TestCommandGivesUpOnBusyFileAtTimeLimit(t *testing.T) {
@@ -101,7 +102,7 @@ func TestSignalEndsWaitForBusyFile(t *testing.T) {
 	}
 }
 
-// This test runs 40 processes. The test in proof/robustness/processes runs three hundred.
+// This test runs 40 processes at once. The test in proof/robustness/processes runs 300.
 func TestNoProcessFailsOnBusyFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -172,7 +173,8 @@ func TestRunEndsAtOnceOnPermanentFileFault(t *testing.T) {
 	}
 }
 
-// damageItem truncates the item of the lock in a shared file.
+// damageItem truncates the stored item of the lock in the local store file, so that no
+// command can decode it.
 func damageItem(t *testing.T, file string) {
 	t.Helper()
 	db := lab.Must(bbolt.Open(file, 0o600, &bbolt.Options{Timeout: patience}))(t)

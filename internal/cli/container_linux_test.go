@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// In a container that docker run -t starts, leasehold is the first process, with a
-// terminal. If Ctrl-Z stopped CMD there, CMD would stay stopped, and KEY would stay held.
+// In a container that docker run -t starts, leasehold is process 1 and has a terminal, but
+// no shell could resume a suspended process. If Ctrl-Z suspended CMD, CMD would never
+// continue, and KEY would stay held.
 func TestCtrlZIsIgnoredByFirstProcessOfContainerOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -21,6 +22,6 @@ func TestCtrlZIsIgnoredByFirstProcessOfContainerOnAnyTable(t *testing.T) {
 	t.Cleanup(p.kill)
 	fileNumber(t, filepath.Join(dir, "ready"))
 	p.signal(syscall.SIGTSTP)
-	p.signal(syscall.SIGWINCH) // CMD handles this signal only if the signal before it has not stopped CMD
+	p.signal(syscall.SIGWINCH) // CMD handles SIGWINCH only if the previous signal has not suspended CMD
 	p.ends(40)
 }

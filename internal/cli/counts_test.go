@@ -13,14 +13,14 @@ import (
 
 func TestMessagesUseSingularAndPluralCorrectly(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	rooms, _ := filepath.Glob("*/*.go") // the error can be ignored, because the patterns are valid
+	rooms, _ := filepath.Glob("*/*.go") // Glob fails only for an invalid pattern
 	commands, _ := filepath.Glob("commands/*/*.go")
 	files = slices.Concat(files, rooms, commands)
 	if err != nil || len(files) == 0 {
 		t.Fatal(err)
 	}
 	plural := regexp.MustCompile(`"[^"]*%(\[\d\])?d [a-z]+s\b[^"]*"`)
-	always := []string{ // counts that are never one, or that are limits
+	always := []string{ // messages whose number is a limit or is never 1, so the plural is right
 		`"-p %d: use 1 to %d permits"`, `"all %d permits of %s are held"`, ` at most %d bytes"`, `"%d bytes"`, `"%d bytes (see --data)"`, `" and %d holders"`,
 		`"hand-over among %d clients"`,
 	}

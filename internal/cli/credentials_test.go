@@ -19,7 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// credentialsFile writes a credentials file with one key, and returns its name.
+// credentialsFile writes an AWS credentials file with one access key, and returns the
+// file's path.
 func credentialsFile(t *testing.T, dir, name, key string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -28,13 +29,13 @@ func credentialsFile(t *testing.T, dir, name, key string) string {
 	return path
 }
 
-// signedBy reports whether a request was signed with a key.
+// signedBy reports whether the request was signed with the given access key.
 func signedBy(r *http.Request, key string) bool {
 	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
 }
 
-// CMD rewrites the credentials file as soon as it runs. It ends once a renewal has been
-// signed with the new key.
+// As soon as CMD runs, it writes a new access key to the credentials file. CMD ends once a
+// renewal of the lock has been signed with that key.
 func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {
@@ -61,7 +62,7 @@ func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
 }
 
 // throughProxy returns the environment of a command that reaches the server through an HTTP
-// proxy. The name of the server is not this machine's, so the command needs credentials.
+// proxy. The server's host name is not a local one, so the command needs credentials.
 func (f *faulty) throughProxy(set ...string) []string {
 	env := append(bare(f.t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1",
 		"AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.example", "HTTP_PROXY="+f.url)
@@ -85,7 +86,7 @@ func TestRunWaitsForLateCredentialSource(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		source http.HandlerFunc
-		set    []string // variables to set; the URL of the credential source is appended to the last one
+		set    []string // environment variables; the test appends the URL of the credential source to the last variable
 	}{
 		"container": {container, []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI="}},
 		"metadata":  {metadata, []string{"AWS_EC2_METADATA_DISABLED=false", "AWS_EC2_METADATA_SERVICE_ENDPOINT="}},
@@ -142,9 +143,9 @@ func TestRunErrorNamesUnresponsiveCredentialSource(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")
-	// The SDK asks for credentials three times, with random pauses. So two things vary by
-	// chance: whether the report comes during the first request for credentials, and
-	// whether the command ends before the attempt does.
+	// The SDK requests credentials up to three times, with random pauses. So the report may
+	// come during the first request for credentials or later, and the command may end
+	// before or after the last one. The patterns accept each case.
 	const news = `leasehold: no credentials for [3-9]s: still trying: (no request was sent yet|no connection to ` + noServer + `/?: connect: connection refused|what provides them does not answer): check what provides them: `
 	const end = `leasehold: acquire k in table locks in http://dynamodb.example: no credentials: what provides them does not answer: `
 	if code != 125 || !regexp.MustCompile(`^`+news+`.*\n`+end+`.*\n$`).MatchString(stderr) || strings.Contains(stderr, "region") {

@@ -15,8 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Three hosts have the same line in their crontabs. Each has a home directory of its own.
-// In the first night, one of them is killed while it works.
+// Three hosts have the same crontab line, and separate home directories. In the first
+// night, leasehold is killed on one of them while its CMD runs. In the next night, exactly
+// one host must run CMD.
 func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -41,7 +42,9 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 			died := time.Now()
 			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
-			var hosts []*process // in a new home: what a host observed in the first night is of no use, because a has renewed since
+			// Each host has a new home directory. Its observations of the first night would
+			// be useless anyway, because host a renewed after them.
+			var hosts []*process
 			for _, host := range []string{"a", "b", "c"} {
 				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
 			}
@@ -50,7 +53,7 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 				go func() { ended <- exitCode(p.cmd.Wait()) }()
 			}
 			for i := range hosts {
-				if i == 2 { // the last host runs CMD until then
+				if i == 2 { // two hosts have given up; CMD on the third one runs until this file exists
 					lab.OK(t, os.WriteFile(filepath.Join(dir, "done"), nil, 0o600))
 				}
 				if code := <-ended; code != 0 {
@@ -75,8 +78,8 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 	}
 }
 
-// Each wait is shorter than the lease, so no single wait sees the lease of the dead holder
-// expire.
+// Each run of the command waits for less than the lease, so no single run observes a whole
+// lease without a renewal.
 func TestRepeatedShortWaitsTakeOverDeadHolderOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -104,7 +107,7 @@ func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	t.Parallel()
 	var settings []string
 	for line := range strings.Lines(fences(documents(t, "docs/cron.md"))[0].text) {
-		if !crontabTime.MatchString(line) && !strings.HasPrefix(line, "PATH=") { // the test sets its own PATH
+		if !crontabTime.MatchString(line) && !strings.HasPrefix(line, "PATH=") { // the test sets its own PATH, so it skips the PATH line of the crontab
 			settings = append(settings, strings.TrimSpace(line))
 		}
 	}

@@ -14,8 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// crontabLines returns the commands of the lines in the guide to cron that begin with when.
-// It returns each command as cron passes it to the shell, with % unescaped (crontab(5)).
+// crontabLines returns the commands of those crontab lines in docs/cron.md whose schedule
+// is when. It returns each command as cron passes it to the shell, with % unescaped
+// (crontab(5)).
 func crontabLines(t *testing.T, when string) (lines []string) {
 	t.Helper()
 	for _, f := range fences(documents(t, "docs/cron.md")) {
@@ -31,9 +32,8 @@ func crontabLines(t *testing.T, when string) (lines []string) {
 	return lines
 }
 
-// A run of each of these lines may overlap with the next run of the same line. The second
-// run must print nothing, because cron mails the output of a line whatever its exit code
-// is.
+// Two runs of one crontab line may overlap. The second run must print nothing, because cron
+// mails the output of a line whatever its exit code is.
 func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "*/5 * * * *")
@@ -57,7 +57,7 @@ func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
 				t.Helper()
 				lab.OK(t, os.WriteFile(filepath.Join(dir, m[3]), []byte("#!/bin/sh\n"+program+"\n"), 0o700))
 			}
-			holds := strings.Replace(line, "-p 3", "-p 1", 1) // the number of permits is one, so that one holder takes them all
+			holds := strings.Replace(line, "-p 3", "-p 1", 1) // with one permit instead of three, one holder is enough to make the second run skip its turn
 			skips := strings.Replace(holds, "-w 4m", "-w 1s", 1)
 			write("echo $$ >pid; exec sleep 300")
 			held := startProgram(t, dir, env, "sh", "-c", "exec "+holds)
@@ -77,8 +77,8 @@ func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
 	}
 }
 
-// This line names an hour of local time. In the night when the clocks go back, half past
-// two comes twice.
+// This crontab line runs at minute 30 of each hour of local time. In the night when the
+// clocks go back, half past two comes twice.
 func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")
@@ -91,11 +91,11 @@ func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 		lab.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700))
 	}
 	env = append(env, "PATH="+dir+":"+os.Getenv("PATH"), "TZ=CET-1CEST,M3.5.0,M10.5.0/3")
-	first := time.Date(2026, time.October, 24, 23, 30, 0, 0, time.UTC) // half past one, in summer time
+	first := time.Date(2026, time.October, 24, 23, 30, 0, 0, time.UTC) // 01:30 in local summer time
 	var want strings.Builder
 	for hour := range 4 {
 		at := first.Add(time.Duration(hour) * time.Hour).Unix()
-		if hour != 2 { // the run two hours later comes at the second half past two, and must be skipped
+		if hour != 2 { // the run two hours later is at the second 02:30; this run must be skipped
 			fmt.Fprintln(&want, at)
 		}
 		p := startProgram(t, dir, append(env, fmt.Sprintf("AT=%d", at)), "sh", "-c", lines[0])

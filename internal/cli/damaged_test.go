@@ -16,7 +16,9 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {
-			continue // these three have the three kinds of keys: no sort key, a sort key, and a sort key that is a number
+			// These three layouts cover the three kinds of table keys: no sort key, a sort
+			// key that is a string, and a sort key that is a number.
+			continue
 		}
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			t.Parallel()
@@ -61,12 +63,13 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 			asked.ends(0)
 			asked.shows(`removed the record of "it's bad"`)
 			says(1, "no such record", "break", "it's bad")
-			says(0, "", "get", "job", "--held") // the other record was not changed
+			says(0, "", "get", "job", "--held") // the record of the key job was not changed
 		})
 	}
 }
 
-// If the suggested commands had no flags, they would read another table.
+// If a suggested command lacked the flags --table and --layout, it would use the table in
+// LEASEHOLD_TABLE, which is a different table here.
 func TestCommandSuggestedForDamagedRecordContainsTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)

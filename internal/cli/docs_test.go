@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// fence is a block of code in a document.
+// fence is a fenced code block in a Markdown document.
 type fence struct {
 	path           string // path of the document from the module's root
 	line           int
@@ -26,8 +26,8 @@ type fence struct {
 
 func (f fence) String() string { return fmt.Sprintf("%s:%d", f.path, f.line) }
 
-// documents returns the documents that patterns match. It maps each document's path from
-// the module's root to the document's text.
+// documents returns the text of each document that a pattern matches, by the document's
+// path from the module's root.
 func documents(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -45,7 +45,7 @@ func documents(t *testing.T, patterns ...string) map[string]string {
 	return texts
 }
 
-// fences returns the blocks of code in documents.
+// fences returns the fenced code blocks of the documents.
 func fences(documents map[string]string) []fence {
 	var found []fence
 	for _, path := range slices.Sorted(maps.Keys(documents)) {
@@ -66,10 +66,10 @@ func fences(documents map[string]string) []fence {
 	return found
 }
 
-// guides matches the documents whose shell lines run here.
+// guides contains patterns for the documents whose shell blocks these tests run.
 var guides = []string{"README.md", "CONTRIBUTING.md", ".github/*.md", "docs/*.md", "docs/*/*.md", "proof/*/*.md"}
 
-// A place is where a block of shell lines runs.
+// A place is the environment in which a test runs a shell block.
 type place int
 
 const (
@@ -78,21 +78,21 @@ const (
 	inClone              // runs in a clone of the repository
 )
 
-// treatment tells how to run a block of shell lines that cannot run as printed, or why the
-// block does not run here.
+// A treatment is a rule for shell blocks that the test cannot run as printed. It contains
+// the changes to make before the run, or the reason why the test skips the block.
 type treatment struct {
-	path, has string   // path of the document, and a text that only this block contains; has is empty for all blocks of the document
-	why       string   // why the block does not run here; empty if it does
+	path, has string   // path of the document, and a text that occurs only in this block; an empty has matches all blocks of the document
+	why       string   // reason to skip the block; empty if the test runs it
 	in        place    // where the block runs
-	instead   []string // texts in the block, each followed by the text that replaces it
+	instead   []string // pairs of texts; the second replaces the first in the block
 	then      string   // lines to run after the block
 }
 
-// ofProof is the reason why blocks that test another module do not run here.
+// ofProof is the reason to skip the blocks that run tests of the module proof.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
-// treatments lists the blocks that cannot run as printed with a new table, and how to run
-// each of them.
+// treatments lists the shell blocks that cannot run as printed with a new table. The test
+// runs all other blocks as printed.
 var treatments = []treatment{
 	{path: "README.md", has: "go install ", why: "it downloads a release"},
 	{path: "README.md", has: "make test", in: inClone, instead: []string{"make test", "make -n test"}},
@@ -128,10 +128,11 @@ var treatments = []treatment{
 	{path: "proof/interop/README.md", has: "LEASEHOLD_DYNAMOLOCK=", why: "it builds a program with a checkout of dynamolock"},
 }
 
-// theStore checks that commands use the store in the machine's directory.
+// theStore is a script that checks that leasehold uses the store in the directory
+// TEST_MACHINE_DIR.
 const theStore = "TEST_MACHINE_DIR=$PWD/store leasehold run -q import/7 -- true; test -s store/locks.db"
 
-// treated returns the treatment of a block, and the block as it runs here.
+// treated returns the treatment of the block, and the script that the test runs for it.
 func (f fence) treated(t *testing.T) (treatment, string) {
 	t.Helper()
 	var found []treatment
@@ -154,11 +155,12 @@ func (f fence) treated(t *testing.T) (treatment, string) {
 	return found[0], strings.NewReplacer(found[0].instead...).Replace(f.text) + found[0].then
 }
 
-// programs lists the programs that the lines of the guides start.
+// programs lists the programs that shell blocks of the guides start, and that the test must
+// create.
 var programs = []string{"report.sh", "deploy.sh", "sync.sh", "index.sh", "thumbnails.sh", "hourly.sh", "test.sh"}
 
-// serves is a program that starts a command that serves requests. Once the command has
-// printed its address, the program terminates the command.
+// serves is a script that starts a server command, waits until the command has printed its
+// address, and then terminates the command.
 const serves = `#!/bin/sh
 rm -f served
 "$@" >served & pid=$!
@@ -166,8 +168,9 @@ until test -s served; do kill -0 $pid || exit; sleep 0.01; done
 kill $pid; wait $pid
 `
 
-// aReader makes a directory with the programs that the guides call. It also returns an
-// environment with a PATH that contains these programs and leasehold.
+// aReader prepares a machine for a reader of the guides. It returns a directory with the
+// programs that the guides call, and an environment whose PATH contains these programs and
+// leasehold.
 func aReader(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -187,14 +190,15 @@ func aReader(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// goCaches returns the variables with which go finds what it has built and downloaded.
+// goCaches returns the settings of GOCACHE and GOMODCACHE, so that go reuses its builds and
+// downloads although HOME differs.
 func goCaches(t *testing.T) []string {
 	t.Helper()
 	paths := strings.Fields(string(lab.Must(exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output())(t)))
 	return []string{"GOCACHE=" + paths[0], "GOMODCACHE=" + paths[1]}
 }
 
-// reads runs a script as a reader of the guide would run it.
+// reads runs a script in the directory and environment of a reader of the guides.
 func reads(t *testing.T, script string, in place) {
 	t.Helper()
 	dir, env := aReader(t)
@@ -262,7 +266,8 @@ func TestCommandsInGuidesAreMarkedAsShell(t *testing.T) {
 // theClone contains the lines of the walkthrough that make a clone and enter it.
 const theClone = "git clone https://github.com/leasehold-go/leasehold\ncd leasehold\n"
 
-// theShell is the line of the walkthrough that starts the shell for all later lines.
+// theShell is the line of the walkthrough that starts a shell. All later lines are typed
+// into that shell.
 const theShell = "leasehold local -- sh\n"
 
 func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
@@ -279,10 +284,10 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	// The line that runs the demo is removed, because TestScripts/demo runs the demo.
 	script := strings.Replace(before, "\nleasehold demo\n", "\n", 1) + strings.TrimSuffix(theShell, "\n") + " -eu <<'END'\n" + typed + "END\n"
 	cmd := exec.Command("sh", "-euc", script)
-	cmd.Dir = "../.." // the root of the repository takes the place of the clone
+	cmd.Dir = "../.." // the test uses this repository instead of a clone
 	goes := lab.Must(exec.LookPath("go"))(t)
-	// PATH must contain the directory of the leasehold that the walkthrough installs, and
-	// not the directory of this test's leasehold.
+	// PATH must lead to the leasehold that the walkthrough installs (by go install), not to
+	// the leasehold that this test has built.
 	cmd.Env = append(append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin"), goCaches(t)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -295,7 +300,7 @@ func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	}
 }
 
-// blockOf returns the shell block that contains a text, from the page for operators.
+// blockOf returns the shell block of docs/operating.md that contains the given text.
 func blockOf(t *testing.T, text string) string {
 	t.Helper()
 	for _, f := range fences(documents(t, "docs/operating.md")) {
@@ -374,7 +379,7 @@ func TestREADMECommandsWorkWithAWSSettingsPresent(t *testing.T) {
 	t.Parallel()
 	readme := lab.Must(os.ReadFile("../../README.md"))(t)
 	caches := goCaches(t)
-	for _, c := range []struct{ name, pattern, prints string }{ // commands that run in a clone, with their output
+	for _, c := range []struct{ name, pattern, prints string }{ // commands of the README that need a clone, and the output that they must print
 		{"run", `(?m)^go run \./cmd/leasehold run .*$`, "it works\n"},
 		{"local", `go run \./cmd/leasehold local [^` + "`" + `]*`, "working on nightly-report\n"},
 	} {
@@ -408,8 +413,8 @@ var (
 )
 
 // arguments returns the words of a command line, up to the first redirection, pipe or
-// comment. If the shell or the reader would substitute a word, arguments replaces it by a
-// number. All flags accept a number, except flags that accept only values of a list.
+// comment. It replaces a variable or placeholder by a number, since almost every flag
+// accepts a number. The exceptions are flags with a fixed list of values.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {
@@ -427,7 +432,7 @@ func arguments(line string) []string {
 
 func TestCommandLinesInDocumentsUseExistingFlags(t *testing.T) {
 	t.Parallel()
-	var lines [][2]string // place in the documents, and text of the line
+	var lines [][2]string // pairs: the position of a command line in the documents, and its text
 	texts := documents(t, "README.md", "docs/*.md", "docs/*/*.md")
 	for _, f := range fences(texts) {
 		for _, m := range inABlock.FindAllStringSubmatch(f.text, -1) {

@@ -26,14 +26,14 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// line is a line of doctor's output.
+// line is one line of the output of leasehold doctor --json.
 type line struct {
 	Check, State, What, Do string
 	Values                 map[string]any
 }
 
-// doctor runs leasehold doctor. It expects the given exit code, and an empty table
-// afterwards. It returns the output lines by check.
+// doctor runs leasehold doctor against the server, and checks its exit code and that doctor
+// has left no record in the table. It returns the output lines by the name of their check.
 func (f *faulty) doctor(code int, args ...string) map[string]line {
 	f.t.Helper()
 	lines := doctor(f.t, f.env, code, args...)
@@ -64,8 +64,8 @@ func doctor(t *testing.T, env []string, code int, args ...string) map[string]lin
 	return lines
 }
 
-// is checks the line of doctor's output about check: its state, and that it contains each
-// text.
+// is fails the test unless doctor printed a line for the given check, with the given state
+// and with each of the texts.
 func is(t *testing.T, lines map[string]line, check, state string, says ...string) {
 	t.Helper()
 	l := lines[check]
@@ -97,7 +97,8 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 				t.Errorf("%d lines", len(lines))
 			}
 
-			// A local store must give the same results, except that it has no permissions.
+			// A local store must give the same results. Only the check of permissions is
+			// missing, because a local store has no IAM.
 			env := append(bare(t.TempDir()), "LEASEHOLD_FILE="+filepath.Join(t.TempDir(), "locks.db"))
 			succeeds(t, env, "table", "create", "--layout", name)
 			lines = doctor(t, env, 0, "--layout", name)
@@ -114,7 +115,8 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 	}
 }
 
-// describes returns a fault that replaces a text in the description of the table.
+// describes returns a fault that replaces the text from by the text to in replies to
+// DescribeTable.
 func describes(from, to string) fault {
 	described := func(op string, _ *http.Request) bool { return op == "DescribeTable" }
 	return when(described, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -135,7 +137,7 @@ func TestDoctorReportsEachWrongSetting(t *testing.T) {
 			next.ServeHTTP(w, r)
 		}
 	}
-	// A table that is strongly consistent across Regions has no transactions.
+	// A global table with multi-Region strong consistency does not support transactions.
 	strong := func(status string) fault {
 		described := describes(`"TableStatus"`, `"MultiRegionConsistency":"STRONG","Replicas":[{"RegionName":"us-east-2","ReplicaStatus":"`+status+`"}],`+
 			`"GlobalTableWitnesses":[{"RegionName":"us-west-2","WitnessStatus":"ACTIVE"}],"TableStatus"`)
@@ -214,8 +216,8 @@ func TestCommandReusesConnections(t *testing.T) {
 	f.doctor(0)
 	connections := 0
 	from.Range(func(any, any) bool { connections++; return true })
-	// A busy machine may need a few new connections: if a connection is returned too
-	// slowly, the transport abandons it.
+	// Five connections are allowed, not one: on a busy machine, the HTTP transport opens
+	// another connection if the previous request has not yet returned its connection.
 	if n := requests.Load(); connections > 5 || n < 100 {
 		t.Errorf("%d connections for %d requests", connections, n)
 	}
@@ -259,7 +261,7 @@ func TestDoctorReportsServerThatIsNotDynamoDB(t *testing.T) {
 	defer other.Close()
 	go func() {
 		for conn, err := other.Accept(); err == nil; conn, err = other.Accept() {
-			_, _ = bufio.NewReader(conn).ReadString('}') // reads the whole request, because a reply before its end would cause another error
+			_, _ = bufio.NewReader(conn).ReadString('}') // reads the whole request: a reply before the end of the request would cause a different error
 			_, _ = io.WriteString(conn, "500 unrecognized command\r\n")
 			_ = conn.Close()
 		}

@@ -17,7 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A lost term stops CMD. The next term starts CMD again.
+// When the process loses its term, elect stops CMD. When the process wins its next term,
+// elect starts CMD again.
 func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -41,8 +42,8 @@ func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {
 	}
 }
 
-// The user sends a signal to end elect. After that, elect does not start CMD again. This
-// holds even if CMD ignored the signal until its term was lost.
+// A signal asks elect to end. After the signal, elect must not start CMD again, even if CMD
+// ignored the signal until the term was lost.
 func TestElectDoesNotStartCMDAfterSignalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -78,9 +79,9 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)
 	const candidates, deaths = 3, 10
-	// CMD marks that it leads with a file that contains its process id, and does not remove
-	// the file. A later CMD finds the file of a CMD that was killed. If that CMD still
-	// runs, the two overlap.
+	// CMD writes its process id to the file leads and never removes the file. The CMD of
+	// the next leader reads the file. If the process named there still runs, two CMDs run
+	// at the same time, and the test fails.
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
 			before=$(cat leads)
@@ -93,7 +94,7 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 		fi
 		echo "begin $LEASEHOLD_TOKEN $PPID" >>terms
 		while test -e terms; do sleep 0.05; done`
-	stderr := lab.Must(os.Create(filepath.Join(dir, "stderr")))(t) // a file: unlike a pipe, it works even if a CMD keeps it open
+	stderr := lab.Must(os.Create(filepath.Join(dir, "stderr")))(t) // stderr is a file: with a pipe, Wait would not return while a CMD keeps the pipe open
 	t.Cleanup(func() {
 		if b, err := os.ReadFile(stderr.Name()); err == nil && t.Failed() {
 			t.Logf("%s", b)
@@ -133,7 +134,7 @@ func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 		}
 		delete(running, pid)
 		leader.kill()
-		begin() // the test restarts the process, as an init system would do
+		begin() // the test restarts the killed process, as an init system would
 	}
 	t.Logf("%d leaders in %v", deaths, time.Since(began))
 	if b, err := os.ReadFile(filepath.Join(dir, "overlaps")); err == nil {

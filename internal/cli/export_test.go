@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// CheckArgs returns an error for a command line with a command or flag that does not exist.
-// It runs nothing, and does not check that the line is complete.
+// CheckArgs returns an error if the command line contains a command or flag that does not
+// exist. It runs nothing, and does not detect missing arguments.
 func CheckArgs(args []string) error {
 	root := Command()
 	cmd, rest, err := root.Find(args)

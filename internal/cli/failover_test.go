@@ -28,12 +28,12 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// twoRegions are the Regions us-east-1 and us-east-2 of AWS, as a process sees them through
-// an HTTPS proxy. Both have the same table, in one engine.
+// twoRegions imitates the AWS Regions us-east-1 and us-east-2 behind an HTTPS proxy. Both
+// serve one table of one localdynamo engine, like replicas of a global table.
 type twoRegions struct {
 	env    []string
 	isDark [2]atomic.Bool
-	scans  [2]atomic.Int32 // number of answered scans in each Region
+	scans  [2]atomic.Int32 // number of Scan requests that each Region has answered
 }
 
 func newTwoRegions(t *testing.T, consistency string) *twoRegions {
@@ -76,7 +76,7 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 	return w
 }
 
-// join connects a client of the proxy to an address.
+// join tunnels the connection of a client of the proxy to the given address.
 func join(rw http.ResponseWriter, address string) {
 	server, err := (&net.Dialer{}).Dial("tcp", address)
 	if err != nil {
@@ -94,7 +94,8 @@ func join(rw http.ResponseWriter, address string) {
 	_, _ = io.Copy(client, server)
 }
 
-// certificateOf returns a self-signed certificate for the endpoints of the given Regions.
+// certificateOf returns a self-signed TLS certificate for the DynamoDB endpoints of the
+// given Regions.
 func certificateOf(t *testing.T, regions []string) tls.Certificate {
 	t.Helper()
 	key := lab.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
@@ -108,13 +109,14 @@ func certificateOf(t *testing.T, regions []string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: key}
 }
 
-// leasehold starts a command that knows the two Regions.
+// leasehold starts the command with us-east-1 as its Region and us-east-2 in
+// LEASEHOLD_FAILOVER.
 func (w *twoRegions) leasehold(t *testing.T, args ...string) *process {
 	t.Helper()
 	return start(t, t.TempDir(), append(slices.Clip(w.env), "LEASEHOLD_FAILOVER=us-east-2"), args...)
 }
 
-// holds starts a run that holds k in the two Regions.
+// holds starts leasehold run and waits until it holds the key k.
 func (w *twoRegions) holds(t *testing.T) *process {
 	t.Helper()
 	p := w.leasehold(t, "run", "-l", "4s", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
@@ -198,11 +200,11 @@ func TestFailoverLetsCommandsSucceedIfRegionFails(t *testing.T) {
 func TestTableCreateRefusesFailoverForNewTable(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
-	w.leasehold(t, "table", "create").ends(0) // create succeeds, as this table already exists
+	w.leasehold(t, "table", "create").ends(0) // succeeds: the default table already exists
 	p := w.leasehold(t, "table", "create", "--table", "others")
 	p.ends(2)
 	p.said("table create makes no table in several Regions: see docs/regions.md, or leave out LEASEHOLD_FAILOVER")
-	start(t, t.TempDir(), w.env, "table", "check", "--table", "others").ends(2) // the table is still missing
+	start(t, t.TempDir(), w.env, "table", "check", "--table", "others").ends(2) // the table others was not created
 }
 
 func TestRecordOutputNamesRegionThatAnswered(t *testing.T) {

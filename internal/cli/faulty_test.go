@@ -22,19 +22,21 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// faulty is a server in front of an engine with the table locks.
+// faulty is an HTTP server that imitates DynamoDB with faults. A localdynamo engine with a
+// table named locks answers the requests that no fault answers.
 type faulty struct {
 	t      *testing.T
 	engine *localdynamo.Engine
 	db     *dynamodb.Client
-	env    []string // environment of a command that uses the server
+	env    []string // environment variables that make a command use the server
 	url    string
 }
 
 // fault answers a request, or passes it to next.
 type fault func(op string, w http.ResponseWriter, r *http.Request, next http.Handler)
 
-// newFaulty starts a server whose requests pass through the fault.
+// newFaulty starts a server that passes each request to the fault. The fault may pass the
+// request on to the engine.
 func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	t.Helper()
 	engine := localdynamo.New()
@@ -58,20 +60,22 @@ func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 // port and released it, the port could be assigned to another test's server.
 const noServer = "http://127.0.0.1:1"
 
-// served starts a server that denies operations and has no other fault.
+// served starts a server that denies the given operations and has no other fault. It
+// returns a client of the server, and the environment of a command that uses the server.
 func served(t *testing.T, denied ...string) (db *dynamodb.Client, env []string) {
 	t.Helper()
 	f := newFaulty(t, table.Spec{}, denies(denied...))
 	return f.db, f.env
 }
 
-// putItem stores an item in the table locks.
+// putItem stores an item in the table named locks.
 func putItem(t *testing.T, db *dynamodb.Client, item map[string]types.AttributeValue) {
 	t.Helper()
 	lab.Must(db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: item}))(t)
 }
 
-// sharedLock returns a client of the table locks that holds the key job under a shared lease.
+// sharedLock returns a client of the table named locks, and a lock on the key job that the
+// client holds under a shared lease.
 func sharedLock(t *testing.T, db *dynamodb.Client) (*leasehold.Client, *leasehold.Lock) {
 	t.Helper()
 	locks := lab.Must(leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: true}))(t)
@@ -92,13 +96,14 @@ func healthy(_ string, w http.ResponseWriter, r *http.Request, next http.Handler
 	next.ServeHTTP(w, r)
 }
 
-// unavailable answers as a server that is down.
+// unavailable is a fault that answers every request as DynamoDB answers while it is down
+// (HTTP 503).
 func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 	w.WriteHeader(http.StatusServiceUnavailable)
 }
 
-// when returns a fault that applies f to the requests for which is returns true. All other
-// requests reach the engine.
+// when returns a fault that applies f to each request for which the function is returns
+// true. The engine answers all other requests.
 func when(is func(op string, r *http.Request) bool, f fault) fault {
 	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if is(op, r) {
@@ -121,8 +126,9 @@ func refusing(code string) fault {
 	}
 }
 
-// denies returns a fault that denies the given operations as IAM does. The type of IAM's
-// error has another prefix than the types of DynamoDB's own errors.
+// denies returns a fault that answers the given operations with IAM's
+// AccessDeniedException. The prefix of this error type differs from the prefix of
+// DynamoDB's own error types.
 func denies(denied ...string) fault {
 	return when(func(op string, _ *http.Request) bool { return slices.Contains(denied, op) },
 		func(op string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
@@ -131,7 +137,8 @@ func denies(denied ...string) fault {
 		})
 }
 
-// refuse answers with an error of DynamoDB.
+// refuse answers with HTTP status 400 and a DynamoDB error that has the given code and
+// message.
 func refuse(w http.ResponseWriter, code, message string) {
 	w.WriteHeader(http.StatusBadRequest)
 	fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, code, message)

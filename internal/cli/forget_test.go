@@ -45,9 +45,9 @@ func TestForgetRejectsSessionRow(t *testing.T) {
 	db, env := served(t)
 	locks, lock := sharedLock(t, db)
 	row := "leasehold/session/" + lock.Record().Session
-	for range 2 { // first while the session is live, then after its end
+	for range 2 { // first round: the session is live; second round: it has ended
 		refuses(t, env, 1, "is the row of a shared lease rather than a key: nothing was removed", "forget", row, "--yes")
-		refuses(t, env, 1, "is the row of a shared lease", "break", row) // if the row were gone, this would be another error
+		refuses(t, env, 1, "is the row of a shared lease", "break", row) // if forget had removed the row, break would report a missing record instead
 		lab.OK(t, locks.Close(t.Context()))
 	}
 }

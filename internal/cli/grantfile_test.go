@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// The commands run with -v, which would show each request.
+// The commands run with -v, which prints each request. The output must contain no request.
 func TestNonRegularGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
@@ -42,8 +42,8 @@ func TestNonRegularGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	}
 }
 
-// The signal comes after the renewal was applied and before its reply. The grant in the
-// file must still be accepted.
+// The signal ends leasehold renew after DynamoDB has applied the renewal and before
+// leasehold has received the reply. A later renew must still accept the grant in the file.
 func TestGrantFileStaysRenewableAfterSignalDuringRenewal(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool

@@ -17,7 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// tree returns the tree of commands, before any arguments are parsed.
+// tree returns the root command with all its subcommands, as it is before it parses
+// arguments.
 func tree() *cobra.Command { return newRoot(invocation.New(envOf(nil))) }
 
 // everyCommand calls fn for each command and topic that a user can get help for.
@@ -40,13 +41,13 @@ func helpOf(t *testing.T, cmd *cobra.Command) string {
 	return out.String()
 }
 
-// screen is the number of lines that the help of a command may have.
+// screen is the greatest number of lines that the help of one command may have.
 const screen = 50
 
 func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		if !cmd.Runnable() {
-			return // the command is only a topic of the help
+			return // cmd is a help topic, not a command
 		}
 		text := helpOf(t, cmd)
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

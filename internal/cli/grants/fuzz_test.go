@@ -8,8 +8,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// FuzzGrantFile parses files for --grant. If a file is accepted, the grant that is written
-// is the same as the grant that was read. No prefix of such a file is accepted.
+// FuzzGrantFile parses files for the flag --grant. If a file is accepted, writing its grant
+// and reading it again returns the same grant, and no proper prefix of the written file is
+// accepted.
 func FuzzGrantFile(f *testing.F) {
 	for _, seed := range []string{
 		`{"table":"locks","key":"job","owner":"web/812","token":42,"grant":"g","versions":["v"],"leaseMs":600000,"trustedUntil":"2026-11-21T12:00:00.000Z","file":"/var/lib/leasehold/locks.db"}`,
@@ -29,7 +30,7 @@ func FuzzGrantFile(f *testing.F) {
 		}
 		written := lab.Must(json.Marshal(g))(t)
 		again, ok := parse(written)
-		again.TrustedUntil = g.TrustedUntil // the file has times in milliseconds, so this time may differ
+		again.TrustedUntil = g.TrustedUntil // the file rounds times to milliseconds, so TrustedUntil may differ
 		if !ok || !reflect.DeepEqual(again, g) {
 			t.Errorf("%q reads as %+v, which was written as %s and read as %+v", b, g, written, again)
 		}

@@ -10,8 +10,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// FuzzHeld parses values of LEASEHOLD_HELD, which a run passes on to its CMD. The keys of
-// an inner run are added to any value, and are found in it again.
+// FuzzHeld parses values of LEASEHOLD_HELD, the variable in which leasehold run passes its
+// held keys to CMD. A nested run adds its own keys to an arbitrary value, and must find
+// them in the result.
 func FuzzHeld(f *testing.F) {
 	for _, seed := range []string{
 		`[{"key":"job","table":"locks","store":"/f","grant":"g"}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","grant":"h"}]`,

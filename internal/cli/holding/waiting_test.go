@@ -16,22 +16,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// waiting is a wait with its messages and the queue positions in its events.
+// waiting is a wait together with the messages and the queue positions that it has
+// reported.
 type waiting struct {
 	*wait
 	stderr bytes.Buffer
 	now    time.Time // the wait's clock; zero for time.Now
-	told   []int     // the positions in the events, guarded by wait.mu
+	told   []int     // queue positions in the events that the wait reported, guarded by wait.mu
 }
 
-// newWaiting returns a wait that has not begun. own is the former grant of the process.
+// newWaiting returns a wait that has not begun. own is the id of an earlier grant of the
+// same process.
 func newWaiting(now time.Time, own string) *waiting {
 	w := &waiting{now: now}
 	w.next(own)
 	return w
 }
 
-// next replaces the wait by the wait after it, as elect does in each term.
+// next replaces the wait by a new one, as elect does each time it campaigns again.
 func (w *waiting) next(own string) {
 	now := func() time.Time {
 		if w.now.IsZero() {
@@ -42,11 +44,11 @@ func (w *waiting) next(own string) {
 	w.wait = newWait(User{Say: say.NewMessages(&say.Output{To: &w.stderr}), Now: now}, w.wait, own)
 }
 
-// see passes a waiting event to the wait. It returns the number of events that the waits
-// have reported so far.
+// see tells the wait that record r is held and that the waiter has the given queue
+// position. It returns how many events all waits have reported so far.
 func (w *waiting) see(r leasehold.Record, place int, all *allHeld) int {
 	w.mu.Lock()
-	w.tell = func(e leasehold.Event, _ int) { w.told = append(w.told, e.Position) } // the wait calls this function while it holds w.mu
+	w.tell = func(e leasehold.Event, _ int) { w.told = append(w.told, e.Position) } // the wait calls tell while it holds w.mu
 	w.mu.Unlock()
 	w.saw(leasehold.Event{Kind: leasehold.EventWaiting, Holder: &r, Position: place}, all)
 	return len(w.positions())
@@ -59,7 +61,8 @@ func (w *waiting) positions() []int {
 	return slices.Clone(w.told)
 }
 
-// wrote fails the test unless n lines have the text and there were n events.
+// wrote fails the test unless exactly n message lines contain the text and n events were
+// reported.
 func (w *waiting) wrote(t *testing.T, text string, n int) {
 	t.Helper()
 	if lines := strings.Count(w.stderr.String(), text); lines != n || len(w.positions()) != n {
@@ -67,10 +70,10 @@ func (w *waiting) wrote(t *testing.T, text string, n int) {
 	}
 }
 
-// early is the beginning of the waits whose clock the test sets.
+// early is the start time of each wait whose clock the test controls.
 var early = time.Unix(1e9, 0)
 
-// held returns the record of a holder of k.
+// held returns a record that shows the key k held by owner, under the given grant id.
 func held(owner, grant string) leasehold.Record {
 	return leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: owner, Grant: grant, Lease: time.Second}
 }
@@ -102,7 +105,7 @@ func TestWaitForOneHolderIsReportedOnceAMinute(t *testing.T) {
 func TestElectReportsWaitOnceAMinute(t *testing.T) {
 	w := newWaiting(early, "")
 	const minutes = 3
-	for i := range minutes * 30 { // a term every two seconds
+	for i := range minutes * 30 { // a new term begins every two seconds
 		if i > 0 {
 			w.next("")
 		}
@@ -151,7 +154,7 @@ func TestWaitMessageShowsQueuePosition(t *testing.T) {
 	w.wrote(t, "waiting for k, held by o, number 3 in the queue", 1)
 }
 
-// The first report may come before the waiter has joined the queue.
+// The wait may report its holder before the waiter has joined the queue and has a position.
 func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
 	type seen struct {
 		at     time.Duration
@@ -220,8 +223,8 @@ func TestWaiterReportsThatItChecksItsOwnFormerGrant(t *testing.T) {
 	w.wrote(t, "waiting for k, held by other", 1)
 }
 
-// A call for one of several permits waits in several queues. It moves forward in each of
-// these queues.
+// A call that acquires one of several permits waits in the queue of each permit. It moves
+// forward in each queue separately, so no single position is right.
 func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	w := newWaiting(early, "")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))

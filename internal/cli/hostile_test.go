@@ -30,29 +30,30 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// acts is a text that would act on a terminal, change the direction of text, or be
-// invisible.
+// acts contains escape sequences that would control a terminal, characters that change the
+// direction of text, and invisible characters.
 const acts = "\x1b]0;title\a\x1b[2J\u009b2J\u202eevil\u2066\u200f\u061c\u2028\u2029\u200b\ufeff\U000e0041\x7f\r\b\nforged\tcells"
 
-// freeText is the text in the free fields of the benign rows. A field is free if a user or
-// a peer can choose its content.
+// freeText marks the free fields of the benign rows. A field is free if a user or another
+// client of the table can choose its content.
 const freeText = "FREE"
 
-// hostileTables has a table of each layout, and rows of each kind to spoil.
+// hostileTables contains a table in each layout, and benign rows of each kind. Tests put
+// hostile text into these rows.
 type hostileTables struct {
 	url     string
 	db      *dynamodb.Client
 	layouts []layout.Layout
-	rows    map[string][]map[string]types.AttributeValue // benign rows, by the name of their layout
+	rows    map[string][]map[string]types.AttributeValue // benign rows by layout name
 	dir     string
 	liar    *liar
-	alone   bool // true if no other test has processes at this time
+	alone   bool // true if no other test has started processes that still run
 }
 
 func newHostileTables(t testing.TB) *hostileTables {
 	t.Helper()
 	engine := localdynamo.New()
-	_, fuzzes := t.(*testing.F) // if t is a fuzz target, no other test runs, because fuzz targets run after all tests
+	_, fuzzes := t.(*testing.F) // fuzz targets run after all tests, so no other test runs beside one
 	h := &hostileTables{db: engine.Client(), rows: map[string][]map[string]types.AttributeValue{}, dir: t.TempDir(), liar: &liar{engine: engine}, alone: fuzzes}
 	server := httptest.NewServer(h.liar)
 	t.Cleanup(func() {
@@ -68,7 +69,8 @@ func newHostileTables(t testing.TB) *hostileTables {
 	return h
 }
 
-// benign returns rows of each kind that a layout has, with freeText in them.
+// benign returns one row of each kind of record in the layout, with freeText in the free
+// fields.
 func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types.AttributeValue {
 	t.Helper()
 	ctx := context.Background()
@@ -107,8 +109,8 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt returns v with text in its free strings. If all is true, all of its strings
-// contain text.
+// spoilt returns a copy of v that contains text in each string with freeText or, if all is
+// true, in each string, number and map.
 func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -142,7 +144,7 @@ func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue 
 	return v
 }
 
-// withFree returns a row with text in its free strings.
+// withFree returns a copy of the row in which text replaces freeText.
 func withFree(row map[string]types.AttributeValue, text string) map[string]types.AttributeValue {
 	free := map[string]types.AttributeValue{}
 	for name, v := range row {
@@ -151,8 +153,8 @@ func withFree(row map[string]types.AttributeValue, text string) map[string]types
 	return free
 }
 
-// spoiltRows returns rows of a layout. First it puts text into the free fields of a row,
-// and then into each attribute in turn.
+// spoiltRows returns several hostile rows for each benign row of the layout: one with text
+// in all free fields, and one for each attribute, with text in that attribute.
 func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]types.AttributeValue {
 	names := []string{"key", "lockKey", "lock_key", "lockId", "id"}
 	var out []map[string]types.AttributeValue
@@ -170,7 +172,7 @@ func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]ty
 	return out
 }
 
-// put makes row the only row of a table, and reports whether DynamoDB accepts it.
+// put makes row the only row of the table. It returns false if the server rejects the row.
 func (h *hostileTables) put(t testing.TB, table string, row map[string]types.AttributeValue) bool {
 	t.Helper()
 	ctx := context.Background()
@@ -186,7 +188,7 @@ func (h *hostileTables) put(t testing.TB, table string, row map[string]types.Att
 	return err == nil
 }
 
-// keyOf returns the partition key of a row.
+// keyOf returns the value of the row's partition key.
 func (h *hostileTables) keyOf(t testing.TB, table string, row map[string]types.AttributeValue) string {
 	t.Helper()
 	s, _ := row[*h.keySchema(t, table)[0].AttributeName].(*types.AttributeValueMemberS)
@@ -199,14 +201,14 @@ func (h *hostileTables) keySchema(t testing.TB, table string) []types.KeySchemaE
 	return lab.Must(h.db.DescribeTable(context.Background(), in))(t).Table.KeySchema
 }
 
-// main runs a command.
+// main runs a command line in this process and returns its exit code.
 func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// runs runs a command in this process. There is one exception: leasehold run, while other
-// tests run, is started as a process of its own. In this process it would take processes of
-// other tests for processes that CMD has left running, and end them.
+// runs runs a command line in this process, except leasehold run while other tests run.
+// That command is started as a separate process. In this process, it would kill processes
+// of other tests, because it cannot tell them from processes that CMD has left running.
 func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {
@@ -228,7 +230,7 @@ func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []s
 	})
 }
 
-// looksAt returns the commands that read a row.
+// looksAt returns the command lines that read the row of the key once.
 func looksAt(key string) [][]string {
 	return [][]string{
 		{"ls"}, {"ls", "--all"}, {"ls", "--json", "--all"}, {"get", "--", key}, {"get", "--json", "--", key},
@@ -236,7 +238,7 @@ func looksAt(key string) [][]string {
 	}
 }
 
-// watches returns the commands that read a row repeatedly.
+// watches returns the command lines that read the row of the key repeatedly.
 func watches(key string) [][]string {
 	return [][]string{
 		{"ls", "--check=1ms"}, {"ls", "--check=1ms", "--json"}, {"get", "--check=1ms", "--", key},
@@ -244,14 +246,14 @@ func watches(key string) [][]string {
 	}
 }
 
-// endless returns the commands that end once the server refuses to answer.
+// endless returns the command lines that run until the server answers with an error.
 func endless(key string) [][]string {
 	return [][]string{
 		{"elect", "--watch", "--", key}, {"elect", "--watch", "--json", "--", key},
 	}
 }
 
-// changes returns the commands that would change a row.
+// changes returns the command lines that would change the row of the key.
 func changes(key string) [][]string {
 	return [][]string{
 		{"acquire", "-n", "-f", "-", "--", key}, {"acquire", "-n", "--json", "-v", "-f", "-", "--", key},
@@ -261,17 +263,18 @@ func changes(key string) [][]string {
 	}
 }
 
-// ofGrants returns the commands that read a grant from standard input.
+// ofGrants returns the command lines that read a grant from standard input.
 func ofGrants() [][]string {
 	return [][]string{{"renew", "-f", "-"}, {"renew", "-v", "--json", "-f", "-"}, {"release", "-f", "-"}, {"release", "-v", "--json", "-f", "-"}}
 }
 
-// ofTables returns the commands for whole tables.
+// ofTables returns the command lines that concern a whole table.
 func ofTables() [][]string {
 	return [][]string{{"table", "check"}, {"table", "check", "--json"}, {"table", "create"}, {"doctor"}, {"doctor", "--json", "-v"}}
 }
 
-// onlyShows fails the test if part of a text acts on a terminal, or is invisible there.
+// onlyShows fails the test if the text contains characters that control a terminal or are
+// invisible there.
 func onlyShows(t *testing.T, what string, text []byte) {
 	t.Helper()
 	bad := func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) || unicode.Is(unicode.Cf, r) }
@@ -280,7 +283,7 @@ func onlyShows(t *testing.T, what string, text []byte) {
 	}
 }
 
-// isJSON fails the test unless lines are lines of JSON.
+// isJSON fails the test unless lines is a sequence of JSON values.
 func isJSON(t *testing.T, what string, lines []byte) {
 	t.Helper()
 	for d := json.NewDecoder(bytes.NewReader(lines)); ; {
@@ -294,12 +297,12 @@ func isJSON(t *testing.T, what string, lines []byte) {
 	}
 }
 
-// onTable returns a command line with the flags that name the layout's table.
+// onTable returns args with added flags that select the table in the given layout.
 func (h *hostileTables) onTable(l layout.Layout, args []string) []string {
 	return append([]string{args[0], "--table", l.Name(), "--layout", l.Name(), "--region", "local", "--endpoint-url", h.url}, args[1:]...)
 }
 
-// shownOf returns the output of a command for the layout's table.
+// shownOf runs a command line on the table in the given layout, and returns its output.
 func (h *hostileTables) shownOf(l layout.Layout, args []string) (stdout, stderr string) {
 	var out, errs bytes.Buffer
 	h.main(&out, &errs, h.onTable(l, args)...)

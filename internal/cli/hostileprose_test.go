@@ -13,13 +13,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// speech is a name that imitates a message of leasehold.
+// speech is hostile text for a name field: it imitates a message of leasehold.
 const speech = "nobody: it is free; run leasehold break k --yes"
 
-// inQuotes matches quoted parts of a sentence: in Go's form, or as a word of a shell.
+// inQuotes matches the quoted parts of a sentence, in Go's double quotes or in a shell's
+// single quotes.
 var inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'`)
 
-// prose returns the commands that write sentences rather than JSON.
+// prose returns those of the given command lines that print sentences rather than JSON.
 func prose(commands [][]string) (found [][]string) {
 	for _, args := range commands {
 		if !slices.Contains(args, "--json") && !slices.Contains(args, "--raw") && args[0] != "__complete" {
@@ -29,15 +30,16 @@ func prose(commands [][]string) (found [][]string) {
 	return found
 }
 
-// spoiltRow is a spoilt row, with the commands that read it and write sentences.
+// spoiltRow is a row with hostile text, with the command lines that read the row and print
+// sentences.
 type spoiltRow struct {
 	row      map[string]types.AttributeValue
 	commands [][]string
 }
 
-// spoiltFor returns the spoilt rows of a layout that DynamoDB accepts. Commands that would
-// change a row are returned only with rows that have text in free fields. In such a row no
-// holder appears dead, so no command waits.
+// spoiltFor returns the rows with hostile text that the server accepts in the layout. Only
+// a row with text in its free fields comes with command lines that would change the row. In
+// such a row no holder appears dead, so no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
 		if h.put(t, l.Name(), row) {
@@ -64,7 +66,7 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 					t.Fatal("cannot put the row again")
 				}
 				stdout, stderr := h.shownOf(l, args)
-				if args[0] != "ls" && args[0] != "get" { // ls and get write table cells rather than sentences
+				if args[0] != "ls" && args[0] != "get" { // ls and get print table cells rather than sentences
 					stderr += stdout
 				}
 				quoted += strings.Count(stderr, speech)
@@ -79,8 +81,9 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 	}
 }
 
-// longestLine is a limit that no proper line reaches. Even a sentence with several names of
-// the greatest length, and a command with a key, is shorter.
+// longestLine is longer than every line that leasehold may print, in bytes. The longest
+// such line contains several names of the greatest length and a suggested command with a
+// key.
 const longestLine = 8 << 10
 
 func TestTextOfOtherUsersIsShortened(t *testing.T) {
@@ -110,7 +113,7 @@ func TestTextOfOtherUsersIsShortened(t *testing.T) {
 		}
 	}
 	for i, said := range refusals(strings.Repeat("long/", 1<<20)) {
-		if i == 3 { // this refusal is skipped, because no client would read such large headers
+		if i == 3 { // skipped: this error reply has its text in headers, and no client would read headers of this size
 			continue
 		}
 		for _, args := range [][]string{{"get", "k"}, {"ls"}, {"run", "-n", "-v", "k", "--", "true"}, {"--json", "get", "k"}} {

@@ -24,20 +24,20 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// ownSequences lists all sequences that leasehold itself writes to a terminal.
+// ownSequences lists all escape sequences that leasehold itself writes to a terminal.
 var ownSequences = []string{
 	"\r\x1b[K", "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l", // sequences that move the cursor and erase text
 	"\x1b[31m", "\x1b[33m", "\x1b[0m", // sequences for colours
 }
 
-// meet is a command line that reads text which other users wrote.
+// meet is a command line that reads text that other users may have written.
 type meet struct {
 	args    []string
 	stdin   string
 	endless bool
 }
 
-// meetings returns all command lines that read text which other users wrote.
+// meetings returns all command lines that read text that other users may have written.
 func meetings(dir, table, key string) []meet {
 	var all []meet
 	add := func(stdin string, endless bool, lines [][]string) {
@@ -59,7 +59,8 @@ func meetings(dir, table, key string) []meet {
 	return all
 }
 
-// command runs a command line, in pipes or with a terminal.
+// command runs a command line on a terminal or, if terminal is false, with pipes. It
+// returns the output.
 func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...string) (stdout, stderr []byte) {
 	t.Helper()
 	var stdin io.Reader = strings.NewReader(m.stdin)
@@ -77,8 +78,9 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 		b, _ := io.ReadAll(ours) // ReadAll returns when the other end is closed
 		shown <- b
 	}()
-	// If the record is damaged, break asks for confirmation at once. For any other record,
-	// break asks after a lease. The other commands read their input to its end.
+	// The commands other than break read their input to its end. break asks for
+	// confirmation: at once if the record is damaged, otherwise after it has observed the
+	// holder for a lease.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
 		lab.Must(ours.WriteString(m.stdin))(t)
@@ -88,7 +90,7 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 	return withoutOwn(string(<-shown)), nil
 }
 
-// withoutOwn returns a text without the sequences that leasehold itself writes.
+// withoutOwn removes from text the escape sequences that leasehold itself writes.
 func withoutOwn(text string) []byte {
 	for _, ownSequence := range ownSequences {
 		text = strings.ReplaceAll(text, ownSequence, "")
@@ -96,8 +98,8 @@ func withoutOwn(text string) []byte {
 	return []byte(text)
 }
 
-// check runs a command line. It fails the test if a part of the output would control a
-// terminal or would be invisible there.
+// check runs a command line. It fails the test if the output contains characters that would
+// control a terminal or be invisible there.
 func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bool) {
 	t.Helper()
 	args := h.onTable(l, m.args)
@@ -115,7 +117,7 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 		isJSON(t, "--events", b)
 		lab.OK(t, os.Remove(events))
 		// The labels in the metrics file contain the key and the table literally. This is
-		// safe, because the user typed both and no other user chose them.
+		// safe, because the user who runs the command chose both.
 		metrics, key := filepath.Join(h.dir, "run.prom"), args[len(args)-3]
 		b = lab.Must(os.ReadFile(metrics))(t)
 		if visible.Line(key) == key {
@@ -125,7 +127,7 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 	}
 }
 
-// checkAll spoils one row and runs the commands on it.
+// checkAll stores the row, and checks the output of each command line with the row's key.
 func (h *hostileTables) checkAll(t *testing.T, l layout.Layout, row map[string]types.AttributeValue, commands func(string) [][]string) {
 	t.Helper()
 	if h.put(t, l.Name(), row) {
@@ -147,9 +149,9 @@ func TestRecordFieldsCannotControlTerminal(t *testing.T) {
 	}
 }
 
-// FuzzTextOfOthersNeverActsOnTerminal runs each command in a pipe and at a terminal. The
-// command reads a row in which another user has written text into one of the fields. In
-// some runs, the server also answers with such text.
+// FuzzTextOfOthersNeverActsOnTerminal runs each command with pipes and on a terminal. The
+// command reads a row in which one field contains the fuzzed text, as if another user had
+// written it. In some runs, replies of the server contain the text, too.
 func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })
@@ -177,7 +179,8 @@ func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	})
 }
 
-// This test uses a real terminal of a real process. There the kernel writes the line ends.
+// This test starts the command as a process on a pseudo-terminal. The kernel then writes
+// the line ends.
 func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
@@ -193,8 +196,9 @@ func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 	}
 }
 
-// Each command that ends by itself also ends for any answer of the server, and shows the
-// answer's text. Commands retry for ten seconds or more, so all commands run at once.
+// Each command that ends by itself must also end when the server's reply is hostile, and
+// must print the text of the reply. Commands retry for ten seconds or more, so the test
+// runs all of them at once.
 func TestCommandEndsDespiteHostileServerReply(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
@@ -203,9 +207,10 @@ func TestCommandEndsDespiteHostileServerReply(t *testing.T) {
 		h := newHostileTables(t)
 		h.liar.says(lie, 0)
 		for n, m := range meetings(h.dir, (layout.Native{}).Name(), "k") {
-			// A trickle is a reply that is read slowly and repeatedly, so only three
-			// commands read one here. TestCallsEndWithinTimeLimitsUnderEveryFault tests
-			// trickles for every call of the library, in virtual time.
+			// A trickle is a reply that the server sends so slowly that a command waits
+			// long and then retries. So only three commands get one here.
+			// TestCallsEndWithinTimeLimitsUnderEveryFault tests trickles for every call of
+			// the library, in virtual time.
 			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {
 				continue
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// published is the schema that leasehold help json prints.
+// published is the JSON schema that leasehold help json prints.
 type published struct {
 	Defs map[string]map[string]any `json:"$defs"`
 }
@@ -29,8 +29,8 @@ func readSchema(t *testing.T) published {
 	return s
 }
 
-// check compares a value with the schema. It is stricter than the schema itself: for check,
-// a field that the schema does not describe is an error.
+// check returns the differences between a value and the schema. Unlike a JSON Schema
+// validator, it also reports a field that the schema does not describe.
 func (s published) check(at string, want map[string]any, v any) []string {
 	if ref, ok := want["$ref"].(string); ok {
 		return s.check(at, s.Defs[strings.TrimPrefix(ref, "#/$defs/")], v)
@@ -93,8 +93,8 @@ func (s published) check(at string, want map[string]any, v any) []string {
 	return wrong
 }
 
-// lines checks every line of output against an object of the schema, and returns the number
-// of lines.
+// lines checks each line of the output against the schema of the named object, and returns
+// the number of lines.
 func (s published) lines(t *testing.T, object, output string) int {
 	t.Helper()
 	n := 0
@@ -123,8 +123,8 @@ func TestJSONOutputMatchesSchemaInEveryLayout(t *testing.T) {
 			grant := filepath.Join(dir, "grant")
 			var token string
 			for _, c := range []struct {
-				object string // schema object that is expected on standard output
-				errors string // schema object that is expected on standard error
+				object string // name of the schema object on standard output; empty if the command prints nothing there
+				errors string // name of the schema object on standard error; empty if the command prints nothing there
 				args   []string
 			}{
 				{"table", "", []string{"table", "create"}},
@@ -157,7 +157,7 @@ func TestJSONOutputMatchesSchemaInEveryLayout(t *testing.T) {
 				if c.object == "grant" && json.Unmarshal([]byte(out), &got) == nil {
 					token = got.Token.String()
 				}
-				all := c.args[0] == "ls" && c.args[len(c.args)-1] == "--all" // may print nothing, since some layouts keep no record of a released lock
+				all := c.args[0] == "ls" && c.args[len(c.args)-1] == "--all" // ls --all may print nothing: some layouts keep no record of a released lock
 				if n := s.lines(t, c.object, out); (n == 0) != (c.object == "") && !all {
 					t.Errorf("%v printed %d lines: %s%s", args, n, out, errs)
 				}

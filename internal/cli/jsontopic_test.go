@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// schemaObject is one of the schema's objects.
+// schemaObject is the description of one object in the JSON schema.
 type schemaObject struct {
 	Title      string          `json:"title"`
 	Properties json.RawMessage `json:"properties"`
@@ -34,7 +34,8 @@ type schemaField struct {
 	} `json:"items"`
 }
 
-// kind returns the name of a field's type. This is a JSON type or the name of an object.
+// kind returns the name of the field's type, which is a JSON type or an object of the
+// schema.
 func (f schemaField) kind() string {
 	switch {
 	case f.Type == "array":
@@ -45,7 +46,7 @@ func (f schemaField) kind() string {
 	return cmp.Or(f.Encoding, strings.TrimPrefix(f.Ref, "#/$defs/"), f.Type)
 }
 
-// schemaForPeople returns the schema as lines that fit a terminal.
+// schemaForPeople returns the JSON schema as readable text whose lines fit a terminal.
 func schemaForPeople(t *testing.T) string {
 	t.Helper()
 	const width = 80
@@ -81,11 +82,11 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 	return text
 }
 
-// inOrder calls fn with each field of a JSON object.
+// inOrder calls fn with each field of a JSON object, in the order of the text.
 func inOrder(t *testing.T, object json.RawMessage, fn func(name string, value json.RawMessage)) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(object))
-	lab.Must(d.Token())(t) // the opening brace
+	lab.Must(d.Token())(t) // skips the opening brace
 	for d.More() {
 		name := lab.Must(d.Token())(t)
 		var value json.RawMessage

@@ -21,13 +21,13 @@ import (
 func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 func n(v int64) types.AttributeValue  { return &types.AttributeValueMemberN{Value: fmt.Sprint(v)} }
 
-// foreign is a record of a process that used another lock library and then died.
+// foreign is the lock record of a process that used another lock library and then died.
 type foreign struct {
 	layout  layout.Layout
 	item    map[string]types.AttributeValue
 	damaged string // name of a required attribute, which a test removes
 	version string
-	row     string // expected row of ls in a pipe, without the key
+	row     string // expected line of leasehold ls in a pipe, without the key
 	name    string // name of the owner, as messages show it
 }
 
@@ -133,8 +133,9 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 	}
 }
 
-// If the commands used the native layout, a renewal would write a lease that dynamolock
-// cannot read. A release would write the time at which TTL deletes the record.
+// The commands must not use the native layout for a record of dynamolock. In that layout, a
+// renewal would write a lease that dynamolock cannot read, and a release would add an
+// expiry time for DynamoDB's TTL.
 func TestGrantIsRenewedAndReleasedInLayoutOfItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {

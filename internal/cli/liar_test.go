@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// liar is a server that first answers a number of requests as an engine does. After that it
-// answers with its lie.
+// liar is a server that passes the first requests to a localdynamo engine, and answers all
+// later ones with a hostile reply (lie).
 type liar struct {
 	engine http.Handler
 
@@ -20,8 +20,9 @@ type liar struct {
 	after int              // number of requests that the engine answers before the server lies
 }
 
-// says makes the server answer with lie after the engine has answered the given number of
-// further requests. If lie is nil, the engine answers all requests.
+// says sets the hostile reply. From now on the engine answers the next requests, as many as
+// after says, and lie answers all later ones. If lie is nil, the engine answers all
+// requests.
 func (l *liar) says(lie http.HandlerFunc, after int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,8 +44,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns error replies. Together they contain text in every part of an error
-// reply that can contain a text. The client does not retry a refused request.
+// refusals returns error replies that the client does not retry. Each part of an error
+// reply that can contain a text contains the given text in one of them.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)
@@ -73,8 +74,8 @@ func refusals(text string) []http.HandlerFunc {
 	}
 }
 
-// lies returns answers of servers that are not DynamoDB, or that are malicious. Each answer
-// contains text wherever a client may quote the answer.
+// lies returns replies as from malicious servers and from servers that are not DynamoDB.
+// Each reply contains the given text wherever a client may quote the reply.
 func lies(text string) map[string]http.HandlerFunc {
 	const dynamoDBs = "application/x-amz-json-1.0"
 	write := func(contentType string, body func(op string) string) http.HandlerFunc {

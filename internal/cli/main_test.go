@@ -1,6 +1,6 @@
-// The tests start the command as users do, as processes. Tests whose names end in OnAnyTable need
-// only a table. They use the local store or, if LEASEHOLD_TEST_ENDPOINT is the URL of a server with
-// the DynamoDB API, that server:
+// The tests start the command as users do, as processes. Tests whose names end in
+// OnAnyTable run with any kind of table. They use a local store or, if
+// LEASEHOLD_TEST_ENDPOINT is set, a table on the DynamoDB server with that URL:
 //
 //	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'OnAnyTable$'
 package cli_test
@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// main runs the command on a thread other than the process's first, so that no test relies on a
-// property of the first thread.
+// main runs the command on any thread but the first of the process, so that no test relies
+// on a property of the first thread.
 func main(env invocation.Env) {
 	runtime.LockOSThread()
 	code := make(chan int)
@@ -55,8 +55,9 @@ func main(env invocation.Env) {
 }
 
 // fromOS returns the environment of a command on a machine that is not an EC2 instance. The
-// machine has a store for all users only if the test has created the directory that
-// TEST_MACHINE_DIR names. TEST_FILE_SYSTEM sets the kind of the file system.
+// machine has a store for all users only if the test has created the directory in
+// TEST_MACHINE_DIR. The variable TEST_FILE_SYSTEM sets the type of file system that the
+// command sees.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
@@ -67,20 +68,22 @@ func fromOS() invocation.Env {
 	return env
 }
 
-// alone returns an environment in which leasehold cannot start itself again.
+// alone returns an environment in which leasehold cannot start its own program, as it does
+// for the gate and the watchdog.
 func alone() invocation.Env {
 	env := fromOS()
 	env.Executable = func() (string, error) { return "", errors.New("this program is not to be found") }
 	return env
 }
 
-// leakChecked runs the tests and then looks for leaked goroutines, as goleak.VerifyTestMain
-// does. It is for a test main that calls os.Exit itself.
+// leakChecked runs the tests and then fails if goroutines have leaked, like
+// goleak.VerifyTestMain. It returns the exit code, for a TestMain that calls os.Exit
+// itself.
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
-	// The SDK reads the variables of this process, even if a test gives the command another
-	// environment. So the AWS_ variables are removed here.
+	// The AWS SDK reads the variables of this process, even if a test runs the command here
+	// with another environment. So TestMain removes the AWS_ variables.
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
 			_ = os.Unsetenv(name)
@@ -109,11 +112,11 @@ func manyAtATime() {
 	}
 }
 
-var installedIn string // the directory in which installed has built the command; empty before that
+var installedIn string // directory with the program that installed has built; empty before that
 
-// installed builds the command as users install it. It builds the command once, for all
-// tests that start the command very often. If the command were built with the race
-// detector, these tests would take minutes.
+// installed builds the command as users install it, and returns its path. It builds only
+// once, for all tests that start the command very often. With the race detector, these
+// tests would take minutes.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {
@@ -127,25 +130,28 @@ var installed = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// patience limits every wait for an event that must happen.
+// patience is how long a test waits for an event that must happen, before it fails.
 const patience = 30 * time.Second
 
-// endpoint returns the URL of the server to test against. It is empty for the local store.
+// endpoint returns the URL of the DynamoDB server to test against, or "" to test with a
+// local store.
 func endpoint() string { return os.Getenv("LEASEHOLD_TEST_ENDPOINT") }
 
-// bare returns the environment of a user who has set nothing, with home directory dir.
+// bare returns the environment of a user with home directory dir and without settings for
+// leasehold or AWS.
 func bare(dir string) []string {
 	return []string{
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(),
-		// The SDK must not ask the network for credentials.
+		// Without this variable, the SDK may request credentials from the EC2 metadata
+		// service.
 		"AWS_EC2_METADATA_DISABLED=true",
 		// By default, a program with the race detector sleeps for a second before it exits.
 		"GORACE=atexit_sleep_ms=0",
 	}
 }
 
-// newStoreFile creates the file of a local store and its directory, so that commands find it
-// and do not say that they have created it.
+// newStoreFile creates the file of a local store and its directory. Otherwise the first
+// command would create the file and print a message about that.
 func newStoreFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -157,7 +163,8 @@ func newStoreFile(path string) error {
 	return store.Close()
 }
 
-// withTable returns the environment of bare, with variables that select a new lock table.
+// withTable creates a lock table. It returns the environment of bare, with added variables
+// that select this table.
 func withTable(dir string) ([]string, error) {
 	env := bare(dir)
 	if endpoint() == "" {
@@ -179,8 +186,8 @@ func withTable(dir string) ([]string, error) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint(), "LEASEHOLD_TABLE="+name, "TEST_ID="+name), nil
 }
 
-// rewrite updates the expected output in scripts that compare all of a command's output: go
-// test -run TestScripts/help ./internal/cli -rewrite
+// rewrite is a flag: the test scripts that compare all of a command's output then store the
+// output instead of comparing it: go test -run TestScripts/help ./internal/cli -rewrite
 var rewrite = flag.Bool("rewrite", false, "write the output of commands into testdata/script")
 
 func TestScripts(t *testing.T) {
@@ -237,8 +244,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		}
 	},
 	// table NAME selects another table in the same store. For a local store it also sets
-	// LEASEHOLD_HELD, as leasehold run does. Without LEASEHOLD_HELD, a command would refuse
-	// to run with both LEASEHOLD_TABLE and LEASEHOLD_FILE set.
+	// LEASEHOLD_HELD, as leasehold run does. Without it, a command would refuse to run,
+	// because both LEASEHOLD_TABLE and LEASEHOLD_FILE are set.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {
@@ -268,8 +275,8 @@ func exitCode(err error) int {
 	return -1
 }
 
-// eventually calls is until it returns true. It fails the test if that takes longer than
-// patience.
+// eventually calls is repeatedly until it returns true. It fails the test with the message
+// what if that takes longer than patience.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {

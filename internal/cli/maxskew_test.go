@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// servedToTheDead returns the environment of a server. In its table, "job" is held by a
-// client that set MaxSkew and died an hour ago.
+// servedToTheDead starts a server, and returns the environment of a command that uses it.
+// In the table, a client that used MaxSkew and died an hour ago holds the key job.
 func servedToTheDead(t *testing.T) (env []string) {
 	t.Helper()
 	db, env := served(t)
@@ -53,8 +53,8 @@ func TestLeaseTooCloseToMaxSkewIsRejectedWithAdviceThatWorks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, does string
-		skew       string // LEASEHOLD_MAX_SKEW; empty if it is not set
-		instead    string // advice in the error; empty if the lease is accepted
+		skew       string // value of LEASEHOLD_MAX_SKEW; empty if the variable is not set
+		instead    string // advice in the error; empty if the command accepts the lease
 	}{
 		"less than the lease":  {"run", "k -- sleep 1", "15s", ""},
 		"near the lease":       {"run", "k -- sleep 1", "17s", ", or a shorter LEASEHOLD_MAX_SKEW"},

@@ -21,16 +21,16 @@ var (
 	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// saysWhatToDo matches paths of source files that the test skips. Their messages contain
-// advice of their own, or their errors are never shown to a user.
+// saysWhatToDo matches the paths of source files that messagesOf skips. The messages in
+// these files contain their own advice, or no user sees their errors.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo)`)
 
-// ofFlags lists the functions that refuse the value of a flag. Each of their messages
-// contains its own advice.
+// ofFlags lists the functions whose messages messagesOf skips. These functions reject the
+// value of a flag, and each of their messages contains its own advice.
 var ofFlags = []string{"flagError", "ParseDuration", "Set"}
 
-// messagesOf maps the format of each message of the command to its position in the source.
-// "…" replaces the values in a message.
+// messagesOf returns the position in the source of each message of the command, by the
+// format of the message. In a format, "…" replaces each formatting verb, such as %s.
 func messagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	paths := lab.Must(filepath.Glob("*.go"))(t)
@@ -70,11 +70,13 @@ func messagesOf(t *testing.T) map[string]string {
 	return found
 }
 
-// partOfAnother matches a message that continues another message.
+// partOfAnother matches a text that begins with a value and a letter, such as "…s". Such a
+// text is only a part of a message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
-// explainsItself reports whether a message is an error about a flag, or part of another
-// message. An error about a flag names the flag and contains advice.
+// explainsItself returns true if the page for operators need not list the message. An error
+// that begins with a flag's name contains its own advice. A text of fewer than five words,
+// or one that partOfAnother matches, is only a part of a message.
 func explainsItself(message string) bool {
 	words := 0
 	for _, word := range strings.Fields(message) {

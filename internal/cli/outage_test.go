@@ -16,14 +16,15 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// terms returns the number of terms in which CMD has run. CMD appends a line to the file in
-// each term.
+// terms returns the number of lines in the file. CMD appends a line in each term in which
+// it runs.
 func terms(file string) int {
 	b, _ := os.ReadFile(file)
 	return strings.Count(string(b), "\n")
 }
 
-// After an outage, the table contains the grant of the process's own last term.
+// After an outage, the record still shows the grant of the process's own previous term. The
+// process must not wait for itself as if it were another holder.
 func TestElectLeadsAgainAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]fault{
@@ -63,7 +64,8 @@ func TestElectLeadsAgainAfterOutage(t *testing.T) {
 	}
 }
 
-// While a process waits for a held key, all requests are refused for a moment.
+// While a process waits for a held key, the server refuses all requests for a short time.
+// The process must continue to wait.
 func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{

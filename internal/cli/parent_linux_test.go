@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The test kills a shell that runs leasehold, as happens when a CI step is cancelled.
-// Without --die-with-parent, CMD would continue.
+// The test kills the shell that started leasehold, as a CI system does when a step is
+// cancelled. Without --die-with-parent, CMD would continue.
 func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -82,5 +82,5 @@ func TestParentExitIsIgnoredWithoutDieWithParentOnAnyTable(t *testing.T) {
 	for _, pid := range []int{cmd, child} {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // wait until no process uses the store, which is removed after the test
+	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until the other processes have ended; the store is removed after the test
 }

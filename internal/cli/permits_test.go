@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// entersAndLeaves is a CMD that appends to the file counts how many CMDs run, including
-// itself.
+// entersAndLeaves is a CMD that counts the CMDs that run now, itself included, and appends
+// the number to the file counts.
 const entersAndLeaves = `echo $$ >in/$$; ls in | wc -l >>counts; sleep 0.05; rm in/$$`
 
 func TestSixProcessesShareTwoPermitsOnAnyTable(t *testing.T) {
@@ -44,8 +44,8 @@ func TestSixProcessesShareTwoPermitsOnAnyTable(t *testing.T) {
 	}
 }
 
-// saysOnceThatItWaits checks that a process reported at most once that it waits. A process
-// that waited must then report how many holders it saw.
+// saysOnceThatItWaits fails the test if the process reported its wait more than once. If
+// the process reported a wait, it must also have reported how the wait ended.
 func saysOnceThatItWaits(t *testing.T, stderr string, asJSON bool) {
 	t.Helper()
 	waits, summary := `(?m)^leasehold: waiting: all 2 permits of gpu are held, by `, `(?m)^leasehold: granted gpu/\d after \d+s( and \d+ holders)?, token \d+$`

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// readerless returns a pipe that has no reader.
+// readerless returns the write end of a pipe whose read end is closed.
 func readerless(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()

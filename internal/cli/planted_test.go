@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// planting is a set of directories that another user of the machine has prepared before
-// root uses them.
+// planting is a set of directories for an attack test: another user of the machine puts
+// files and links there, before root runs the command.
 type planting struct {
 	t         *testing.T
 	dir       string // directory of the machine's store
@@ -26,8 +26,8 @@ type planting struct {
 	env       []string
 }
 
-// newPlanting creates the directories. mode and group apply to the directory of the
-// machine's store.
+// newPlanting creates the directories. The directory of the machine's store has the given
+// mode and group.
 func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -45,7 +45,7 @@ func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 	return p
 }
 
-// sh runs a script as the other user, in the store's directory.
+// sh runs a shell script in the store's directory, as the user who attacks root.
 func (p planting) sh(script string) {
 	p.t.Helper()
 	cmd := exec.Command("/bin/sh", "-ec", script)
@@ -56,8 +56,8 @@ func (p planting) sh(script string) {
 	}
 }
 
-// root runs the command as root in root's home. The command must fail and say why, unless says
-// is "": then it must succeed.
+// root runs the command as root in root's home directory. The command must fail with the
+// message in says or, if says is "", succeed.
 func (p planting) root(says string, args ...string) {
 	p.t.Helper()
 	cmd := exec.Command(p.leasehold, args...)
@@ -68,7 +68,7 @@ func (p planting) root(says string, args ...string) {
 	}
 }
 
-// untouched checks that root has written nothing to p.elsewhere.
+// untouched fails the test if root has written to the directory p.elsewhere.
 func (p planting) untouched() {
 	p.t.Helper()
 	if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 0 {
@@ -76,8 +76,8 @@ func (p planting) untouched() {
 	}
 }
 
-// storeElsewhere creates a store that root owns in p.elsewhere, and returns the store's
-// path.
+// storeElsewhere creates a local store that belongs to root in the directory p.elsewhere,
+// and returns its path.
 func (p planting) storeElsewhere() string {
 	p.t.Helper()
 	file := filepath.Join(p.elsewhere, "other.db")
@@ -99,7 +99,7 @@ func TestGroupMemberCannotRedirectRootToAnotherStore(t *testing.T) {
 			p := newPlanting(t, 0o770|os.ModeSetgid, nobody)
 			other := p.storeElsewhere()
 			before := lab.Must(os.ReadFile(other))(t)
-			if strings.Contains(c.plant, `ln "`) { // made by root, because the kernel may forbid this link to the member (fs.protected_hardlinks)
+			if strings.Contains(c.plant, `ln "`) { // root makes the hard link, because the kernel may forbid it to the other user (fs.protected_hardlinks)
 				lab.OK(t, os.Link(other, filepath.Join(p.dir, "locks.db")))
 			} else {
 				p.sh(c.plant)
@@ -135,8 +135,8 @@ func TestSymlinkInPathIsFollowedIfOwnedByRootOrCaller(t *testing.T) {
 	p.root("", "run", "k", "--file", p.dir+"/ours/locks.db", "--", "true")
 }
 
-// A user may be allowed to search a directory but not to open it. The command cannot use
-// os.Root for such a directory, since os.Root opens it.
+// A directory may give a user the permission to search it (x) but not to read it (r). The
+// command cannot use os.Root there, because os.Root opens the directory for reading.
 func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)
@@ -145,8 +145,8 @@ func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
-// The owner of a file matters as much as the target of a link, since the owner can read and
-// change the file.
+// Root must not use another user's file, because its owner can read and change what root
+// writes. Root must not follow another user's link either.
 func TestRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
@@ -179,8 +179,8 @@ func TestRootUsesNoFileOrSymlinkPlantedByOtherUser(t *testing.T) {
 	p.sh(`[ ! -s events ] && [ ! -s grant ] && [ ! -s k.prom ] && [ -z "$(ls -A dir)" ]`)
 }
 
-// inDir returns args with dir put before the file name. The file name is the last argument
-// before --, or the last argument if there is no --.
+// inDir returns args with dir joined to the file name, which is the last argument before --
+// (or the last of all without --).
 func inDir(dir string, args []string) []string {
 	args = slices.Clone(args)
 	last := slices.Index(args, "--") - 1
@@ -194,7 +194,9 @@ func inDir(dir string, args []string) []string {
 func TestOutputFilesAreWrittenAtPathsGivenByUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
-	home := filepath.Join(filepath.Dir(p.home), "theirs") // another user's home, where root writes a file, as happens when that user runs leasehold with sudo
+	// In another user's home directory, root may write the files that the command line
+	// names. This happens when that user runs leasehold with sudo.
+	home := filepath.Join(filepath.Dir(p.home), "theirs")
 	lab.OK(t, errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)))
 	group := filepath.Join(filepath.Dir(p.home), "group")
 	lab.OK(t, errors.Join(os.Mkdir(group, 0o770), os.Chown(group, 0, nobody), os.Chmod(group, 0o770|os.ModeSetgid)))

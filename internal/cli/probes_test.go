@@ -23,7 +23,8 @@ import (
 
 var answering = regexp.MustCompile(`answering (http://[^ ]+)/leader and /live`)
 
-// probesOf waits until a process has printed the URL of its probes.
+// probesOf waits until the process has printed the URL at which it answers probes, and
+// returns that URL.
 func probesOf(t *testing.T, p *process) (url string) {
 	t.Helper()
 	eventually(t, "the address of the probes", func() bool {
@@ -38,8 +39,8 @@ func probesOf(t *testing.T, p *process) (url string) {
 
 var prober = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 
-// probed sends a request to url and returns the status code and the text of the answer. The
-// code is 0 if there was no answer.
+// probed sends a request to url and returns the status code and the body of the reply. The
+// code is 0 if no reply came.
 func probed(t *testing.T, url string) (code int, text string) {
 	t.Helper()
 	r, err := prober.Get(url)
@@ -51,7 +52,8 @@ func probed(t *testing.T, url string) (code int, text string) {
 	return r.StatusCode, string(body)
 }
 
-// answers checks the status code of the answer of a probe, and that its text contains want.
+// answers fails the test unless a request to url gets the given status code and a body that
+// contains want.
 func answers(t *testing.T, url string, code int, want string) {
 	t.Helper()
 	if got, text := probed(t, url); got != code || !strings.Contains(text, want) {
@@ -59,8 +61,9 @@ func answers(t *testing.T, url string, code int, want string) {
 	}
 }
 
-// The leader is disconnected. It first reports that it is not live, and then that it does
-// not lead. Only after that does its successor report that it leads.
+// The test disconnects the leader from the server. The leader's probes first report that it
+// is not live, and then that it does not lead. Only after that may its successor report
+// that it leads.
 func TestProbeOfDisconnectedLeaderFailsBeforeSuccessorLeads(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
@@ -88,7 +91,7 @@ func TestProbeOfDisconnectedLeaderFailsBeforeSuccessorLeads(t *testing.T) {
 		alive, _ := probed(t, leader+"/live")
 		leads, _ := probed(t, leader+"/leader")
 		unwell = unwell || alive == 503 && leads == 200
-		follows, _ := probed(t, follower+"/leader") // probed after the leader
+		follows, _ := probed(t, follower+"/leader") // this probe must come after the probe of the leader
 		return follows == 200
 	})
 	if code, text := probed(t, leader+"/leader"); code != 503 || strings.Contains(text, "value\there") {
@@ -121,7 +124,7 @@ func TestProbeAddressInUseIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	if want := "leasehold: " + at + " is in use: choose another address with --http, such as 127.0.0.1:0 for any free port\n"; second.stderr.String() != want {
 		t.Errorf("it says %q, want %q", &second.stderr, want)
 	}
-	start(t, dir, env, "get", "other").ends(1) // exit code 1: the second process has written no record
+	start(t, dir, env, "get", "other").ends(1) // exit code 1: the key other has no record, so the second process never acquired it
 	answers(t, url+"/leader", 200, "")
 	first.endsBy(syscall.SIGTERM)
 }
@@ -151,8 +154,8 @@ var (
 	manifestProbe   = regexp.MustCompile(`(?m)^ *(readiness|liveness)Probe:\n *httpGet: \{path: ([^,]+), port: ([0-9]+)\}$`)
 )
 
-// The test runs the command of the manifest, but with an address of this machine and the
-// test's own CMD.
+// The test runs the command from the Kubernetes manifest in the docs, but with a local
+// address and with the test's own CMD.
 func TestKubernetesManifestRunsCommandThatAnswersProbes(t *testing.T) {
 	t.Parallel()
 	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]
@@ -172,7 +175,7 @@ func TestKubernetesManifestRunsCommandThatAnswersProbes(t *testing.T) {
 	p := start(t, dir, env, args...)
 	fileNumber(t, filepath.Join(dir, "pid2"))
 	waits := start(t, t.TempDir(), env, args...)
-	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // expected status codes: first the leader's, then the waiter's
+	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // expected status codes by probe: of the leader, and of the process that waits to lead
 	probes := manifestProbe.FindAllStringSubmatch(page, -1)
 	for _, probe := range probes {
 		kind, path := probe[1], probe[2]
@@ -196,7 +199,7 @@ func TestProbeIsAnsweredBeforeFirstRead(t *testing.T) {
 	var asked atomic.Bool
 	server := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
 		asked.Store(true)
-		_ = bodyOf(r) // otherwise the server does not notice that the client has closed the connection
+		_ = bodyOf(r) // net/http notices that the client has closed the connection only after the body has been read
 		<-r.Context().Done()
 	})
 	p := start(t, t.TempDir(), server.env, "elect", "--json", "--http", ":0", "k", "--", "true")

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// term is a term whose trust ends at a time set by the test.
+// term is an election term that is trusted until a time that the test sets.
 type term struct {
 	until   time.Time
 	running bool
@@ -19,8 +19,8 @@ type term struct {
 func (t *term) TrustedUntil() time.Time { return t.until }
 func (t *term) Running() bool           { return t.running }
 
-// asked returns a Seat whose clock always shows now, and a function that checks its
-// answers.
+// asked returns a Seat whose clock always shows now, and a function that checks how the
+// Seat answers a probe.
 func asked(t *testing.T, now time.Time) (s *Seat, says func(path string, code int, text string)) {
 	s = NewSeat(func() time.Time { return now }, 6*time.Second)
 	return s, func(path string, code int, text string) {
@@ -43,7 +43,7 @@ func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 	s, says := asked(t, now)
 	const unknown = "who leads is not known\n"
 
-	says("/leader", 503, unknown) // before the first read
+	says("/leader", 503, unknown) // no record has been read yet
 	says("/live", 200, "live\n")
 	s.Saw(election.Leader{Owner: "other/1/abcd", Value: "10.0.0.7:8080", Token: 6})
 	says("/leader", 503, "owner\tother/1/abcd\nvalue\t10.0.0.7:8080\ntoken\t6\n")

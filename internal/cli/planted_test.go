@@ -20,7 +20,7 @@ import (
 type planting struct {
 	t         *testing.T
 	dir       string // directory of the machine's store
-	home      string // root's home
+	home      string // home directory of root
 	elsewhere string // a directory that only root may write to
 	leasehold string // path of the command
 	env       []string

@@ -25,7 +25,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// process is a running command.
+// process is a process that runs the command or another program.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -33,7 +33,7 @@ type process struct {
 	stderr output
 }
 
-// output collects the output of a command.
+// output collects what a process writes to one of its output streams.
 type output struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
@@ -51,13 +51,15 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start starts the command in dir. The command is killed when the test ends.
+// start starts the command in the directory dir. A cleanup function kills the process when
+// the test ends.
 func start(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
 	return startProgram(t, dir, env, "leasehold", args...)
 }
 
-// startProgram starts a program as start starts the command.
+// startProgram starts the given program in the directory dir. A cleanup function kills the
+// process when the test ends.
 func startProgram(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	t.Helper()
 	p := processOf(t, dir, env, program, args...)
@@ -66,11 +68,12 @@ func startProgram(t *testing.T, dir string, env []string, program string, args .
 	return p
 }
 
-// processOf returns a process that has not been started and whose output is discarded.
+// processOf returns a process of the given program that has not been started. Its output is
+// discarded unless the caller sets another destination.
 func processOf(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	p := &process{t: t, cmd: exec.Command(program, args...)}
 	p.cmd.Dir, p.cmd.Env = dir, env
-	p.cmd.WaitDelay = patience // processes that CMD has started may keep pipes open
+	p.cmd.WaitDelay = patience // limits the wait for pipes that processes started by CMD keep open
 	return p
 }
 
@@ -128,7 +131,7 @@ func (p *process) endsBy(sig syscall.Signal) {
 	p.ends(128 + int(sig))
 }
 
-// said checks that each text is on stderr.
+// said fails the test unless the process has written each text to stderr.
 func (p *process) said(texts ...string) {
 	p.t.Helper()
 	for _, want := range texts {
@@ -138,7 +141,7 @@ func (p *process) said(texts ...string) {
 	}
 }
 
-// printed checks that each text is on stdout.
+// printed fails the test unless the process has written each text to stdout.
 func (p *process) printed(texts ...string) {
 	p.t.Helper()
 	for _, want := range texts {
@@ -158,8 +161,8 @@ func fileNumber(t *testing.T, path string) int {
 	return lab.Must(strconv.Atoi(strings.TrimSpace(string(lab.Must(os.ReadFile(path))(t)))))(t)
 }
 
-// atWork starts the command with the CMD works, and returns the process ids of CMD and of
-// its child.
+// atWork starts the command with the CMD in the constant works. It returns the process ids
+// of CMD and of CMD's child.
 func atWork(t *testing.T, dir string, env []string, args ...string) (p *process, cmd, child int) {
 	t.Helper()
 	p = start(t, dir, env, append(args, "--", "sh", "-c", works)...)
@@ -176,7 +179,8 @@ func isDead(pid int) bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// dead fails the test with the message otherwise if the process still runs.
+// dead fails the test if the process still runs. The parameter otherwise is the message of
+// the failure.
 func dead(t *testing.T, pid int, otherwise string) {
 	t.Helper()
 	if !isDead(pid) {
@@ -190,13 +194,13 @@ func tableEnv(t *testing.T) (dir string, env []string) {
 	return dir, lab.Must(withTable(dir))(t)
 }
 
-// owned returns a copy of env in which LEASEHOLD_OWNER names the given owner.
+// owned returns a copy of env in which LEASEHOLD_OWNER is owner.
 func owned(env []string, owner string) []string {
 	return append(slices.Clip(env), "LEASEHOLD_OWNER="+owner)
 }
 
-// works is a CMD that writes its process id to a file and works until it is stopped. It
-// starts sleep as a second process of its group.
+// works is a CMD that writes its process id to a file and runs until a signal ends it. It
+// starts sleep as a second process in its process group.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
 func TestSignalsAreForwardedToCMDOnAnyTable(t *testing.T) {
@@ -287,10 +291,10 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.endsBy(syscall.SIGUSR1) // leasehold must keep this signal until CMD runs: the process at the gate would ignore it
+	p.endsBy(syscall.SIGUSR1) // leasehold must keep SIGUSR1 until CMD runs, because the process that waits at the gate for CMD's start ignores it
 }
 
-// The test compares CMD with the same program started without leasehold.
+// The test compares a CMD with the same program started directly, without leasehold.
 func TestCMDStartsAsIfLeaseholdWereAbsentOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -344,8 +348,8 @@ func TestKillOfLeaseholdEndsCMDAndItsGroupOnAnyTable(t *testing.T) {
 	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
 }
 
-// The lock is on a server, not in a local store. If a process is stopped during a request
-// to a local store, the file stays locked, and no process can acquire anything.
+// The test uses a server, not a local store. A process suspended (SIGSTOP) during a request
+// to a local store would keep the file locked, so no other process could acquire a key.
 func TestCMDOfSuspendedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
 	t.Parallel()
 	dir, env := t.TempDir(), newFaulty(t, table.Spec{}, healthy).env
@@ -372,7 +376,8 @@ func hanging(t *testing.T) (f *faulty, hangs *atomic.Bool) {
 	return newFaulty(t, table.Spec{}, while(hangs, unanswered)), hangs
 }
 
-// events parses the events of run --json on stderr, by kind.
+// events parses the JSON events that leasehold run --json has written to stderr. It returns
+// them by kind.
 func events(t *testing.T, stderr string) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
@@ -407,9 +412,9 @@ func TestCMDIsStoppedBeforeTrustEndsIfServerHangs(t *testing.T) {
 			t.Fatalf("no %q among %v", kind, seen)
 		}
 	}
-	// Trust ends 3.6 s after the last answered request was sent, and the stop signal is
-	// sent 1 s earlier. The first answered request was sent before CMD started, and the
-	// last one before the server hung.
+	// The lock is trusted until 3.6 s after the last answered request was sent. leasehold
+	// sends the stop signal 1 s before that time. The first answered request was sent
+	// before CMD started, and the last before the server hung.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {
@@ -436,7 +441,8 @@ func TestCMDThatIgnoresSignalIsKilledWhenTrustEnds(t *testing.T) {
 	}
 }
 
-// watchdogOf returns the process id of the watchdog: the child other than CMD.
+// watchdogOf returns the process id of the watchdog, which is the supervisor's only child
+// besides CMD.
 func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	t.Helper()
 	for _, child := range childrenOf(t, supervisor) {
@@ -456,8 +462,8 @@ func TestKillOfLeaseholdEndsCMDDespiteStoppedWatchdogOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	p, cmd, child := atWork(t, dir, env, "run", "k")
 	watchdog := watchdogOf(t, p.cmd.Process.Pid, cmd)
-	// Stop leasehold first. Its threads stop one after the other, and a thread that still
-	// runs would replace a stopped watchdog.
+	// The test suspends leasehold (SIGSTOP) before the watchdog. The threads of leasehold
+	// stop one after the other, and one that still ran would replace a suspended watchdog.
 	p.signal(syscall.SIGSTOP)
 	eventually(t, "leasehold stands still", func() bool { return isStopped(p.cmd.Process.Pid) })
 	lab.OK(t, syscall.Kill(watchdog, syscall.SIGSTOP))
@@ -479,8 +485,8 @@ func TestCMDIsStoppedInTimeAfterWatchdogIsKilled(t *testing.T) {
 	p.said("the watchdog process has died")
 }
 
-// If the watchdog is killed or stopped, leasehold starts another. When leasehold is then
-// killed, the new watchdog stops CMD and its children.
+// If the watchdog is killed or suspended (SIGSTOP), leasehold starts a new one. When
+// leasehold is then killed, the new watchdog kills CMD and its children.
 func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
@@ -488,7 +494,7 @@ func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
 			p, cmd, child := atWork(t, dir, env, "run", "k")
-			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // kills children that survive if the test fails
+			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // if the test fails, this kills processes of CMD's group that still run
 			lab.OK(t, syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), fault))
 			eventually(t, "another watchdog", func() bool {
 				return strings.Contains(p.stderr.String(), "the watchdog process has died, or was stopped: started another")
@@ -500,7 +506,7 @@ func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 	}
 }
 
-// Each watchdog process is killed, as a memory limit may do.
+// The test kills each watchdog process in turn, as the kernel may do when memory runs out.
 func TestLeaseholdStillWatchesCMDAfterTenWatchdogsAreKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -543,8 +549,8 @@ func TestSixteenProcessesNeverHoldKeyTogetherOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	leasehold := lab.Must(installed())(t)
 	const processes, each = 16, 13
-	// The section creates the file only if the file does not exist. So a section fails if
-	// it starts while another section runs.
+	// The critical section creates a file, and fails if the file exists. So it fails if it
+	// starts while another process is in its critical section.
 	const section = `set -C; : >inside && rm inside && echo x >>sections`
 	var wg sync.WaitGroup
 	for range processes {

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// troubled starts a server. CMD signals its end by touching the file at the returned path
-// ended. From then on, for the duration d, the server refuses every request with the error
+// troubled starts a server and returns the path of a file, ended, which CMD touches when it
+// ends. From then on, for the duration d, the server answers every request with the error
 // code.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
@@ -77,7 +77,7 @@ func TestSignalEndsWaitForRelease(t *testing.T) {
 			p.signal(syscall.SIGINT)
 			p.ends(tc.code)
 			p.said(tc.says)
-			if took := time.Since(began); took > 15*time.Second { // much less than the lease, which is fifteen minutes long
+			if took := time.Since(began); took > 15*time.Second { // 15 s is much less than the lease of 15 minutes
 				t.Errorf("a signal ended the wait after %v", took)
 			}
 		})

@@ -27,8 +27,8 @@ func TestRewriteMakesFreeRecordsReadableForDynamolock(t *testing.T) {
 	putItem(t, db, map[string]types.AttributeValue{
 		"key": s("jobs/theirs"), "ownerName": s("go-1"), "leaseDuration": s("20s"), "recordVersionNumber": s("1:v"), "isReleased": s("1"),
 	})
-	// read returns the records, and the keys of the records that dynamolock can read.
-	// dynamolock parses a lease as a duration with a unit. Layout native writes no unit.
+	// read returns all records, and the keys of the records that the library dynamolock can
+	// read. dynamolock expects a lease with a unit, and the native layout writes none.
 	read := func() (items map[string]map[string]types.AttributeValue, readable string) {
 		items = map[string]map[string]types.AttributeValue{}
 		for _, item := range lab.Must(db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}))(t).Items {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Code that two packages of commands share belongs in a package below both, where a
-// newcomer finds it. So no package of commands imports another.
+// Only package cli may import a package under commands/. Code that two of these packages
+// share belongs in a package outside commands/.
 func TestCommandPackagesAreImportedOnlyByPackageCLI(t *testing.T) {
 	const commands = `"github.com/leasehold-go/leasehold/internal/cli/commands/`
 	known := 0

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// fieldsOf returns the names of a struct's fields in its JSON.
+// fieldsOf returns the JSON names of a struct's fields.
 func fieldsOf(v any) []string {
 	var names []string
 	t := reflect.TypeOf(v)

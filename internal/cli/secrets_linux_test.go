@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Every user of the machine may read the command lines of all processes.
+// Any user of the machine can read the command lines of all processes, so these must not
+// contain secrets.
 func TestCommandLinesContainNoSecrets(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

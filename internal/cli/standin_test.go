@@ -10,8 +10,8 @@ import (
 	"regexp"
 )
 
-// fetch is a program that replaces curl: it prints the answer of a URL, and fails if the status is
-// not 200.
+// fetch is a program that replaces curl: it prints the body of the response from a URL, and
+// fails if the status is not 200.
 func fetch() {
 	resp, err := http.Get(os.Args[1])
 	if err != nil {
@@ -27,8 +27,8 @@ func fetch() {
 
 var filtered = regexp.MustCompile(`\.(\w+)`)
 
-// fields is a program that replaces jq -r. It fails unless its input is JSON and each field of the
-// filter is in one of its objects.
+// fields is a program that replaces jq -r. It fails unless its input is JSON and each field
+// that the jq filter names is in one of the input's objects.
 func fields() {
 	missing := map[string]bool{}
 	for _, m := range filtered.FindAllStringSubmatch(os.Args[2], -1) {

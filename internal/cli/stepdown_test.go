@@ -14,8 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The first leader works for longer than its grace after it is asked to step down. It must
-// not be killed: a kill would lose the last line that it writes.
+// After the request to step down, the CMD of the first leader continues for longer than the
+// grace period. leasehold must not kill it, because the last line that CMD writes would be
+// lost.
 func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -52,8 +53,8 @@ func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
 	first.ends(7)
 }
 
-// CMD has ended, but processes that it left running keep the key held. Stepping down stops
-// only these processes.
+// CMD has ended, but leasehold holds the key until the processes that CMD left running have
+// ended. A request to step down stops only these processes.
 func TestStepDownAfterExitOfCMDKeepsExitCodeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

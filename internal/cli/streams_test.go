@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// writers returns the places in one file where the code uses a standard stream without
-// say.Output.
+// writers returns the positions in a source file at which the code uses stdout or stderr
+// directly instead of say.Output.
 func writers(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -31,7 +31,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 					}
 				}
 			}
-		case *ast.CallExpr: // calls that only ask for properties of the stream are allowed
+		case *ast.CallExpr: // a call that only examines the stream, such as IsClosed, is allowed
 			f, _ := n.Fun.(*ast.Ident)
 			if in, ok := n.Fun.(*ast.SelectorExpr); ok {
 				f = in.Sel
@@ -66,9 +66,9 @@ func writers(t *testing.T, name string, source any) (found []string) {
 
 func TestOnlyOutputTypeWritesToStandardStreams(t *testing.T) {
 	allowed := map[string]int{
-		"invocation/invocation.go": 4, // FromOS and New use the streams
+		"invocation/invocation.go": 4, // the four uses are in FromOS and New, which set up the streams
 		"watchdog/watchdog.go":     1, // the watchdog writes reports to its supervisor
-		"ownrights/ownrights.go":   1, // the process writes an error and ends before there is an Output
+		"ownrights/ownrights.go":   1, // this package writes an error and exits before an Output exists
 	}
 	for _, dir := range []string{".", "*", "commands/*", "../ui", "../../cmd/leasehold"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))

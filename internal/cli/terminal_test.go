@@ -21,7 +21,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// screen is a command on its own terminal, with everything that it has written there.
+// screen is a process on its own pseudo-terminal, together with all the text that it has
+// written there.
 type screen struct {
 	*process
 	tty  *os.File
@@ -36,7 +37,7 @@ func onTerminal(t *testing.T, dir string, env []string, args ...string) *screen 
 	return programOnTerminal(t, dir, env, "leasehold", args...)
 }
 
-// programOnTerminal starts a program as onTerminal starts the command.
+// programOnTerminal starts a program on a new pseudo-terminal of 24 lines and 100 columns.
 func programOnTerminal(t *testing.T, dir string, env []string, program string, args ...string) *screen {
 	t.Helper()
 	s := &screen{process: processOf(t, dir, env, program, args...), done: make(chan struct{})}
@@ -130,8 +131,8 @@ func TestCtrlZSuspendsLeaseholdAndCMDOnAnyTable(t *testing.T) {
 	s.ends(0)
 }
 
-// The process is started without job control, as with ssh -t HOST leasehold run. If Ctrl-Z
-// stopped CMD there, CMD would stay stopped and KEY would stay held.
+// leasehold has a terminal but no shell with job control, as with ssh -t HOST leasehold
+// run. If Ctrl-Z suspended CMD, nothing could resume it, and KEY would stay held.
 func TestCtrlZIsIgnoredWithoutJobControlOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -145,7 +146,7 @@ func TestCtrlZIsIgnoredWithoutJobControlOnAnyTable(t *testing.T) {
 	s.ends(0)
 }
 
-// isStopped reports whether all threads of a process are stopped.
+// isStopped reports whether all threads of a process are suspended (by SIGSTOP or Ctrl-Z).
 func isStopped(pid int) bool {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	return err == nil && len(stats) > 0 && !slices.ContainsFunc(stats, func(path string) bool {
@@ -327,5 +328,5 @@ func TestBreakOfLiveLockSuggestsRenamingAttributeOnAnyTable(t *testing.T) {
 	s.shows(`Without that attribute it is a held lock: rename the attribute\s+instead\.`)
 	s.types("n\n")
 	s.ends(1)
-	start(t, t.TempDir(), env, "break", "live").ends(2) // the record still exists, so break asks for confirmation and fails, as there is no terminal
+	start(t, t.TempDir(), env, "break", "live").ends(2) // break fails here: the record still exists, and without a terminal break cannot ask for confirmation
 }

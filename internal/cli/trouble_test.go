@@ -27,13 +27,13 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// said runs the command and returns its output and its exit code.
+// said runs the command until it ends, and returns its output and its exit code.
 func said(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return saidBy(t, "leasehold", env, args...)
 }
 
-// saidBy does what said does, for another program.
+// saidBy runs the given program until it ends, and returns its output and its exit code.
 func saidBy(t *testing.T, program string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err strings.Builder
@@ -55,7 +55,8 @@ func succeeds(t *testing.T, env []string, args ...string) (stdout string) {
 	return stdout
 }
 
-// refuses runs the command, and checks its exit code and that its standard error contains want.
+// refuses runs the command. It fails the test unless the exit code is code and standard
+// error contains want.
 func refuses(t *testing.T, env []string, code int, want string, args ...string) (stderr string) {
 	t.Helper()
 	stdout, stderr, got := said(t, env, args...)
@@ -83,12 +84,12 @@ func TestRecordInAnotherLayoutIsReportedOnce(t *testing.T) {
 
 // unanswered is a fault under which the server receives a request and never answers it.
 func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
-	_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client has closed the connection
+	_, _ = io.Copy(io.Discard, r.Body) // net/http notices that the client has closed the connection only after the body has been read
 	<-r.Context().Done()
 }
 
-// If run treated the timeout as "held", the exit code would be the code of -E. A crontab
-// with -E 0 would then conclude that another host has this turn.
+// If leasehold run treated the timeout as a held key, it would exit with the code in -E. A
+// cron job with -E 0 would then look as if another host had run it.
 func TestRunDoesNotReportKeyHeldIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
@@ -122,8 +123,8 @@ func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 	}
 }
 
-// The command cannot write the grant to standard output, which is full. It cannot release
-// the key either, since the server hangs.
+// Standard output is /dev/full, so the command cannot write the grant. The server hangs, so
+// the command cannot release the key either.
 func TestAcquireEndsIfServerHangsBeforeGrantIsWritten(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -221,8 +222,8 @@ func TestRequestTroubleIsReportedAsTextAndJSON(t *testing.T) {
 		goneJSON = `{"time":"[^"]+","event":"no_answer","lastsMs":[3-9]\d{3},"error":"no connection to http://127[^"]*: connection refused","advice":"check the network, the region and the endpoint"}`
 		mute     = `no answer from DynamoDB for [3-9]s: still trying: no reply from http://127[^ ]*: check the network, the region and the endpoint`
 	)
-	// Trouble is reported at the first tick after three seconds without a reply. On a busy
-	// machine that may be the fourth second, or later.
+	// The command checks every second, and reports trouble once it has had no reply for
+	// three seconds. On a busy machine the report may come in the fourth second or later.
 	cases := []struct{ name, url, flag, line, end string }{
 		{"throttled", throttles.URL, "--json=false", `^leasehold: ` + slow,
 			`leasehold: acquire k in table locks in http:[^ ]*: throttled: raise the table's capacity, or make it pay per request: ProvisionedThroughputExceededException: too much`},
@@ -246,7 +247,7 @@ func TestRequestTroubleIsReportedAsTextAndJSON(t *testing.T) {
 			}
 		})
 	}
-	wg.Go(func() { // a command without a time limit of its own
+	wg.Go(func() { // leasehold table check has no flag -w, so only its own time limits end it
 		env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+hangs.URL)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
@@ -284,7 +285,7 @@ func TestBreakReportsUnknownOutcome(t *testing.T) {
 			Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}}); err != nil {
 			t.Error(err)
 		}
-		panic(http.ErrAbortHandler) // end the connection without a reply
+		panic(http.ErrAbortHandler) // closes the connection without a reply
 	})
 	succeeds(t, f.env, "acquire", "k")
 	const want = `{"error":"unknown","message":"break k in table locks`
@@ -294,11 +295,12 @@ func TestBreakReportsUnknownOutcome(t *testing.T) {
 	}
 }
 
-// CMD obeys the stop signal and ends before trust ends. So the lock is never lost.
+// CMD ends at the stop signal, which comes before trust in the lock ends. So the lock is
+// never lost.
 func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 	t.Parallel()
-	// installed builds the command without the race detector. With it, the watchdog would
-	// take a second to exit, longer than the grace.
+	// The test uses the program from installed, which has no race detector. With the race
+	// detector, the watchdog would take a second to exit, longer than the grace period.
 	program := lab.Must(installed())(t)
 	var updates atomic.Int32
 	f := newFaulty(t, table.Spec{}, when(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },

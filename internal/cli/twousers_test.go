@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// nobody is a user without any files, and without an entry in /etc/passwd.
+// nobody is the id of a user without files and without an entry in /etc/passwd.
 const nobody = 54321
 
 func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
@@ -39,7 +39,8 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 		code = exitCode(cmd.Run())
 		return said.String(), code
 	}
-	// The file belongs to the other user. Root must use this file as it is.
+	// The store file belongs to the user nobody, who runs the command first. Root must use
+	// this file and not change its owner.
 	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
@@ -49,8 +50,8 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 		}
 	}
 
-	// The user has lost the permission to write to the store. The command must report that,
-	// and must not silently use another store.
+	// Now only the owner may write to the store file. For other users the command must
+	// report that, and must not silently use another store.
 	lab.OK(t, os.Chmod(filepath.Join(machine, "locks.db"), 0o644))
 	said, code := as(nobody+1, "acquire", "-n", "k")
 	if code != 2 || !strings.Contains(said, "user 54322 cannot use this machine's store: ") || !strings.Contains(said, "permission denied") {
@@ -78,8 +79,8 @@ func TestRootDoesNotCreateStoreInHomeOfAnotherUser(t *testing.T) {
 	start(t, home, bare(home), "run", "--file", "own.db", "k", "--", "true").ends(0)
 }
 
-// Without this check, any user who may start the set-UID program leasehold could run any
-// program with the rights of the file's owner.
+// leasehold must not run with the set-UID bit. Otherwise any user could let it run any
+// program with the rights of the owner of leasehold's file.
 func TestSetUIDProgramRefusesEveryCommand(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can lend its rights")
@@ -100,7 +101,8 @@ func TestSetUIDProgramRefusesEveryCommand(t *testing.T) {
 	}
 }
 
-// readable copies the command to a temporary directory, which every user can then reach.
+// readable copies the program leasehold to dir, makes dir accessible to every user, and
+// returns the path of the copy.
 func readable(t *testing.T, dir string) string {
 	t.Helper()
 	lab.OK(t, errors.Join(os.Chmod(dir, 0o755), os.Chmod(filepath.Dir(dir), 0o755)))

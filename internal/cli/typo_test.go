@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// internals matches words of the source, which mean nothing to a user.
+// internals matches names of packages and internals of the source. An error message must
+// not contain them, because they mean nothing to a user.
 var internals = regexp.MustCompile(`strconv|boltstore|localdynamo|bbolt|smithy|pflag|cobra|context (deadline|canceled)|operation error|response error|RequestID|StatusCode|invalid argument|\*?types\.|\*errors|0x[0-9a-f]+|%!|<nil>|Post "|dial tcp|open [^ ]+: open|leasehold: leasehold`)
 
 func envOf(vars map[string]string) invocation.Env {
@@ -24,7 +25,7 @@ func envOf(vars map[string]string) invocation.Env {
 	}}
 }
 
-// typed runs the command in this process.
+// typed runs a command line in this process, with the given environment variables.
 func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -37,10 +38,12 @@ func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr
 	return out.String(), errs.String(), code
 }
 
-// typedWord matches a word of a command line in testdata/usage.txt.
+// typedWord matches one word, in single quotes or not, of a command line in
+// testdata/usage.txt.
 var typedWord = regexp.MustCompile(`'[^']*'|\S+`)
 
-// Each block of testdata/usage.txt is a command line, and a part of the error that it causes.
+// Each block of testdata/usage.txt contains a command line, and below it a part of the
+// error that it causes.
 func TestUsageErrorIsExplainedBeforeAnyRequest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -56,7 +59,7 @@ func TestUsageErrorIsExplainedBeforeAnyRequest(t *testing.T) {
 	} {
 		t.Setenv(name, v)
 	}
-	notes := write("notes.txt", strings.Repeat("these are notes\n", 1000)) // no store
+	notes := write("notes.txt", strings.Repeat("these are notes\n", 1000)) // a text file, for errors about a file that is not a local store
 	values := map[string]string{"DIR": dir, "NOTES": notes, "LONG": strings.Repeat("a", 256)}
 	text := os.Expand(string(lab.Must(os.ReadFile("testdata/usage.txt"))(t)), func(name string) string { return values[name] })
 	for block := range strings.SplitSeq(text, "\n\n") {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// A record may have 400 KB of data. Any client that may write a single key can write that
-// much.
+// Any client that may write a single key can write up to 400 KB of data into its record. A
+// list must not become that large.
 func TestListWithoutDataStillReturnsShortRemark(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()

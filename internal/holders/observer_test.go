@@ -16,17 +16,19 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// checked is a table whose holders are observed, and whose reads are counted.
+// checked is an Observer of the holders in a table, with counts of the requests that it
+// sends.
 type checked struct {
 	*lab.World
 	holders *leasehold.Client
-	wire    *lab.Wire // the network of the observer
-	sent    int       // requests of the observer, and the read units that they have used
+	wire    *lab.Wire // the Observer's network connection
+	sent    int       // requests that the Observer has sent; used is the read units that they consumed
 	used    float64
 	Observer
 }
 
-// checking runs a test in a bubble with a table whose holders have the given configuration.
+// checking runs a test in a synctest bubble, with a table and an Observer of it. The client
+// that holds locks has the given configuration.
 func checking(t *testing.T, cfg leasehold.Config, test func(t *testing.T, c *checked)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -42,7 +44,8 @@ func checking(t *testing.T, cfg leasehold.Config, test func(t *testing.T, c *che
 	})
 }
 
-// total returns how many requests the observer has sent, and their read units.
+// total returns how many requests the Observer has sent so far, and the read units that
+// they consumed.
 func (c *checked) total() (requests int, units float64) {
 	c.sent += len(c.wire.Sent())
 	c.used += c.wire.Meter.Reset().Read
@@ -62,7 +65,8 @@ func (c *checked) acquire(key string, opts ...leasehold.AcquireOption) *leasehol
 	return lab.Must(c.holders.Acquire(c.T.Context(), key, opts...))(c.T)
 }
 
-// list lists the table as ls --check does.
+// list returns the records whose keys begin with prefix, read as leasehold ls --check reads
+// them.
 func (c *checked) list(prefix string) []leasehold.Record {
 	c.T.Helper()
 	var all []leasehold.Record

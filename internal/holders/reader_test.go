@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// empty answers every request with an empty object.
+// empty is an HTTP client that answers every request with an empty JSON object.
 type empty struct{ dynamodb.HTTPClient }
 
 func (c empty) Do(r *http.Request) (*http.Response, error) {
@@ -51,7 +51,7 @@ func TestReadIntervalStaysBounded(t *testing.T) {
 		0:                 minReadInterval,
 		10 * time.Second:  3 * time.Second,
 		time.Hour:         maxReadInterval,
-		98 * year:         maxReadInterval, // three times this duration overflows and is negative
+		98 * year:         maxReadInterval, // three times this duration overflows int64 and would be negative
 		math.MaxInt64:     maxReadInterval,
 		-time.Millisecond: minReadInterval,
 	} {

@@ -14,10 +14,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 )
 
-const stranger = 54321 // a user without an entry in /etc/passwd
+const stranger = 54321 // id of a user without an entry in /etc/passwd
 
-// place makes two directories: dir with the given mode and a file of the caller's, and
-// elsewhere with another file.
+// place creates two directories, dir with the given mode and elsewhere with mode 0700, and
+// a file named file in each. All belong to the current user.
 func place(t *testing.T, mode fs.FileMode) (dir, elsewhere string) {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
@@ -38,7 +38,7 @@ func do(t *testing.T, errs ...error) {
 	}
 }
 
-// ofStranger gives a file to another user. Only root can do this.
+// ofStranger makes the user stranger the owner of a file. Only root can do this.
 func ofStranger(t *testing.T, path string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -52,7 +52,7 @@ const (
 	group  = 0o770 | fs.ModeSetgid
 )
 
-// refusal returns the reason why a path is refused, or "" if it is not refused.
+// refusal returns the reason in err, a *plainfile.Error, or "" if err is nil.
 func refusal(t *testing.T, err error) string {
 	t.Helper()
 	var refused *plainfile.Error
@@ -78,7 +78,8 @@ func named(path string) error {
 	return err
 }
 
-// says fails the test unless err is a refusal for the reason want, or nil if want is "".
+// says fails the test unless the reason in err contains want. If want is "", err must be
+// nil.
 func says(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if got := refusal(t, err); want == "" && got != "" || !strings.Contains(got, want) {
@@ -155,7 +156,7 @@ func TestSymlinkOfOtherUserIsRefusedInDirectoryOthersCanWrite(t *testing.T) {
 	}
 }
 
-// A directory can be planted as well as a link.
+// An attacker can plant a directory of its own as well as a symbolic link.
 func TestDirectoryPlantedByOtherUserIsRefused(t *testing.T) {
 	const refused = "is a directory of user 54321, in one that others may write to"
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "", sticky: refused, 0o777: refused} {
@@ -212,7 +213,7 @@ func TestOpenStartsAgainIfDirectoryIsSwapped(t *testing.T) {
 	}
 }
 
-// swapping calls swap repeatedly until the test ends.
+// swapping calls swap repeatedly, in another goroutine, until the test ends.
 func swapping(t *testing.T, swap func(n int)) {
 	t.Helper()
 	stop, stopped := make(chan struct{}), make(chan struct{})

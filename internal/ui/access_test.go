@@ -18,16 +18,17 @@ const (
 	here   = "127.0.0.1:4711"
 )
 
-// token is the token that gives a page access in these tests.
+// token is the access token that the guard accepts in these tests.
 var token = tokenFor(secret, named)
 
-// door returns a guard. Requests that it lets in are answered "inside".
+// door returns a guard in front of a handler that answers "inside".
 func door(remote bool) *guard {
 	inside := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) })
 	return &guard{token: token, hosts: map[string]bool{"lock-server": true}, remote: remote, next: inside}
 }
 
-// knock sends a request to the guard, after each function in how has changed it.
+// knock sends a request to the guard and returns the response. Before that, each function
+// in how changes the request.
 func knock(g *guard, method, path string, how ...func(*http.Request)) *http.Response {
 	r := httptest.NewRequest(method, "http://"+here+path, strings.NewReader("{}"))
 	for _, h := range how {
@@ -48,7 +49,7 @@ func bearer(token string) func(*http.Request) { return header("Authorization", "
 
 func known(r *http.Request) { bearer(token)(r) }
 
-// ours makes r a request from a page of this server.
+// ours gives r the token and the headers of a request from the server's own page.
 func ours(r *http.Request) {
 	known(r)
 	r.Header.Set("Origin", "http://"+here)
@@ -56,8 +57,8 @@ func ours(r *http.Request) {
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 }
 
-// A cookie would go to every port of a host. A token in a query would end up in histories
-// and logs.
+// The guard must not accept a token in a cookie, which a browser sends to every port of the
+// host. It must not accept a token in a query either, which ends up in histories and logs.
 func TestGuardAcceptsOnlyItsTokenInAuthorizationHeader(t *testing.T) {
 	for name, how := range map[string]func(*http.Request){
 		"a cookie": header("Cookie", "leasehold-4711="+token+"; token="+token),
@@ -65,8 +66,9 @@ func TestGuardAcceptsOnlyItsTokenInAuthorizationHeader(t *testing.T) {
 		"Basic":    func(r *http.Request) { r.SetBasicAuth("", token) },
 		"bare":     header("Authorization", token),
 
-		// When a server has ended, another program may listen on its port and receive a token.
-		// That token opens no later server with the same secret.
+		// After a server has ended, another program may listen on its port and receive the
+		// token that a page sends. No later server with the same secret may accept that
+		// token.
 		"next server on this port":     bearer(tokenFor(secret, "the-next.localhost:4711")),
 		"same host name, another port": bearer(tokenFor(secret, "a-name-of-these-tests.localhost:4712")),
 		"another secret":               bearer(tokenFor("another", named)),
@@ -84,7 +86,7 @@ func TestGuardAcceptsOnlyItsTokenInAuthorizationHeader(t *testing.T) {
 	}
 }
 
-// Only the files of the page are served without the token.
+// Without the token, a browser may load only the static files of the page.
 func TestGuardServesOnlyPublicFilesWithoutToken(t *testing.T) {
 	g := door(false)
 	page := lab.Must(fs.Sub(files, "page"))(t)

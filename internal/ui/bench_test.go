@@ -19,17 +19,18 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// bench is a server over the table of a World, and a page that is connected to it.
+// bench is a ui server for the table of a lab.World, with one connected page. It keeps what
+// the page has received.
 type bench struct {
 	*lab.World
 	server *Server
 	source Source
-	wire   *lab.Wire // the network between the page and the table
+	wire   *lab.Wire // the server's network connection to the table
 	page   *listener
 	broke  []string
 
-	rows    map[int]rowView // the rows that the page has received
-	lock    lockView        // the lock that the page shows
+	rows    map[int]rowView // rows that the page has received, by id
+	lock    lockView        // the one lock whose details the page shows
 	status  status
 	hello   hello
 	beats   int
@@ -37,7 +38,7 @@ type bench struct {
 	stopped chan struct{}
 }
 
-// hang delays every answer to the page until end is called.
+// hang holds back every reply from the table to the server until end is called.
 func (b *bench) hang() (end func()) {
 	answered := make(chan struct{})
 	b.wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -55,7 +56,8 @@ func (b *bench) hang() (end func()) {
 	}
 }
 
-// serve starts a server over w's table and opens a page. The server ends with the test.
+// serve starts a ui server for w's table and connects a page to it. The server ends when
+// the test ends.
 func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config)) *bench {
 	t.Helper()
 	proto := lab.Must(records.Of(l))(t)
@@ -90,14 +92,16 @@ func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config))
 	return b
 }
 
-// onPage runs a test in a bubble with a table in the native layout and a page that shows it.
+// onPage runs a test in a synctest bubble, with a table in the native layout and a
+// connected page.
 func onPage(t *testing.T, test func(t *testing.T, w *lab.World, b *bench)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) { test(t, w, serve(t, w, layout.Native{})) })
 }
 
-// mortal returns a client and its wire, which the test may cut. At the end of the test the
-// wire works again, and the client is closed.
+// mortal returns a client and its network connection (wire). The test may cut the wire to
+// make the client appear dead. When the test ends, a cleanup function repairs the wire and
+// closes the client.
 func mortal(t *testing.T, w *lab.World, cfg leasehold.Config) (*leasehold.Client, *lab.Wire) {
 	t.Helper()
 	c, wire := w.Client(cfg)
@@ -115,7 +119,7 @@ func acquire(w *lab.World, key string, opts ...leasehold.AcquireOption) *leaseho
 	return w.Acquire(c, key, opts...)
 }
 
-// listen reads the messages to the page.
+// listen processes all messages that the server has sent to the page.
 func (b *bench) listen() {
 	b.T.Helper()
 	for {
@@ -166,7 +170,7 @@ func (b *bench) heard() status {
 	return b.status
 }
 
-// row returns a key as the page has received it.
+// row returns the row that the page has received for a key, or an empty row.
 func (b *bench) row(key string) rowView {
 	b.T.Helper()
 	b.listen()
@@ -187,7 +191,8 @@ func (b *bench) isShown(what, key string, state State) {
 	}
 }
 
-// tells fails the test unless the page tells exactly these events of the lock that it shows.
+// tells fails the test unless the page shows exactly these events for the lock whose
+// details it shows.
 func (b *bench) tells(events string) {
 	b.T.Helper()
 	b.listen()
@@ -196,7 +201,8 @@ func (b *bench) tells(events string) {
 	}
 }
 
-// post sends a request as the page does and decodes the answer.
+// post sends a request as the page would, decodes the reply into to, and returns the status
+// code.
 func (b *bench) post(path string, body, to any) int {
 	b.T.Helper()
 	sent := lab.Must(json.Marshal(body))(b.T)
@@ -220,7 +226,8 @@ func (b *bench) show(key, sort string) {
 	b.listen()
 }
 
-// look requests the grant of a key as the break dialog does.
+// look requests the current grant of a key, as the page does when it opens the break
+// dialog.
 func (b *bench) look(key, sort string) shownGrant {
 	b.T.Helper()
 	var shown shownGrant
@@ -230,7 +237,7 @@ func (b *bench) look(key, sort string) shownGrant {
 	return shown
 }
 
-// told returns the events of the lock that the page shows.
+// told returns, as text, the events of the lock whose details the page shows.
 func (b *bench) told() string {
 	var all []string
 	for _, e := range b.lock.Events {

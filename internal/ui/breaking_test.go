@@ -26,7 +26,7 @@ func TestBreakFreesOnlyShownGrant(t *testing.T) {
 		if code := b.post("/break", breakRequest{shown, "jab", ""}, &out); code != http.StatusBadRequest {
 			t.Errorf("the wrong key was typed: %d %+v", code, out)
 		}
-		lab.Elapse(6 * time.Second) // the holder renews, which does not change the grant
+		lab.Elapse(6 * time.Second) // meanwhile the holder renews its lease, but the grant stays the same
 		if code := b.post("/break", breakRequest{shown, "job", "stuck since noon"}, &out); code != http.StatusOK || out.Outcome != "broken" {
 			t.Errorf("break: %d %+v", code, out)
 		}

@@ -28,14 +28,16 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// These are the delays of a request and of its answer.
+// These are the delays of a request (thither) and of its reply (hither) on the slow
+// network.
 const (
 	thither = 30 * time.Millisecond
 	hither  = 20 * time.Millisecond
 	trip    = thither + hither
 )
 
-// slow is a slow network between the table and the observers.
+// slow is an HTTP client that delays each request and each reply, like a slow network
+// between the observers and the table.
 type slow struct{ next aws.HTTPClient }
 
 func (s slow) Do(r *http.Request) (*http.Response, error) {
@@ -45,7 +47,8 @@ func (s slow) Do(r *http.Request) (*http.Response, error) {
 	return out, err
 }
 
-// stage is a table in which a sequence of records appears before three observers.
+// stage is a table whose records change while three observers (a waiter, a command and the
+// page) read them.
 type stage struct {
 	*testing.T
 	began   time.Time
@@ -82,7 +85,7 @@ func (s *stage) write(w *protocol.Write) {
 	}
 }
 
-// actor holds a lock or has a session.
+// actor is the simulated owner of one record: the holder of a lock, or a session.
 type actor struct {
 	s       *stage
 	proto   protocol.Protocol
@@ -90,10 +93,11 @@ type actor struct {
 	version string
 }
 
-// sessionID is the id of every actor's client.
+// sessionID is the client id of all actors.
 const sessionID = "abcdefghijklmnopqrstuvwxyz"
 
-// grant grants key to a new actor. The lock is under the given session unless the id is "".
+// grant writes a grant of key to a new actor. If session is not "", the lock is under the
+// session with that id.
 func (s *stage) grant(proto protocol.Protocol, key protocol.Key, session string) *actor {
 	s.Helper()
 	version, owner := protocol.NewVersion(), "host/"+sessionID
@@ -103,7 +107,8 @@ func (s *stage) grant(proto protocol.Protocol, key protocol.Key, session string)
 
 func (s *stage) lock() *actor { return s.grant(s.proto, s.job, "") }
 
-// shared grants a lock under a new session. It returns the session.
+// shared writes a grant of the lock under a new session. It returns the actor that renews
+// the session.
 func (s *stage) shared() *actor {
 	s.Helper()
 	s.grant(s.proto, s.job, sessionID)
@@ -140,18 +145,18 @@ func (a *actor) key() map[string]types.AttributeValue {
 	return lab.Must(a.s.proto.Key(a.hold.Key))(a.s)
 }
 
-// verdict is an observer's judgement of a holder.
+// verdict is the state of a holder as an observer judges it.
 type verdict struct {
 	what string        // live, dead, free or damaged
-	at   time.Duration // time from which the holder counts as dead, since the beginning of the test
+	at   time.Duration // time at which the holder is found dead, counted from the start of the test
 }
 
-// looksOn is a function that acts as an observer. It returns its verdict on the holder in a
-// record.
+// looksOn is a function that observes the holder in a record, and returns its verdict once
+// it has one.
 type looksOn func(s *stage, of leasehold.Record) verdict
 
-// told is the core.Errors of an observer. It returns the given error for an unreadable
-// record.
+// told is a core.Errors for an observer. For an unreadable record it returns the error in
+// its field.
 type told struct {
 	core.Errors
 	error error
@@ -210,7 +215,7 @@ func asWaiter(s *stage, of leasehold.Record) verdict {
 	}
 }
 
-// asCommand observes a key as ls --check, get --check and break do.
+// asCommand observes a key as the commands ls --check, get --check and break do.
 func asCommand(s *stage, of leasehold.Record) verdict {
 	locks, err := leasehold.New(s.far, leasehold.Config{Table: "locks", Layout: s.layout})
 	if err != nil {
@@ -262,10 +267,10 @@ func asPage(s *stage, of leasehold.Record) verdict {
 	}
 }
 
-// nothing is for a course without later records.
+// nothing does nothing: no record is written after the observers have begun.
 func nothing() {}
 
-// later returns a function that does something after d.
+// later returns a function that waits for d and then calls do.
 func later(d time.Duration, do func()) func() {
 	return func() { time.Sleep(d); do() }
 }
@@ -277,8 +282,12 @@ func TestPageAndCommandAndWaiterAgreeOnStateOfHolder(t *testing.T) {
 	silent, live := verdict{"dead", trip + lease}, verdict{what: "live"}
 	for name, course := range map[string]struct {
 		layout layout.Layout
-		play   func(s *stage) (then func()) // plays the records before the observers begin, and returns a function that plays the later records
-		want   verdict                      // expected verdict; an observed time may be up to two trips later than at, or any time if at is zero
+		// play writes the records that exist before the observers begin. It returns a
+		// function that writes the later records.
+		play func(s *stage) (then func())
+		// want is the verdict that each observer must reach. Its time may be up to two
+		// trips later than want.at. If want.at is zero, the time is not checked.
+		want verdict
 	}{
 		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return nothing }, silent},
 		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() { s.lock().renew(); return nothing }, silent},
@@ -326,8 +335,8 @@ func TestWaiterAndPageAgreeOnHolderUnderMaxSkew(t *testing.T) {
 	}
 }
 
-// giveOneAnswer runs the three observers, and checks that they give the same verdict on the
-// holder.
+// giveOneAnswer runs the three observers at once, and checks that each of them reaches the
+// verdict want.
 func giveOneAnswer(t *testing.T, l layout.Layout, skew time.Duration, play func(s *stage) (then func()), want verdict) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, l, skew)

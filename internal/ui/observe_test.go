@@ -16,7 +16,7 @@ import (
 
 const lease = 10 * time.Second
 
-// start is the time at which the first read of these tests was answered.
+// start is the time of the reply to the first read in each test.
 var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
 
 func at(d time.Duration) liveness.Reading {
@@ -35,7 +35,7 @@ func free() holders.Found {
 	return holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindLock, Record: protocol.Record{Released: true}}
 }
 
-// versionAt returns a version that was written at t.
+// versionAt returns a record version (a UUID of version 7) whose timestamp is t.
 func versionAt(t time.Time) string {
 	ms := fmt.Sprintf("%012x", t.UnixMilli())
 	return ms[:8] + "-" + ms[8:] + "-7000-8000-000000000000"
@@ -43,7 +43,7 @@ func versionAt(t time.Time) string {
 
 func nobodyBroke(string) (string, bool) { return "", false }
 
-// kinds returns the events as one line.
+// kinds returns the kinds and details of the events as one line of text.
 func kinds(events []Event) string {
 	var all []string
 	for _, e := range events {
@@ -62,15 +62,16 @@ func kinds(events []Event) string {
 	return strings.Join(all, "; ")
 }
 
-// watched is a key that is read repeatedly.
+// watched is a key that the test reads repeatedly, with its history so far.
 type watched struct {
 	history History
 	last    *Lock
 	now     time.Duration // time of the last read
 }
 
-// look reads the key after the duration d, and returns the events. If found has no kind,
-// the record is gone.
+// look simulates a read of the key, a time d after the previous read, that returns found.
+// If found has no kind, the record no longer exists. look returns the events that the read
+// causes.
 func (w *watched) look(d time.Duration, found holders.Found) []Event {
 	w.now += d
 	var lock Lock
@@ -94,7 +95,7 @@ func TestChangesOfRecordAreReportedAsEvents(t *testing.T) {
 	a, a2, b := grant("a", "host/1", "v1", 1), grant("a", "host/1", "v2", 1), grant("b", "host/2", "v3", 2)
 	mine := grant("c", "host/1", "v4", 2)
 	stood, taken, early := a, b, b
-	stood.Version = versionAt(start.Add(-time.Second)) // the page saw this version a second later
+	stood.Version = versionAt(start.Add(-time.Second)) // the holder wrote this version a second before the page read it
 	taken.Grant, early.Grant = versionAt(start.Add(lease-time.Second)), versionAt(start.Add(8*time.Second))
 	broken := &protocol.Broken{By: "operator", Reason: "stuck", Token: 1}
 	brokenFree := free()
@@ -160,7 +161,7 @@ func TestLockStateFollowsRecordAndHolder(t *testing.T) {
 	full := liveness.Beat{Until: start.Add(lease), Lease: lease}
 	low := liveness.Beat{Until: start.Add(3 * time.Second), Lease: lease}
 	gone := liveness.Beat{Until: start, Lease: lease, Dead: true}
-	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // beat of a holder whose lease has ended since the key was last read
+	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // a holder whose lease has expired, but the key has not been read since then
 	for name, c := range map[string]struct {
 		lock Lock
 		want State
@@ -213,7 +214,8 @@ func TestLockUnderSessionIsShownLiveWhileSessionIsLive(t *testing.T) {
 	}
 }
 
-// seen returns a lock whose holder was observed with the given beat.
+// seen returns a lock as the page keeps it, with what the page observed of the holder's
+// renewals (beat).
 func seen(f holders.Found, beat liveness.Beat) Lock {
 	return Lock{Found: f, Holder: &Holder{Record: f.Record, Beat: beat}, Look: at(0)}
 }

@@ -113,7 +113,9 @@ func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 			lab.Elapse(dead)
 			b := serve(t, w, l)
 			lab.Elapse(time.Second)
-			credited(t, b.row("job"), lease+2*time.Second) // longest time for which the lock may appear held: until the clock has certainly passed the lock's expiry
+			// The page credits the holder with the lease and twice MaxSkew. After that time
+			// the holder's clock has certainly passed the expiry in the record.
+			credited(t, b.row("job"), lease+2*time.Second)
 		})
 	})
 }
@@ -298,7 +300,7 @@ func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
 		lab.Elapse(2 * time.Second)
 		last := b.heard().Answered
 		answer := b.hang()
-		lab.Elapse(silence + time.Second - 100*time.Millisecond) // a pass begins each second
+		lab.Elapse(silence + time.Second - 100*time.Millisecond) // the scan begins a pass over the table each second
 		if s := b.heard(); s.Trouble != "" {
 			t.Errorf("before three seconds: %+v", s)
 		}
@@ -324,7 +326,7 @@ func TestHolderIsShownExpiringOnlyAfterSuccessfulRead(t *testing.T) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)
 		answer := b.hang()
-		lab.Elapse(18 * time.Second) // more than two thirds of the lease pass while the page reads nothing
+		lab.Elapse(18 * time.Second) // more than two thirds of the lease pass, and no reply reaches the page
 		b.isShown("while nobody can look", "job", Held)
 		answer()
 		lab.Elapse(2 * time.Second)
@@ -352,7 +354,7 @@ func TestLateReplyShowsHolderAtTimeOfRequest(t *testing.T) {
 			want State
 		}{
 			{at(0, 0), Held},
-			{at(time.Second, 18*time.Second), Held}, // still held, because the holder may have renewed since the request was sent
+			{at(time.Second, 18*time.Second), Held}, // the request is old when its reply comes: the holder may have renewed since, so the state stays Held
 			{at(18*time.Second, 18*time.Second), Expiring},
 		} {
 			board.see(item, c.look)

@@ -105,8 +105,8 @@ func TestErrorTextIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzVisible checks that the displayed text is entirely visible, and that JSON and names
-// keep their values.
+// FuzzVisible checks that the functions of package visible return text without invisible
+// characters, and that JSON and names keep their values.
 func FuzzVisible(f *testing.F) {
 	for _, seed := range []string{"", "web/812", "\x1b[2J", "a\u009b2Jb", "\u202e\u2066", "\xff\xc2\x9b", "\u2028\ufeff\U000e0041", "\u3164\ufe0f", "\n\t\\\"", "\ufffd"} {
 		f.Add(seed)

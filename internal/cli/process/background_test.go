@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Orphans may end continually, and each must be reaped soon.
+// Orphaned child processes may end at any rate. Their exits must not delay the reading of
+// the process list, by which leasehold reaps each soon.
 func TestProcessListIsReadOnTimeDespiteChildExits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

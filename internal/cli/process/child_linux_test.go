@@ -35,7 +35,7 @@ func TestChildReportsExitBeforeExitedChannelCloses(t *testing.T) {
 }
 
 // standsAtGate is the name of an environment variable. If it is set, this test program
-// waits at the gate.
+// calls standAtGate instead of running tests.
 const standsAtGate = "TEST_STANDS_AT_GATE"
 
 func TestMain(m *testing.M) {
@@ -45,8 +45,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standAtGate starts CMD as run does, but hangs before CMD's group reaches a watchdog. It
-// prints the order that is meant for the watchdog, and waits to be killed.
+// standAtGate starts CMD as leasehold run does, but hangs when it sends CMD's process group
+// to the watchdog. It prints the order that it should send, and waits until the test kills
+// it.
 func standAtGate() {
 	self, err := ThisProgram()
 	if err != nil {

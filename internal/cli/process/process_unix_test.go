@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// gatedCMD returns a CMD that creates a file, and a function that reports whether CMD has
-// run.
+// gatedCMD returns a CMD that creates a file, and a function that reports whether this file
+// exists.
 func gatedCMD(t *testing.T) (cmd *exec.Cmd, hasRun func() bool) {
 	ran := filepath.Join(t.TempDir(), "ran")
 	cmd = &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", `: >"$1"`, "sh", ran}, Stderr: os.Stderr}
@@ -37,7 +37,8 @@ func startGated(t *testing.T, cmd *exec.Cmd) (*Child, *gate) {
 	return c, g
 }
 
-// closeForGood closes a gate without opening it, as happens when the supervisor dies.
+// closeForGood closes the gate's connection without opening the gate. The kernel does the
+// same when the supervisor dies.
 func closeForGood(t *testing.T, g *gate) {
 	t.Helper()
 	conn, err := g.conn.SyscallConn()
@@ -47,7 +48,8 @@ func closeForGood(t *testing.T, g *gate) {
 	}
 }
 
-// ended waits until the process and its gate have ended.
+// ended waits until the child process has exited and its gate has ended. It returns the
+// exit code, and the error if CMD could not start.
 func ended(c *Child, g *gate) (code int, refusal error) {
 	<-c.Exited
 	code = c.Reap()
@@ -72,7 +74,7 @@ func TestCMDStartsOnlyIfGateOpens(t *testing.T) {
 			if code, err := ended(child, g); code != c.code || hasRun() != c.runs || c.runs && err != nil {
 				t.Errorf("exit code %d, %v, has run: %v; want %d and %v", code, err, hasRun(), c.code, c.runs)
 			}
-			g.open() // has no effect, because the process at the gate has ended
+			g.open() // opening the gate now has no effect, because the process behind it has exited
 		})
 	}
 }
@@ -91,7 +93,8 @@ func TestGateReportsWhyCMDCannotStart(t *testing.T) {
 	}
 }
 
-// orderTaker is the pipe to a watchdog. It calls the function when it is given CMD's group.
+// orderTaker stands for the pipe to a watchdog. It calls itself, a function, when the
+// supervisor writes the order with CMD's process group.
 type orderTaker func()
 
 func (f orderTaker) Write(order []byte) (int, error) {
@@ -124,8 +127,8 @@ func TestWatchForParentExitFailsForChildOfInit(t *testing.T) {
 	}
 }
 
-// A busy machine may deliver a signal to leasehold late. By then CMD, which received the
-// same signal, has already ended.
+// A signal is sent to CMD and to leasehold at once. On a busy machine it may reach
+// leasehold only after CMD has ended because of it.
 func TestSignalSentBeforeExitOfCMDIsNotMissed(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()

@@ -11,7 +11,7 @@ func TestSignalTooLateToEndWaitIsNotLost(t *testing.T) {
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
 	<-ctx.Done()
-	release() // puts the signal back; callers do this when the lock was granted despite the signal
+	release() // puts the signal back; the caller does this if the lock was granted although the signal had come
 	release()
 	if len(s.C) != 1 {
 		t.Fatalf("%d signals are left", len(s.C))

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// several is a Lock of several keys. until is the earliest time at which trust in one of
-// the locks ends; lost locks count, too.
+// several is a Lock that stands for locks on several keys. until is the earliest
+// trusted-until time of these locks, lost ones included.
 type several struct {
 	until time.Time
 	lost  error
@@ -37,7 +37,8 @@ func TestRenewalDoesNotExtendGraceAfterLossOfAnotherLock(t *testing.T) {
 	}
 }
 
-// textOf is the pipe to a watchdog. It writes the orders to its Writer.
+// textOf stands for the pipe to a watchdog. It copies the supervisor's orders to its
+// Writer.
 type textOf struct{ io.Writer }
 
 func (textOf) Close() error { return nil }

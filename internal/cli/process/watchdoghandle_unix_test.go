@@ -21,7 +21,7 @@ func TestCMDIsKilledIfWatchdogDiesAfterTrustEnds(t *testing.T) {
 	close(died)
 	s := &supervision{
 		lock: &several{until: time.Now()}, say: say.NewMessages(say.To(io.Discard, false)), until: boottime.Now(),
-		self:     "/bin/true", // a watchdog that does not stop CMD
+		self:     "/bin/true", // this program starts as the watchdog and exits at once, so no watchdog stops CMD
 		watchdog: &watchdogHandle{orders: textOf{io.Discard}, reports: died, wait: func() {}},
 		descent:  watchdog.Descent{GroupOnly: true},
 	}

@@ -43,7 +43,8 @@ func TestMessageAboutFailedRequestsContainsAdvice(t *testing.T) {
 	}
 }
 
-// A Region that does not exist in AWS has no host, and DNS reports that at once.
+// If the configured Region does not exist in AWS, its DynamoDB endpoint has no DNS entry,
+// so the first lookup already fails.
 func TestUnknownHostIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := Request{Began: time.Now(), Err: &url.Error{Op: "Post", URL: "https://dynamodb.eu-wset-1.amazonaws.com/", Err: &net.OpError{
@@ -59,7 +60,7 @@ func TestUnknownHostIsReportedAtOnce(t *testing.T) {
 		if n, due := told.news(h.Trouble(wset), time.Now()); due {
 			t.Errorf("again: %+v", n)
 		}
-		answered, told := &Health{}, &Telling{} // here the host exists, as a request is answered first
+		answered, told := &Health{}, &Telling{} // here DynamoDB first answers a request, so the host exists
 		answered.saw(Request{})
 		answered.saw(none)
 		if n, due := told.news(answered.Trouble(wset), time.Now()); due {
@@ -79,7 +80,7 @@ func TestIntermittentRequestTroubleIsReportedOnceAMinute(t *testing.T) {
 			}
 		}
 		const minutes = 5
-		for range minutes * 6 { // each round lasts ten seconds: requests are throttled, then one is answered
+		for range minutes * 6 { // in each round of ten seconds, DynamoDB first throttles requests and then answers one
 			h.saw(throttled(time.Now()))
 			for range 8 {
 				second()

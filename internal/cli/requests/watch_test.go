@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// answering is an HTTP client. It answers the first requests from its list, and leaves the
-// other requests to the engine.
+// answering is an HTTP client. Each function in its list answers one of the first requests.
+// A localdynamo engine answers all later requests.
 type answering struct {
 	dynamodb.HTTPClient
 	answers []func(*http.Request) (*http.Response, error)

@@ -13,7 +13,7 @@ func TestEventStreamDoesNotWaitForSlowReader(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
 	lab.OK(t, err)
-	s := newEventStream("pipe", func(error) {}) // the function is called when the reader is closed
+	s := newEventStream("pipe", func(error) {}) // the stream calls this function when the reader closes the pipe
 	go s.write(writer)
 	defer func() {
 		_ = reader.Close()
@@ -28,10 +28,11 @@ func TestEventStreamDoesNotWaitForSlowReader(t *testing.T) {
 	if took := time.Since(began); took > patience {
 		t.Errorf("it took %v", took)
 	}
-	if unwritten < events-eventsKept-100 { // the pipe's own buffer holds some events
+	if unwritten < events-eventsKept-100 { // the kernel's pipe buffer holds some events: at most 100 are allowed for it
 		t.Errorf("%d of %d events are said to be unwritten", unwritten, events)
 	}
 }
 
-// patience is much longer than the wait for a slow reader.
+// patience is how long the test may take. It is much longer than the stream waits for a
+// slow reader.
 const patience = 20 * eventsPatience

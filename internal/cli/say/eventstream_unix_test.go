@@ -28,7 +28,7 @@ func TestFIFOReaderMayOpenLater(t *testing.T) {
 			}
 			opened <- err
 		}()
-		synctest.Wait() // the first attempt has failed
+		synctest.Wait() // now the first attempt to open the FIFO has failed
 		reader := lab.Must(os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0))(t)
 		defer reader.Close()
 		lab.OK(t, <-opened)

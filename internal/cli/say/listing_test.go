@@ -106,8 +106,8 @@ func TestListAtTerminalShowsMarkOfLastWork(t *testing.T) {
 			t.Errorf("not %s: %s", want, &out)
 		}
 	}
-	// The record shows work that an earlier grant completed. That work says nothing about
-	// how this grant ended.
+	// The done mark in this record has an earlier grant's token. So it must not appear as
+	// the result of the current, released grant.
 	r := Record{Record: leasehold.Record{Token: token, Released: true, Done: &leasehold.Done{Once: "v42", Token: token - 1}}}
 	if cells := (Listing{Terminal: true, States: true}).cells(r, night); cells[len(cells)-1].text != "released" {
 		t.Errorf("%q", cells[len(cells)-1].text)

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// pipes is a listener without a network. It works in a synctest bubble, where a real
-// listener does not.
+// pipes is a listener whose connections are net.Pipe connections in memory. Unlike network
+// connections, these work in a synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -44,7 +44,8 @@ func (p pipes) dial() net.Conn {
 	return client
 }
 
-// serveLocally runs a test against the server of leasehold local, in a synctest bubble.
+// serveLocally runs a test in a synctest bubble, against the server that the command
+// leasehold local starts.
 func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := localdynamo.New()
@@ -55,15 +56,15 @@ func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 		test(t, listener.dial)
 		lab.OK(t, server.Close())
 		<-served
-		time.Sleep(time.Second) // longer than the half second that the server waits for the unread rest of a body
+		time.Sleep(time.Second) // net/http waits for the unread rest of a request body for half a second
 		lab.OK(t, engine.Close())
 	})
 }
 
 const listTables = "POST / HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\nContent-Length: 2\r\n\r\n{}"
 
-// says sends text and returns the status and the body of the answer. The status is 0 if the
-// server has closed the connection without an answer.
+// says sends text on the connection and returns the status and the body of the reply. The
+// status is 0 if the server has closed the connection without a reply.
 func says(t *testing.T, c net.Conn, text string) (int, string) {
 	t.Helper()
 	go func() { _, _ = io.WriteString(c, text) }() // fails if the server closes the connection

@@ -33,12 +33,14 @@ func TestProbesListenOnLoopbackUnlessAddressIsSet(t *testing.T) {
 	}
 }
 
-// elsewhere is a listener that is not on loopback, but on the network of a pod.
+// elsewhere is a listener with a non-loopback address, such as the address of a Kubernetes
+// pod.
 type elsewhere struct{ pipes }
 
 func (elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 8080} }
 
-// probe sends text once to the server of a listener.
+// probe starts the probe server on the listener, sends text to it, and returns the status
+// of the reply.
 func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text string) (status int) {
 	t.Helper()
 	synctest.Wait()
@@ -48,12 +50,12 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	status, _ = says(t, dial(), text)
 	_ = server.Close()
 	<-served
-	time.Sleep(time.Second) // longer than the half second that the server waits for the unread rest of a body
+	time.Sleep(time.Second) // net/http waits for the unread rest of a request body for half a second
 	return status
 }
 
 func TestProbesOnLoopbackRejectForeignHostNames(t *testing.T) {
-	for host, want := range map[string][2]int{ // expected status on loopback, and expected status elsewhere
+	for host, want := range map[string][2]int{ // expected status by Host header: from a server on loopback, and from a server on another address
 		"127.0.0.1:8080":   {200, 200},
 		"localhost":        {200, 200},
 		"192.0.2.7:8080":   {421, 200},

@@ -28,7 +28,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// failingStore is a store whose writes fail once err is set.
+// failingStore is a store whose writes fail with err, unless err is nil.
 type failingStore struct {
 	localdynamo.Store
 	err error

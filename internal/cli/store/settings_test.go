@@ -18,7 +18,7 @@ func TestFlagForStoreTakesPrecedenceOverEnvironment(t *testing.T) {
 		flags   Settings
 		env     map[string]string
 		granted string
-		outer   [2]string // table and file in the variables that an outer run has set
+		outer   [2]string // LEASEHOLD_TABLE and LEASEHOLD_FILE as an outer leasehold run has set them
 		machine string
 		trial   bool
 		table   string

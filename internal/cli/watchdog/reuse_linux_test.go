@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// echo is a process that leads a group and repeats its input.
+// echo is a process that writes each line of its input to its output. It leads its own
+// process group.
 type echo struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -32,8 +33,9 @@ func startEcho(t *testing.T, command ...string) *echo {
 	return e
 }
 
-// lives reports whether the process answers. It returns false if a SIGKILL was sent to the
-// process before the call, since that signal takes effect first.
+// lives reports whether the process repeats a line. It returns false if SIGKILL was sent to
+// the process before the call, since the signal takes effect before the process reads the
+// line.
 func (e *echo) lives() bool {
 	_, _ = io.WriteString(e.in, "x\n") // fails if the process has ended
 	line, _ := e.out.ReadString('\n')
@@ -80,8 +82,11 @@ func TestKillIsNotSentToProcessWithReusedPID(t *testing.T) {
 }
 
 func TestDescendantsExcludeChildrenOfReusedSupervisorPID(t *testing.T) {
-	another := startEcho(t, "sh", "-c", "setsid cat; :") // process other than the test process and its parent
-	if !another.lives() {                                // an answer means that the process has started its child, which is in another group
+	// This process is unrelated to the supervisor, but its process id is the one that the
+	// supervisor had.
+	another := startEcho(t, "sh", "-c", "setsid cat; :")
+	// If the process answers, it has started its child, which is in another process group.
+	if !another.lives() {
 		t.Fatal("it does not answer")
 	}
 	all, err := Descent{Supervisor: another.cmd.Process.Pid}.All(0)

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// recordedWatchdog is a watchdog with the clock of a synctest bubble. It records its
-// actions and their times.
+// recordedWatchdog runs a watchdog that uses the clock of a synctest bubble. It records the
+// signals that the watchdog sends, and their times.
 type recordedWatchdog struct {
 	orders *io.PipeWriter
 	did    []string
@@ -41,7 +41,8 @@ func watchRecorded(grace time.Duration) *recordedWatchdog {
 	return k
 }
 
-// order writes an order. For OrderTrust, at is the end of trust, counted from the start.
+// order sends an order to the watchdog. For OrderTrust, at is when trust in the lock ends,
+// counted from the start of the watchdog.
 func (k *recordedWatchdog) order(what string, at time.Duration) {
 	n := int64(dogGroup)
 	if what == OrderTrust {
@@ -60,9 +61,9 @@ func (k *recordedWatchdog) end(how string) {
 
 func TestWatchdogSignalsCMDBeforeTrustEndsAndKillsItAtEnd(t *testing.T) {
 	type step struct {
-		after time.Duration // after the previous step
+		after time.Duration // time since the previous step
 		order string        // the last is OrderDone, or "" for the death of the supervisor
-		at    time.Duration // end of trust, for OrderTrust
+		at    time.Duration // when trust in the lock ends, for OrderTrust
 	}
 	trust, group := step{0, OrderTrust, 18 * time.Second}, step{0, OrderGroup, 0}
 	for name, c := range map[string]struct {

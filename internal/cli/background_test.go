@@ -215,7 +215,7 @@ func TestProcessWithExitedMainThreadCountsAsRunningOnAnyTable(t *testing.T) {
 const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
 for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
 
-func TestOrphansOfCMDAreReapedWhileItRunsOnAnyTable(t *testing.T) {
+func TestOrphansAreReapedWhileCMDRunsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "sh", "-c", makesOrphans).ends(5)
@@ -237,7 +237,7 @@ func TestFirstProcessOfContainerReapsAllOrphansOnAnyTable(t *testing.T) {
 // Many programs exit with 0 after SIGTERM. So CMD's exit code 0 after a signal does not
 // mean that the work is done. Processes that CMD has left running may not have finished
 // either.
-func TestWorkStoppedBySignalIsNotMarkedDoneOnAnyTable(t *testing.T) {
+func TestRunOnceSetsNoDoneMarkAfterSignalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cmd    string

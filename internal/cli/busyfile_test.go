@@ -42,7 +42,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 // machine may be busy.
 const margin = 4 * time.Second
 
-func TestCommandGivesUpOnBusyFileAtTimeLimit(t *testing.T) {
+func TestCommandFailsAtTimeLimitIfStoreFileStaysLocked(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args        []string
@@ -75,7 +75,7 @@ func TestCommandGivesUpOnBusyFileAtTimeLimit(t *testing.T) {
 	}
 }
 
-func TestCommandWaitsUntilBusyFileIsFree(t *testing.T) {
+func TestCommandWaitsUntilStoreFileIsUnlocked(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string][]string{"for ever": nil, "-w": {"-w", "25s"}} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestCommandWaitsUntilBusyFileIsFree(t *testing.T) {
 	}
 }
 
-func TestSignalEndsWaitForBusyFile(t *testing.T) {
+func TestSignalEndsWaitForLockedStoreFile(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "k", "--", "true"}, {"ls"}} {
 		dir, file, _ := busyFile(t)
@@ -103,7 +103,7 @@ func TestSignalEndsWaitForBusyFile(t *testing.T) {
 }
 
 // This test runs 40 processes at once. The test in proof/robustness/processes runs 300.
-func TestNoProcessFailsOnBusyFile(t *testing.T) {
+func TestConcurrentProcessesDoNotFailOnLockedStoreFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "locks.db")
@@ -127,7 +127,7 @@ func TestNoProcessFailsOnBusyFile(t *testing.T) {
 	}
 }
 
-func TestRunEndsAtOnceOnPermanentFileFault(t *testing.T) {
+func TestRunFailsAtOnceIfStoreFileIsUnusable(t *testing.T) {
 	t.Parallel()
 	replaced := func(content string) func(*testing.T, string) {
 		return func(t *testing.T, file string) {

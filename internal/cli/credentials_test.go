@@ -69,7 +69,7 @@ func (f *faulty) throughProxy(set ...string) []string {
 	return append(env, set...)
 }
 
-func TestRunWaitsForLateCredentialSource(t *testing.T) {
+func TestRunWaitsUntilCredentialSourceAnswers(t *testing.T) {
 	t.Parallel()
 	const good = `{"AccessKeyId":"a","SecretAccessKey":"b","Token":"c","Expiration":"2199-01-02T03:04:05Z","Code":"Success"}`
 	container := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, good) }
@@ -118,7 +118,7 @@ func TestRunWaitsForLateCredentialSource(t *testing.T) {
 	}
 }
 
-func TestRunEndsAtOnceWithoutConfiguredCredentials(t *testing.T) {
+func TestRunFailsAtOnceIfNoCredentialsAreConfigured(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	none := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))

@@ -34,7 +34,7 @@ func crontabLines(t *testing.T, when string) (lines []string) {
 
 // Two runs of one crontab line may overlap. The second run must print nothing, because cron
 // mails the output of a line whatever its exit code is.
-func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
+func TestCrontabLineSendsNoMailIfPreviousRunStillRuns(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "*/5 * * * *")
 	if len(lines) < 4 {

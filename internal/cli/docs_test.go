@@ -218,7 +218,7 @@ func reads(t *testing.T, script string, in place) {
 	}
 }
 
-func TestShellCommandsInGuidesRun(t *testing.T) {
+func TestShellBlocksInGuidesRunWithoutError(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	for _, f := range fences(documents(t, guides...)) {
@@ -240,7 +240,7 @@ func TestShellCommandsInGuidesRun(t *testing.T) {
 	}
 }
 
-func TestEachRuleForShellBlocksMatchesBlockInGuides(t *testing.T) {
+func TestTreatmentsOfShellBlocksEachMatchBlockInGuides(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range treatments {
@@ -254,7 +254,7 @@ func TestEachRuleForShellBlocksMatchesBlockInGuides(t *testing.T) {
 
 var commandTyped = regexp.MustCompile(`(?m)^ *(?:leasehold|go|make|git|docker|kubectl|aws) `)
 
-func TestCommandsInGuidesAreMarkedAsShell(t *testing.T) {
+func TestGuideBlocksWithCommandsAreMarkedAsShell(t *testing.T) {
 	t.Parallel()
 	for _, f := range fences(documents(t, guides...)) {
 		if f.language == "" && commandTyped.MatchString(f.text) {
@@ -318,7 +318,7 @@ func TestGuideCommandsForStuckHolderCanRunTwice(t *testing.T) {
 	reads(t, lines+lines, inTable)
 }
 
-func TestCheckInGuidePrintsFreeOnlyIfKeyIsFree(t *testing.T) {
+func TestGuideScriptPrintsFreeOnlyIfKeyIsFree(t *testing.T) {
 	t.Parallel()
 	line := blockOf(t, "--held")
 	dir, env := aReader(t)

@@ -326,7 +326,7 @@ func TestDoctorDeletesItsTestKeyAfterCtrlC(t *testing.T) {
 	f.empty()
 }
 
-func TestDoctorReportsLocalStoreThatIsKeptLocked(t *testing.T) {
+func TestDoctorReportsLocalStoreLockedByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	dir, file, _ := busyFile(t)
 	lines := doctor(t, append(bare(dir), "LEASEHOLD_FILE="+file), 2)

@@ -59,7 +59,7 @@ func TestElectDoesNotStartCMDAfterSignalOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestElectWatchOnTerminalShowsLeaderInWordsOnAnyTable(t *testing.T) {
+func TestElectWatchShowsSentencesOnTerminalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "elect", "k", "--watch")

@@ -241,7 +241,7 @@ func TestTableCheckFindsRegionWithoutReplica(t *testing.T) {
 		"name only Regions with an active replica, or add one there\n")
 }
 
-func TestDoctorAsksEachRegion(t *testing.T) {
+func TestDoctorChecksTableInEachRegion(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
 	w.isDark[1].Store(true)

@@ -64,7 +64,7 @@ func answers(t *testing.T, url string, code int, want string) {
 // The test disconnects the leader from the server. The leader's probes first report that it
 // is not live, and then that it does not lead. Only after that may its successor report
 // that it leads.
-func TestProbeOfDisconnectedLeaderFailsBeforeSuccessorLeads(t *testing.T) {
+func TestDisconnectedLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
 	server := newFaulty(t, table.Spec{}, while(&cut, unavailable))
@@ -129,7 +129,7 @@ func TestProbeAddressInUseIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	first.endsBy(syscall.SIGTERM)
 }
 
-func TestProbeAnswerSendsNoRequestToDynamoDB(t *testing.T) {
+func TestProbeSendsNoRequestToDynamoDB(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -194,7 +194,7 @@ func TestKubernetesManifestRunsCommandThatAnswersProbes(t *testing.T) {
 }
 
 // In this test DynamoDB does not answer.
-func TestProbeIsAnsweredBeforeFirstRead(t *testing.T) {
+func TestProbeIsAnsweredWhileDynamoDBDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool
 	server := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {

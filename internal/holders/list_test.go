@@ -15,7 +15,7 @@ import (
 
 // Any client that may write a single key can write up to 400 KB of data into its record. A
 // list must not become that large.
-func TestListWithoutDataStillReturnsShortRemark(t *testing.T) {
+func TestBareListReturnsDataOnlyIfShort(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	db := engine.Client()

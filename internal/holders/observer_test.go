@@ -86,7 +86,7 @@ func (c *checked) close() {
 	lab.OK(c.T, c.holders.Close(context.WithoutCancel(c.T.Context())))
 }
 
-func TestThousandHoldersAreObservedWithAtMostThreeListings(t *testing.T) {
+func TestObserverListsTableAtMostThriceForThousandHolders(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1000, "job/")
 		records := c.list("")
@@ -114,7 +114,7 @@ func TestThousandHoldersAreObservedWithAtMostThreeListings(t *testing.T) {
 	})
 }
 
-func TestFewHoldersOfALargeTableAreReadByKey(t *testing.T) {
+func TestObserverReadsFewHoldersOfLargeTableByKey(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(400, "other/", leasehold.WithoutRenewal())
 		c.hold(5, "mine/")
@@ -175,7 +175,7 @@ func TestHolderObservedTooBrieflyIsUnknown(t *testing.T) {
 	})
 }
 
-func TestCancelledObservationReturnsFindings(t *testing.T) {
+func TestObserverReturnsFindingsAfterCancellation(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.hold(1, "live/")
 		c.hold(1, "long/", leasehold.WithLease(time.Hour))

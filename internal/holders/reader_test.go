@@ -34,7 +34,7 @@ func (c empty) Do(r *http.Request) (*http.Response, error) {
 	return reply, nil
 }
 
-func TestReaderRejectsBatchReplyWithoutResponses(t *testing.T) {
+func TestHolderReaderRejectsBatchReplyWithoutResponses(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	proto := lab.Must(records.Of(layout.Native{}))(t)

@@ -197,7 +197,7 @@ func TestOpenDoesNotFollowSymlinkSwappedInDuringOpen(t *testing.T) {
 	}
 }
 
-func TestOpenStartsAgainIfDirectoryIsSwapped(t *testing.T) {
+func TestOpenRetriesIfDirectoryIsSwappedDuringOpen(t *testing.T) {
 	dir, elsewhere := place(t, 0o777)
 	way := filepath.Join(dir, "way")
 	do(t, os.Symlink(dir, way))
@@ -254,7 +254,7 @@ func TestSymlinkIsFollowedEvenIfTargetIsMissing(t *testing.T) {
 	}
 }
 
-func TestPlaceRefusesNameOfExistingFile(t *testing.T) {
+func TestPlaceFileFailsIfTargetExists(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

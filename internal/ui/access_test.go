@@ -181,7 +181,7 @@ func TestSecretsAndHostNamesAreLongAndUnique(t *testing.T) {
 	}
 }
 
-func TestServerProvesThatItKnowsSecret(t *testing.T) {
+func TestUIServerProvesToPageThatItKnowsSecret(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		ask := func(nonce string) (int, map[string]string) {
 			r := httptest.NewRequest(http.MethodGet, "http://b.localhost:4711/who", nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestBoardForgetsDeletedKeysOldestFirst(t *testing.T) {
+func TestUIBoardForgetsDeletedKeysOldestFirst(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	b := newBoard(proto, liveness.Rule{})
 	var now time.Duration
@@ -58,7 +58,7 @@ func TestBoardForgetsDeletedKeysOldestFirst(t *testing.T) {
 	}
 }
 
-func TestReadUnitsSpentBeforePeriodAreForgotten(t *testing.T) {
+func TestReadUnitRateCountsOnlyRecentReads(t *testing.T) {
 	p := pace{rate: 100}
 	now := start
 	for range 1000 {

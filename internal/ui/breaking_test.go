@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestBreakFreesOnlyShownGrant(t *testing.T) {
+func TestBreakEndsOnlyGrantThatDialogShowed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, _ := w.Client(lab.Config())

@@ -220,7 +220,7 @@ func seen(f holders.Found, beat liveness.Beat) Lock {
 	return Lock{Found: f, Holder: &Holder{Record: f.Record, Beat: beat}, Look: at(0)}
 }
 
-func TestHistoryHasSpanForEachGrant(t *testing.T) {
+func TestLockHistoryHasTimeSpanForEachGrant(t *testing.T) {
 	var w watched
 	w.look(0, held(grant("a", "host/1", "v1", 7)))
 	w.look(time.Second, held(grant("a", "host/1", "v2", 7)))
@@ -240,7 +240,7 @@ func TestHistoryHasSpanForEachGrant(t *testing.T) {
 	}
 }
 
-func TestDeadHolderInHistoryDiedWhenItsLeaseEnded(t *testing.T) {
+func TestLockHistoryEndsDeadHolderAtLeaseEnd(t *testing.T) {
 	a, b := grant("a", "host/1", versionAt(start), 1), grant(versionAt(start.Add(lease)), "host/2", "v3", 2)
 	for name, looks := range map[string][]struct {
 		after time.Duration
@@ -267,7 +267,7 @@ func TestDeadHolderInHistoryDiedWhenItsLeaseEnded(t *testing.T) {
 	}
 }
 
-func TestHistoryIsBounded(t *testing.T) {
+func TestLockHistoryKeepsLimitedNumberOfEvents(t *testing.T) {
 	var w watched
 	for i := range 2 * mostEvents {
 		w.look(0, held(grant(string(rune('a'+i%7))+time.Duration(i).String(), "", "v", int64(i))))

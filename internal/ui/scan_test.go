@@ -184,7 +184,7 @@ func TestSessionIsShownWithItsLocksUntilItHasNone(t *testing.T) {
 	})
 }
 
-func TestHistoryShowsTimeFromWhichItIsComplete(t *testing.T) {
+func TestLockHistoryShowsTimeSinceWhichItIsComplete(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -218,7 +218,7 @@ func TestDamagedRecordIsShownWithReason(t *testing.T) {
 	})
 }
 
-func TestScanIsSharedBySeveralPages(t *testing.T) {
+func TestTableScanServesSeveralPagesAtOnce(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		for range 5 {
 			l := b.server.scan.join(b.server.hello)
@@ -232,7 +232,7 @@ func TestScanIsSharedBySeveralPages(t *testing.T) {
 	})
 }
 
-func TestPageCanLowerButNotRaiseReadRateOfScan(t *testing.T) {
+func TestUIPageCanLowerButNotRaiseReadRateOfScan(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for i := range 600 {

@@ -56,7 +56,7 @@ func TestControlAndInvisibleCharactersAreEscaped(t *testing.T) {
 	}
 }
 
-func TestOnlyPlainWordIsShownWithoutQuotes(t *testing.T) {
+func TestTextIsQuotedUnlessItIsOnePlainWord(t *testing.T) {
 	for in, want := range map[string]string{
 		"web-7/812/4k2a":            "web-7/812/4k2a",
 		"host.example:8080":         "host.example:8080",
@@ -98,7 +98,7 @@ func TestLongTextIsShortenedInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestErrorTextIsBounded(t *testing.T) {
+func TestErrorTextHasLimitedLength(t *testing.T) {
 	err := visible.Error(errors.New("first\nsecond " + strings.Repeat("x", 8<<20)))
 	if got := err.Error(); utf8.RuneCountInString(got) > 1001 || !strings.HasPrefix(got, "first; second xx") || !strings.Contains(got, "x…x") {
 		t.Errorf("%d characters: %.100s", utf8.RuneCountInString(got), got)
@@ -141,7 +141,7 @@ func FuzzVisible(f *testing.F) {
 	})
 }
 
-func TestHolderNoteIsShownOnlyIfShortAndPrintable(t *testing.T) {
+func TestHolderDataIsShownOnlyIfShortAndPrintable(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":         "deploying v42",
 		"山田太郎":                  "山田太郎",

@@ -28,7 +28,7 @@ func TestVersionShowsKnownBuildInformation(t *testing.T) {
 	}
 }
 
-func TestIsTrialIsTrueOnlyForGoRunInOwnSource(t *testing.T) {
+func TestTrialModeNeedsGoRunInsideLeaseholdSource(t *testing.T) {
 	const own = "example.com/locks"
 	source := t.TempDir()
 	write := func(path, content string) string {

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestClockDifferenceIsBoundedByReplies(t *testing.T) {
+func TestClockDifferenceIsWithinRangeComputedFromReplies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -40,7 +40,7 @@ func TestClockDifferenceIsBoundedByReplies(t *testing.T) {
 	})
 }
 
-func TestEachReplyHalvesUncertaintyOfClock(t *testing.T) {
+func TestEachReplyHalvesRangeOfClockDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -58,7 +58,7 @@ func TestEachReplyHalvesUncertaintyOfClock(t *testing.T) {
 	})
 }
 
-func TestRecommendedMaxSkewIsTwiceClockError(t *testing.T) {
+func TestDoctorRecommendsMaxSkewOfTwiceClockError(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ from, to, want time.Duration }{
 		{0, 0, 500 * ms}, {-20 * ms, 40 * ms, 500 * ms}, {-250 * ms, 10 * ms, 500 * ms}, {-251 * ms, 10 * ms, time.Second}, {900 * ms, 1100 * ms, 2500 * ms},
@@ -85,7 +85,7 @@ func TestPercentileIsNearestRank(t *testing.T) {
 	}
 }
 
-func TestRecommendedLeaseIsShortestThatLatencyAllows(t *testing.T) {
+func TestDoctorRecommendsShortestLeaseThatLatencyAllows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
 		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second
@@ -99,7 +99,7 @@ func TestRecommendedLeaseIsShortestThatLatencyAllows(t *testing.T) {
 	})
 }
 
-func TestTableIsSlowIfLatencyIsQuarterOfRenewalPeriod(t *testing.T) {
+func TestDoctorCallsTableSlowFromQuarterOfRenewalPeriod(t *testing.T) {
 	for _, c := range []struct {
 		took time.Duration
 		want State

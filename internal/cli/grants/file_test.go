@@ -61,7 +61,7 @@ func TestGrantFileAcceptsOnlyOneOfConcurrentWrites(t *testing.T) {
 	}
 }
 
-func TestRemoveKeepsGrantFileThatWasReplaced(t *testing.T) {
+func TestRemoveKeepsGrantFileReplacedByNewerGrant(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "grant")
 	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestPlacesDifferIfRegionEndpointOrAccountDiffers(t *testing.T) {
+func TestGrantPlaceDependsOnRegionEndpointAndAccount(t *testing.T) {
 	at := func(table, region, server, account string) Place {
 		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, Home: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),

@@ -132,7 +132,7 @@ func TestWaitIsNotReportedUntilAllPermitsAreHeld(t *testing.T) {
 	}
 }
 
-func TestWaitMessageShowsRemarkOfHolder(t *testing.T) {
+func TestWaitMessageShowsShortDataOfHolder(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":          "held by o: \"deploying v42\"\n",
 		"":                       "held by o\n",
@@ -207,7 +207,7 @@ func TestDeferredQueuePositionIsReportedOneSecondLater(t *testing.T) {
 	})
 }
 
-func TestWaiterReportsThatItChecksItsOwnFormerGrant(t *testing.T) {
+func TestWaiterReportsCheckOfItsOwnEarlierGrant(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
 		if w.see(held("me", "own"), 0, nil) > 0 {
@@ -263,7 +263,7 @@ func TestWaitIsTooShortIfLeaseOfHolderIsLonger(t *testing.T) {
 	}
 }
 
-func TestHeldErrorStatesHowLongProcessWaited(t *testing.T) {
+func TestErrorForHeldKeyStatesHowLongProcessWaited(t *testing.T) {
 	f := Wanted{Wait: 1500 * time.Millisecond}
 	for took, want := range map[time.Duration]time.Duration{
 		1501 * time.Millisecond: 1500 * time.Millisecond, 21700 * time.Millisecond: 21 * time.Second,
@@ -278,7 +278,7 @@ func TestHeldErrorStatesHowLongProcessWaited(t *testing.T) {
 	}
 }
 
-func TestKeyIsNotReportedHeldIfWaitEndsWithoutAnswer(t *testing.T) {
+func TestKeyIsNotReportedHeldIfWaitEndsWithoutReply(t *testing.T) {
 	waited := &failure.WaitedError{Wait: time.Second}
 	for name, c := range map[string]struct {
 		err     error

@@ -67,7 +67,7 @@ func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 	says("/live", 200, "live\n")
 }
 
-func TestLeaderProbeReportsUnknownForEmptyRecord(t *testing.T) {
+func TestLeaderProbeReportsUnknownLeaderIfNoOwnerIsKnown(t *testing.T) {
 	s, says := asked(t, time.Now())
 	s.Saw(election.Leader{})
 	says("/leader", 503, "who leads is not known\n")

@@ -8,7 +8,7 @@ import (
 
 // Orphaned child processes may end at any rate. Their exits must not delay the reading of
 // the process list, by which leasehold reaps each soon.
-func TestProcessListIsReadOnTimeDespiteChildExits(t *testing.T) {
+func TestProcessListIsReadOnTimeDespiteFrequentChildExits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &background{look: time.NewTimer(lookEvery)}

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestChildReportsExitBeforeExitedChannelCloses(t *testing.T) {
+func TestHasEndedSeesExitBeforeExitedChannelIsClosed(t *testing.T) {
 	ended, runs := exec.Command("true"), exec.Command("sleep", "60")
 	for _, cmd := range []*exec.Cmd{ended, runs} {
 		lab.OK(t, cmd.Start())

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSignalTooLateToEndWaitIsNotLost(t *testing.T) {
+func TestSignalAfterGrantStaysInChannel(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM

@@ -90,7 +90,7 @@ func TestListAtTerminalShowsDataOfHolder(t *testing.T) {
 	}
 }
 
-func TestListAtTerminalShowsMarkOfLastWork(t *testing.T) {
+func TestListAtTerminalShowsDoneMarkOfLastGrant(t *testing.T) {
 	const token = 1764230400000042
 	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	for want, done := range map[string]*leasehold.Done{

@@ -114,7 +114,7 @@ func TestLocalServerAnswersDespiteManyIdleConnections(t *testing.T) {
 	})
 }
 
-func TestLocalServerRejectsForeignHostNames(t *testing.T) {
+func TestLocalServerRejectsNonLocalHostHeaders(t *testing.T) {
 	for host, want := range map[string]int{
 		"127.0.0.1:8000": 200, "localhost:8000": 200, "LOCALHOST": 200, "[::1]:8000": 200, "127.0.0.53": 200, "dynamo.localhost:8000": 200,
 		"evil.example:8000": 421, "evil.example": 421, "192.0.2.1:8000": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example": 421, "0.0.0.0": 421,

@@ -10,7 +10,7 @@ import (
 
 // If the page left one of the addresses free, another user could listen there and receive
 // the page's requests.
-func TestPageListensOnAllAddressesOfItsHostName(t *testing.T) {
+func TestUIPageListensOnAllAddressesOfItsHostName(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -29,7 +29,7 @@ func TestPageListensOnAllAddressesOfItsHostName(t *testing.T) {
 	}
 }
 
-func TestPageIsNotServedIfOneAddressIsInUse(t *testing.T) {
+func TestUIPageIsNotServedIfOneAddressIsInUse(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -46,7 +46,7 @@ func TestPageIsNotServedIfOneAddressIsInUse(t *testing.T) {
 	}
 }
 
-func TestPageOnWildcardAddressHasIPAddressInURL(t *testing.T) {
+func TestUIPageOnWildcardAddressHasIPAddressInURL(t *testing.T) {
 	at := lab.Must(ForPage(t.Context(), "0.0.0.0:0", true))(t)
 	defer at.Close()
 	if strings.Contains(at.Host, "localhost") || at.Name == at.Host || len(at.Listeners) != 1 {

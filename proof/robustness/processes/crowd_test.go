@@ -13,7 +13,7 @@ import (
 // Three hundred processes of the leasehold command, with the flag for not waiting, use one
 // file at the same time. The kernel queues them for the file lock. So each process must get
 // a definite answer, even on a busy machine.
-func TestNoProcessFailsOnBusyFile(t *testing.T) {
+func TestConcurrentProcessesDoNotFailOnLockedStoreFile(t *testing.T) {
 	const crowd = 300
 	binary, file := buildCommand(t), filepath.Join(t.TempDir(), "locks.db")
 	var mu sync.Mutex // guards the map codes

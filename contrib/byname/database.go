@@ -7,7 +7,7 @@ import (
 
 // Database is a lock with a fixed name, for programs that lock before they change a
 // database. It implements lock.Locker and lock.SessionLocker of goose. It sends nothing to
-// the database, so it also works for databases without locks.
+// the database, so it also works for databases that have no locks of their own.
 type Database struct {
 	names *Locker
 	name  string

@@ -1,17 +1,20 @@
 // Package byname is for programs that acquire a lock by name and give the name again to
-// unlock it. It implements certmagic.Locker, certmagic.TryLocker and
-// certmagic.LockLeaseRenewer and, by ForDatabase, the lock.Locker and lock.SessionLocker of
-// goose. It imports neither.
+// unlock it. Its type Locker implements certmagic.Locker, certmagic.TryLocker and
+// certmagic.LockLeaseRenewer. ForDatabase returns a lock that implements the interfaces
+// lock.Locker and lock.SessionLocker of goose. The package imports neither certmagic nor
+// goose.
 //
 //	names, err := byname.New(locks, "certificates/")
 //	...
 //	err = names.Lock(ctx, "issue_example.com")
 //	...
-//	err = names.Unlock(ctx, "issue_example.com") // leasehold.ErrLost: it was not held to the end
 //
-// Such an interface cannot report that a lock was lost during the work. Held returns the
-// lock itself: its context ends then, and its Commit and Guards fence writes. In your own
-// code, use leasehold.Client.Do, which has all of that in one call.
+//	err = names.Unlock(ctx, "issue_example.com") // leasehold.ErrLost: the lock was lost
+//
+// These interfaces cannot report that a lock was lost during the work. So Held returns the
+// lock itself. Its context ends when the lock is lost, and its methods Commit and Guards
+// fence writes. In your own code, use leasehold.Client.Do instead: one call acquires the
+// lock, passes its context to a function, and releases the lock.
 package byname
 
 import (
@@ -24,13 +27,13 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Locker holds locks by their names, for a client in any layout. It is safe for
-// concurrent use.
+// Locker acquires locks by name and keeps them until they are unlocked by name. The client
+// may use any layout. Locker is safe for concurrent use.
 type Locker struct {
 	locks  *leasehold.Client
 	prefix string
 
-	mu   sync.Mutex // guards held; never held across I/O
+	mu   sync.Mutex // guards the map held; no goroutine keeps mu during a request
 	held map[string]*section
 }
 
@@ -42,13 +45,14 @@ type section struct {
 }
 
 // New returns a Locker whose keys are prefix plus the name. It sends no request. Two
-// Lockers with the same prefix exclude each other, in one process or in several. For a
-// table with a sort key, the layout must name the sort key's value.
+// Lockers with the same table and prefix use the same locks, in one process or in several.
+// If the table has a sort key, the layout must set its value.
 func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("byname: the client is nil: pass what leasehold.New returned")
 	}
-	// This call checks only the arguments: Acquire sends nothing if its context has ended.
+	// This call only checks that the client can acquire such a key: with an ended context,
+	// Acquire sends no request.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"name"); !errors.Is(err, context.Canceled) {
@@ -60,13 +64,13 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 // Lock waits until the lock with that name is granted or ctx ends, like
 // leasehold.Client.Acquire, and returns its errors. The lock is then renewed until Unlock.
 // Callers of one Locker are served in the order of their calls. If a caller loses its lock,
-// the next caller still waits until the caller that lost the lock calls Unlock. So a
-// section that has not noticed the loss never runs beside another section of its own
-// process. It may run beside sections of other processes.
+// the next caller still waits until the caller that lost the lock calls Unlock. So two
+// callers of one Locker never work under the same name at once, even after a loss. After a
+// loss, a caller in another process may.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
-		// While the earlier section's lock is trusted, Lock waits in the client's local
-		// queue, where that lock is handed over.
+		// While the lock of the earlier section is trusted, Acquire below waits in the
+		// client's local queue. At Unlock, the client hands that lock over to the waiter.
 		if before := l.section(name); before != nil && before.lock.Err() != nil {
 			if err := before.wait(ctx); err != nil {
 				return err
@@ -81,17 +85,17 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 			return nil
 		}
 		// The earlier section has lost its lock, but its caller has not called Unlock yet.
-		// Release the lock that was just granted, so that other processes need not wait for
-		// that Unlock.
+		// So this call releases the lock that it was just granted. Other processes can then
+		// acquire it without waiting for that Unlock.
 		if err := lock.Release(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// TryLock is Lock without waiting. It returns false without an error if this or another
-// process holds the name. If the holder appears dead, TryLock observes it for its lease,
-// and takes over, as with leasehold.NoWait.
+// TryLock is like Lock, but does not wait for a live holder: it returns false and no error
+// if this or another process holds the lock. If the holder appears dead, TryLock observes
+// it for the length of its lease, and then takes the lock over, as with leasehold.NoWait.
 func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	if l.section(name) != nil {
 		return false, nil
@@ -120,10 +124,12 @@ func (s *section) wait(ctx context.Context) error {
 }
 
 // Unlock ends the section, and releases the lock. Call it once for each granted Lock and
-// TryLock. ctx may have ended already: see leasehold.Lock.Release.
+// TryLock. Unlock also releases the lock if ctx has already ended: see
+// leasehold.Lock.Release.
 //
-// It returns leasehold.ErrLost if the lock was lost during the section: other holders may
-// have worked since. After any other error the lock becomes free when its lease expires.
+// It returns leasehold.ErrLost if the lock was lost before Unlock: other holders may have
+// worked since the loss. After any other error the lock becomes free when its lease
+// expires.
 func (l *Locker) Unlock(ctx context.Context, name string) error {
 	l.mu.Lock()
 	s := l.held[name]
@@ -137,9 +143,9 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 }
 
 // RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
-// held. It ignores the duration, because locks are renewed in the background, so their
-// lease need not be as long as the work. With a lease of that length, a dead holder would
-// block the name for as long.
+// held. It ignores the duration, by which certmagic asks for a lease as long as the work.
+// The client renews the lock in the background, so a short lease is enough, and a dead
+// holder blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {
@@ -148,8 +154,8 @@ func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duratio
 	return s.lock.Renew(ctx)
 }
 
-// Held returns the lock of a name between Lock and Unlock. Its context ends when the lock
-// is lost. Its token and its Commit fence writes.
+// Held returns the lock that this Locker holds under a name, between Lock and Unlock. The
+// lock's context ends when the lock is lost. Its token and its Commit fence writes.
 func (l *Locker) Held(name string) (*leasehold.Lock, bool) {
 	s := l.section(name)
 	if s == nil {
@@ -164,7 +170,8 @@ func (l *Locker) section(name string) *section {
 	return l.held[name]
 }
 
-// enter begins a section. It returns false if the name already has one.
+// enter begins a section with the granted lock. It returns false if an earlier section
+// under this name has not been unlocked.
 func (l *Locker) enter(name string, lock *leasehold.Lock) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 // run.
 var ErrNotLeader = errors.New("leaseholdgocron: this process does not lead")
 
-// Elector implements gocron.Elector by an election of leasehold. It is safe for concurrent
-// use.
+// Elector implements gocron.Elector with an election among the processes. It is safe for
+// concurrent use.
 type Elector struct {
 	election *election.Election
 	value    string
@@ -26,8 +26,9 @@ type Elector struct {
 var _ gocron.Elector = (*Elector)(nil)
 
 // NewElector returns an Elector that campaigns under key, like election.New. It sends no
-// request, and does not lead before Run is called. Observers of the election see value, for
-// example an address; use "" in layouts without data.
+// request. The Elector cannot lead before Run is called. While this process leads,
+// observers of the election see value, such as the process's address. Use "" in layouts
+// whose records have no data.
 func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 	e, err := election.New(locks, key)
 	if err != nil {
@@ -36,10 +37,10 @@ func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 	return &Elector{election: e, value: value}, nil
 }
 
-// Run campaigns and leads, term after term, until ctx ends. It then resigns and returns the
-// cause of ctx's end. It also returns the errors of election.Election.Lead. Shut the
-// scheduler down before ctx ends: otherwise its last runs continue after another process
-// has become the leader.
+// Run campaigns and leads, term after term, until ctx ends. It then resigns and returns
+// context.Cause(ctx). If election.Election.Lead fails, Run returns that error. Shut the
+// scheduler down before ctx ends. Otherwise jobs that still run continue after another
+// process has become the leader.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Lead(ctx, e.value, func(ctx context.Context, term *leasehold.Lock) error {
 		e.term.Store(term)
@@ -49,8 +50,8 @@ func (e *Elector) Run(ctx context.Context) error {
 }
 
 // IsLeader returns nil while this process leads, and an error that matches ErrNotLeader
-// otherwise. It sends no request. It reads the clock, so that its answer is correct even
-// immediately after a pause of the process.
+// otherwise. It sends no request. It compares the clock with the time until which the term
+// is trusted. So the result is correct even right after the process was suspended.
 func (e *Elector) IsLeader(context.Context) error {
 	term := e.term.Load()
 	if term == nil {
@@ -62,8 +63,9 @@ func (e *Elector) IsLeader(context.Context) error {
 	return nil
 }
 
-// Term returns the term in which this process leads. Its Bind returns a context for a job
-// that ends when the term is lost. Its token and its Commit fence the job's writes.
+// Term returns the term in which this process leads, or false if it does not lead. The
+// term's method Bind returns a context for a job, which ends when the term is lost. The
+// term's token and its method Commit fence the job's writes.
 func (e *Elector) Term() (term *leasehold.Lock, leads bool) {
 	term = e.term.Load()
 	return term, term != nil && term.Err() == nil

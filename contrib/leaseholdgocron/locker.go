@@ -1,6 +1,6 @@
-// Package leaseholdgocron makes gocron run each job in one process at a time, or all jobs in
-// the process that leads. It is a module of its own, so that leasehold does not depend on
-// gocron.
+// Package leaseholdgocron lets several processes share the jobs of gocron. With a Locker,
+// each job runs in one process at a time. With an Elector, all jobs run in the process that
+// leads. The package is a separate module, so that leasehold does not depend on gocron.
 //
 //	locker, err := leaseholdgocron.NewLocker(locks, "jobs/")
 //	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
@@ -11,9 +11,10 @@
 //	go elector.Run(ctx)
 //	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 //
-// gocron does not notify a job that its lock or its term was lost. Under an Elector, bind
-// the job's context to Term. Under a Locker the job cannot be notified: instead of a Locker,
-// acquire the lock in the task, with leasehold.Client.Do and leasehold.NoWait.
+// gocron does not notify a job that its lock or its term was lost. With an Elector, bind
+// the job's context to the Term. With a Locker, a job cannot learn of the loss. If it must,
+// use no Locker: acquire the lock in the job's function, with leasehold.Client.Do and
+// leasehold.NoWait.
 package leaseholdgocron
 
 import (
@@ -26,8 +27,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Locker implements gocron.Locker, for a client in any layout. It is safe for concurrent
-// use.
+// Locker implements gocron.Locker with locks of a client, which may use any layout. It is
+// safe for concurrent use.
 type Locker struct {
 	locks  *leasehold.Client
 	prefix string
@@ -38,13 +39,13 @@ var _ gocron.Locker = (*Locker)(nil)
 
 // NewLocker returns a Locker whose keys are prefix plus the job's name. By default a job's
 // name is the name of its function, such as main.report; gocron.WithName sets another.
-// NewLocker sends no request. For a table with a sort key, the layout must name the sort
-// key's value.
+// NewLocker sends no request. If the table has a sort key, the layout must set its value.
 func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("leaseholdgocron: the client is nil: pass what leasehold.New returned")
 	}
-	// This call checks only the arguments: Acquire sends nothing if its context has ended.
+	// This call only checks that the client can acquire such a key: with an ended context,
+	// Acquire sends no request.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"job"); !errors.Is(err, context.Canceled) {
@@ -56,9 +57,9 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 // Every returns a Locker with which a job runs once in each period, if the clocks of the
 // processes differ by less than the period: see leasehold.Every. Use the interval of the
 // scheduler's jobs as the period. Start the jobs at the beginning of a period, as
-// gocron.CronJob does. A run that has ended counts as done even if it returned an error,
-// because gocron does not pass the error to the lock. In layouts other than Native, Lock
-// returns a *leasehold.UnsupportedError.
+// gocron.CronJob does. A run counts as done once it has ended, even with an error, because
+// gocron does not pass the error to the lock. In layouts other than Native, Lock returns a
+// *leasehold.UnsupportedError.
 func (l *Locker) Every(period time.Duration) *Locker {
 	return &Locker{l.locks, l.prefix, period}
 }
@@ -69,9 +70,9 @@ func (l *Locker) Every(period time.Duration) *Locker {
 // is renewed until the run ends.
 //
 // A lock prevents simultaneous runs, but not repeated ones. If a run is shorter than the
-// difference between the clocks of two processes, it ends before the other process tries.
-// The lock is then free, so the job runs again. Every prevents repeated runs: Lock then
-// returns a *leasehold.DoneError for a run that was done.
+// difference between the clocks of two processes, it may end before the second process
+// calls Lock. The lock is then free, so the job runs again. Every prevents this: Lock then
+// returns a *leasehold.DoneError if the job has already run in this period.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	opts := []leasehold.AcquireOption{leasehold.NoWait()}
 	var ends []leasehold.ReleaseOption
@@ -85,7 +86,7 @@ func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	return held{lock, ends}, nil
 }
 
-// held is the gocron.Lock of one run of a job.
+// held is the gocron.Lock that Lock returns: it keeps the lock during one run of a job.
 type held struct {
 	lock *leasehold.Lock
 	ends []leasehold.ReleaseOption

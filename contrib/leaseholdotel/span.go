@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/internal/metrics"
 )
 
-// trace creates the span of an acquire, a commit or a hold from the event that reports its
-// end.
+// trace creates an OpenTelemetry span from an event that reports the end of an acquire, of
+// a commit or of a hold (from grant to release).
 func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGranted:
@@ -22,9 +22,9 @@ func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 		t.span(ctx, "leasehold.commit", e, e.Time.Add(-e.Took), e.Time)
 	case leasehold.EventLost, leasehold.EventReleased:
 		if e.Held == 0 {
-			return // an earlier event has already created the span of this hold
+			return // Held is zero if an earlier event has already created the span of this hold
 		}
-		end := e.Time.Add(-e.Took) // start of the release, since which the lock is no longer held
+		end := e.Time.Add(-e.Took) // the hold ends when the release begins
 		var more []attribute.KeyValue
 		if reason, ok := metrics.LossIn(e); ok {
 			more = append(more, attribute.String("leasehold.reason", string(reason)))

@@ -1,5 +1,5 @@
-// Package leaseholdotel exports leasehold's events to OpenTelemetry. It is a
-// module of its own, so that leasehold does not depend on OpenTelemetry.
+// Package leaseholdotel exports leasehold's events to OpenTelemetry. It is a separate
+// module, so that leasehold does not depend on OpenTelemetry.
 //
 //	t, err := leaseholdotel.New(nil, nil)
 //	...
@@ -28,18 +28,17 @@ import (
 
 const scope = "github.com/leasehold-go/leasehold/contrib/leaseholdotel"
 
-// Telemetry records metrics, and a span under the caller's span for each acquire,
-// hold and commit.
+// Telemetry records metrics and spans. Each acquire, hold and commit gets a span, whose
+// parent is the span in the context of the call.
 //
 // The metrics are leasehold.acquire_seconds, leasehold.held_seconds,
-// leasehold.renew_seconds (histograms), leasehold.grants{how},
-// leasehold.lost{reason}, leasehold.renew_errors, leasehold.throttled,
-// leasehold.wait_errors, leasehold.gave_up, leasehold.done, leasehold.requests,
-// leasehold.commits{outcome}, leasehold.release_errors, leasehold.region_moves (counters) and,
-// for watched clients, leasehold.held, leasehold.waiting,
-// leasehold.region_clients{region} (up-down counters) and
-// leasehold.min_remaining_seconds (gauge). A Prometheus exporter turns these into
-// the names of leaseholdprom.
+// leasehold.renew_seconds (histograms), leasehold.grants{how}, leasehold.lost{reason},
+// leasehold.renew_errors, leasehold.throttled, leasehold.wait_errors, leasehold.gave_up,
+// leasehold.done, leasehold.requests, leasehold.commits{outcome}, leasehold.release_errors,
+// leasehold.region_moves (counters) and, for watched clients, leasehold.held,
+// leasehold.waiting, leasehold.region_clients{region} (up-down counters) and
+// leasehold.min_remaining_seconds (gauge). An OpenTelemetry exporter for Prometheus turns
+// these into the names that package leaseholdprom uses.
 //
 // The spans are leasehold.acquire, leasehold.hold and leasehold.commit. Each is created
 // when its operation has ended, with the times of its start and end. Keys are attributes of
@@ -50,12 +49,12 @@ const scope = "github.com/leasehold-go/leasehold/contrib/leaseholdotel"
 type Telemetry struct {
 	tracer  trace.Tracer
 	adders  map[*metrics.Metric]func(context.Context, metrics.Sample)
-	first   sync.Once // repeats startAtZero at the first event: see OnEvent
+	first   sync.Once // startAtZero runs again at the first event: see OnEvent
 	watched *watched
 }
 
-// New creates the instruments. A nil provider means the global provider, which may be set
-// after New.
+// New creates the instruments. If a provider is nil, New uses the global provider of
+// OpenTelemetry. The program may set the global provider after it calls New.
 func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 	if m == nil {
 		m = otel.GetMeterProvider()
@@ -80,7 +79,7 @@ func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 }
 
 // newAdder creates an instrument, and returns a function that records a sample with it. A
-// view of the user's provider can replace a histogram's buckets.
+// view in the program's MeterProvider can replace the buckets of a histogram.
 func newAdder(meter metric.Meter, of *metrics.Metric) (func(context.Context, metrics.Sample), error) {
 	if of.Buckets != nil {
 		h, err := meter.Float64Histogram(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Help), metric.WithExplicitBucketBoundaries(of.Buckets...))
@@ -96,8 +95,8 @@ func newAdder(meter metric.Meter, of *metrics.Metric) (func(context.Context, met
 	}, err
 }
 
-// startAtZero exports every counter with the value 0. If a counter only appeared with its
-// first loss, monitoring would not see it increase.
+// startAtZero exports every counter with the value 0. If a counter appeared only with its
+// first event, a monitoring system could not compute an increase for that event.
 func (t *Telemetry) startAtZero() {
 	for _, of := range metrics.All() {
 		values := of.Values
@@ -115,7 +114,7 @@ func (t *Telemetry) startAtZero() {
 
 // OnEvent records an event. Use it as Config.OnEvent.
 func (t *Telemetry) OnEvent(ctx context.Context, e leasehold.Event) {
-	t.first.Do(t.startAtZero) // again, because the global provider may have been set after New
+	t.first.Do(t.startAtZero) // startAtZero runs a second time, because the program may have set the global provider after New
 	for _, s := range metrics.Of(e) {
 		t.adders[s.Of](ctx, s)
 	}

@@ -14,11 +14,12 @@ import (
 )
 
 // Watch exports the client's Stats as gauges. Several clients share one set of gauges: held
-// and waiting are sums, min_remaining_seconds is the minimum. If no lock is held, the
-// minimum has no value; zero would mean that trust has ended.
+// and waiting are sums, min_remaining_seconds is the minimum. If no lock is held,
+// min_remaining_seconds has no value, because 0 would mean that a held lock is no longer
+// trusted.
 //
-// A closed client adds nothing. Watch does not keep a client alive. It returns the meter's
-// error, or an error if c is nil.
+// A closed client adds nothing to the gauges. Watch does not prevent the garbage collection
+// of a client. It returns an error if c is nil, or if the meter cannot register the gauges.
 func (t *Telemetry) Watch(c *leasehold.Client) error {
 	if c == nil {
 		return errors.New("leaseholdotel: watch: the client is nil")
@@ -50,9 +51,9 @@ func newWatched(meter metric.Meter) (*watched, error) {
 	return &watched{meter: meter, held: held, waiting: waiting, remaining: remaining, region: region}, errors.Join(err1, err2, err3, err4)
 }
 
-// register registers the callback that observes the gauges, unless it is registered already.
-// Until the first client is added there is no callback, so that the gauges have no value
-// rather than zero.
+// register registers the callback that sets the gauges, unless it is already registered.
+// Before the first client is added there is no callback, so the gauges have no value
+// instead of the value 0.
 func (w *watched) register() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

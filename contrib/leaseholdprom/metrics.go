@@ -1,5 +1,5 @@
-// Package leaseholdprom exports leasehold's events to Prometheus. It is a module
-// of its own, so that leasehold does not depend on Prometheus.
+// Package leaseholdprom exports leasehold's events to Prometheus. It is a separate module,
+// so that leasehold does not depend on Prometheus.
 //
 //	m := leaseholdprom.New(prometheus.DefaultRegisterer, nil)
 //	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", OnEvent: m.OnEvent})
@@ -22,24 +22,23 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/internal/metrics"
 )
 
-// Metrics are leasehold_acquire_seconds, leasehold_held_seconds,
-// leasehold_renew_seconds (histograms), leasehold_grants_total{how},
-// leasehold_lost_total{reason}, leasehold_renew_errors_total,
-// leasehold_throttled_total, leasehold_wait_errors_total,
-// leasehold_gave_up_total, leasehold_done_total, leasehold_requests_total,
-// leasehold_commits_total{outcome}, leasehold_release_errors_total,
-// leasehold_region_moves_total (counters),
-// and per watched client leasehold_held, leasehold_waiting,
+// Metrics is a set of Prometheus metrics: leasehold_acquire_seconds,
+// leasehold_held_seconds, leasehold_renew_seconds (histograms),
+// leasehold_grants_total{how}, leasehold_lost_total{reason}, leasehold_renew_errors_total,
+// leasehold_throttled_total, leasehold_wait_errors_total, leasehold_gave_up_total,
+// leasehold_done_total, leasehold_requests_total, leasehold_commits_total{outcome},
+// leasehold_release_errors_total, leasehold_region_moves_total (counters). For the clients
+// given to Watch it also contains leasehold_held, leasehold_waiting,
 // leasehold_min_remaining_seconds, leasehold_region_clients{region} (gauges).
 //
-// how is "free", "taken_over" (from a dead holder) or "handed_over" (inside this
-// process); reason is a leasehold.LostReason; outcome is "landed", "failed" (by a
-// write's own condition), "lost", "unknown" or "refused". All series of a group start at zero
-// with the group's first event.
+// The label how is "free", "taken_over" (from a dead holder) or "handed_over" (inside this
+// process); reason is a leasehold.LostReason; outcome is "landed", "failed" (by a write's
+// own condition), "lost", "unknown" or "refused". At the first event of a group (see New),
+// all series of the group are created at zero.
 //
-// Metrics are safe for concurrent use. Several clients may share them: their
-// values add up. To distinguish clients, create Metrics for each with a registerer
-// from prometheus.WrapRegistererWith.
+// Metrics is safe for concurrent use. Several clients may share one Metrics, which then
+// shows their sums. To distinguish clients, create one Metrics for each client, with a
+// registerer from prometheus.WrapRegistererWith.
 type Metrics struct {
 	group      func(leasehold.Key) string
 	histograms map[*metrics.Metric]*prometheus.HistogramVec
@@ -48,14 +47,15 @@ type Metrics struct {
 	watched    *watched
 }
 
-// New registers the metrics with reg, or with no registry if reg is nil. Call it once per
-// registry, and share the result between all clients: it panics, as promauto does, if reg
+// New registers the metrics with reg, or with no registry if reg is nil. Call New once per
+// registry, and share the result between all clients. Like promauto, New panics if reg
 // already has metrics with these names.
 //
-// group returns a key's group for the label "group"; without group there is no such label. It
-// must not return the key itself, as there may be millions. It is called for every event, on
-// the goroutine of the event, and must not block. With Config.SharedLease it is also called
-// for the keys of sessions, which begin with "leasehold/session/".
+// The function group returns the value of the label "group" for a key. If group is nil, the
+// metrics have no such label. It must not return the key itself, because a program may use
+// millions of keys. It is called for every event, on the goroutine that reports the event,
+// and must not block. With Config.SharedLease, group is also called for the keys of
+// sessions, which begin with "leasehold/session/".
 func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	m := &Metrics{
 		group:      group,
@@ -89,7 +89,7 @@ func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	return m
 }
 
-// name returns a metric's name as Prometheus spells it.
+// name returns a metric's name with underscores instead of dots, as Prometheus requires.
 func name(dotted string) string { return strings.ReplaceAll(dotted, ".", "_") }
 
 // collectors is a list of collectors that are registered together or not at all.
@@ -112,15 +112,15 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 	s := m.seriesOfEvent(e)
 	for _, sample := range metrics.Of(e) {
 		add, ok := s.adders[adderKey{sample.Of, sample.Label}]
-		if !ok { // a label value that is not in Metric.Values
+		if !ok { // the metric has no series for this label value yet, because it is not in Metric.Values
 			add = m.adder(sample.Of, s.labels, sample.Label)
 		}
 		add(sample.Value)
 	}
 }
 
-// seriesOfEvent returns the series of an event's group. The event EventRegion has no key:
-// requests have moved to another Region. It is recorded under the group "".
+// seriesOfEvent returns the series of an event's group. EventRegion, which reports that
+// requests go to another Region, has no key. It is recorded under the group "".
 func (m *Metrics) seriesOfEvent(e leasehold.Event) *series {
 	if m.group != nil && e.Kind == leasehold.EventRegion {
 		return &series{labels: []string{""}}
@@ -130,7 +130,7 @@ func (m *Metrics) seriesOfEvent(e leasehold.Event) *series {
 
 // series is the set of metrics of one group.
 type series struct {
-	labels []string // the name of the group; nil if there are no groups
+	labels []string // value of the label "group"; nil if the metrics have no such label
 	adders map[adderKey]func(float64)
 }
 
@@ -140,13 +140,13 @@ type adderKey struct {
 }
 
 // seriesOf returns the series of a key's group. It creates all series of a group together,
-// with the value zero. If a counter only appeared with its first loss, monitoring would not
-// see it increase.
+// with the value zero. If a counter appeared only with its first event, Prometheus could
+// not compute an increase for that event.
 func (m *Metrics) seriesOf(k leasehold.Key) *series {
 	var group string
 	var labels []string
 	if m.group != nil {
-		group = strings.ToValidUTF8(m.group(k), "\ufffd") // the registry refuses invalid UTF-8
+		group = strings.ToValidUTF8(m.group(k), "\ufffd") // Prometheus rejects label values that are not valid UTF-8
 		labels = []string{group}
 	}
 	if s, ok := m.groups.Load(group); ok {
@@ -162,7 +162,9 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 			s.adders[adderKey{of, value}] = m.adder(of, labels, value)
 		}
 	}
-	m.groups.Store(group, s) // another goroutine may just have stored a series for the group; both add to the same counters
+	// If another goroutine has just stored a series for the same group, both series add to
+	// the same counters.
+	m.groups.Store(group, s)
 	return s
 }
 
@@ -178,10 +180,12 @@ func (m *Metrics) adder(of *metrics.Metric, labels []string, label string) func(
 }
 
 // Watch exports the client's Stats as gauges. Several clients share one set of gauges: held
-// and waiting are sums, min_remaining_seconds is the minimum. If no lock is held, the minimum
-// has no sample; zero would mean that trust has ended.
+// and waiting are sums, min_remaining_seconds is the minimum. If no lock is held,
+// min_remaining_seconds has no sample, because 0 would mean that a held lock is no longer
+// trusted.
 //
-// A closed client adds nothing. Watch does not keep a client alive.
+// A closed client adds nothing to the gauges. Watch does not prevent the garbage collection
+// of a client.
 func (m *Metrics) Watch(c *leasehold.Client) { m.watched.clients.Add(c) }
 
 // watched exports the Stats of clients as gauges. It is a prometheus.Collector.

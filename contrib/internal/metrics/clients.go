@@ -8,12 +8,12 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Clients is the set of clients whose Stats are exported as gauges. It refers to them by
-// weak pointers, so that unused clients are freed. A client that holds a lock or waits for
-// one is kept alive by its own goroutines. The zero value is empty. It is safe for
-// concurrent use.
+// Clients is the set of clients whose Stats are exported as gauges. It refers to clients by
+// weak pointers, so that the garbage collector can free an unused client. The goroutines of
+// a client that holds a lock or waits for one keep that client alive. The zero value is
+// empty. It is safe for concurrent use.
 type Clients struct {
-	mu   sync.Mutex // not held while Stats are read
+	mu   sync.Mutex // guards the fields below; released before the clients' Stats are read
 	seen map[weak.Pointer[leasehold.Client]]bool
 	any  bool
 }
@@ -30,7 +30,7 @@ const (
 	RegionHelp    = "Clients of package regions, by the Region that their requests go to."
 )
 
-// Add adds a client.
+// Add adds a client to the set.
 func (s *Clients) Add(c *leasehold.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,9 +40,10 @@ func (s *Clients) Add(c *leasehold.Client) {
 	s.seen[weak.Make(c)], s.any = true, true
 }
 
-// Stats returns the sum of the clients' Stats, with the shortest remaining trust of all. It
-// forgets clients that are no longer in use. ok is false until the first client is added: a
-// zero would be read as "no locks are held".
+// Stats returns the sum of the clients' Stats, with the least MinRemaining of all clients
+// that hold a lock. It removes clients that the garbage collector has freed. ok is false
+// until the first client has been added, so that no exporter reports zero held locks before
+// that.
 func (s *Clients) Stats() (sum leasehold.Stats, ok bool) {
 	alive, ok := s.alive()
 	for _, c := range alive {

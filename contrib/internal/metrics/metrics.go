@@ -9,17 +9,17 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Metric describes a histogram or, without buckets, a counter.
+// Metric is the definition of a histogram or, if Buckets is nil, of a counter.
 type Metric struct {
 	Name, Unit, Help string
 	Buckets          []float64 // upper bounds of the buckets in seconds; nil for a counter
 	Label            string    // name of the label that distinguishes the metric's series; empty if it has only one series
-	Values           []string  // values of the label whose series exist from the beginning
+	Values           []string  // label values whose series exporters create at zero, before the first event with this value
 }
 
-// The histograms. Their buckets fit the usual durations. A grant takes one request, or
-// waits for another holder's work. A lock may be held for one request or for a night. A
-// renewal is one request, with a deadline of seconds.
+// The histograms. Their buckets cover the usual durations. Acquire takes as long as one
+// request, or as another holder's work. A lock is held for as long as one request, or for a
+// whole night. A renewal is one request with a deadline of seconds.
 var (
 	Acquire = &Metric{Name: "leasehold.acquire_seconds", Unit: "s", Help: "Time from the call to the grant, or to giving up, waiting included.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}}
@@ -52,14 +52,14 @@ func All() []*Metric {
 	return []*Metric{Acquire, Held, Renew, Grants, Lost, RenewErrors, Throttled, WaitErrors, GaveUp, Done, Requests, Commits, ReleaseErrors, Moves}
 }
 
-// Sample is an event's contribution to a counter or a histogram.
+// Sample is a value that an event adds to a counter or to a histogram.
 type Sample struct {
 	Of    *Metric
 	Value float64
-	Label string // value of the label; empty if the metric has none
+	Label string // value of the metric's label; empty if the metric has no label
 }
 
-// Of returns the samples of an event.
+// Of returns the values that an event adds to the metrics.
 func Of(e leasehold.Event) []Sample {
 	var samples []Sample
 	add := func(of *Metric, value float64, label string) { samples = append(samples, Sample{of, value, label}) }
@@ -80,7 +80,9 @@ func Of(e leasehold.Event) []Sample {
 		add(RenewErrors, 1, "")
 	case leasehold.EventRegion:
 		add(Moves, 1, "")
-	case leasehold.EventThrottled: // no further samples, as the request is counted by the event that ends the call
+	// The event that ends the call counts all of its requests, so this event must not count
+	// the throttled one.
+	case leasehold.EventThrottled:
 		return []Sample{{Of: Throttled, Value: 1}}
 	case leasehold.EventCommitted:
 		add(Commits, 1, outcomeOf(e.Err))
@@ -100,10 +102,10 @@ func Of(e leasehold.Event) []Sample {
 }
 
 // LossIn returns the reason why a lock was lost. It returns false if the event shows no
-// loss, or a loss that an earlier event has already reported. A release may discover a
-// loss, so a released event can be the first to report it. Only the first event that ends a
-// grant has Held above zero. So a released event with Held zero follows an earlier event of
-// the loss, or a release without an answer.
+// loss, or a loss that an earlier event has already reported. A released event can be the
+// first to report a loss, because the release may discover it. Only the first event about
+// the end of a grant has Held above zero. So a released event with Held zero reports no new
+// loss: it follows a lost event, or a release that got no reply.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {
@@ -112,7 +114,7 @@ func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	return lost.Reason, true
 }
 
-// Values of the label "how".
+// Values of the label "how" of Grants.
 const (
 	free       = "free"
 	takenOver  = "taken_over"  // taken over from a dead holder
@@ -130,10 +132,10 @@ func How(e leasehold.Event) string {
 	return free
 }
 
-// Values of the label "outcome".
+// Values of the label "outcome" of Commits.
 const (
 	landed  = "landed"
-	failed  = "failed"  // a write's own condition failed
+	failed  = "failed"  // the caller's own condition on a write failed
 	lost    = "lost"    // the grant had ended before the commit
 	unknown = "unknown" // the writes may have landed
 	refused = "refused" // DynamoDB rejected the writes, or they were never sent

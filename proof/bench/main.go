@@ -71,14 +71,14 @@ func do(ctx context.Context, args []string) error {
 	if o.out != "" {
 		err = errors.Join(err, report.Write(o.out, results))
 	}
-	if o.docs != "" && err == nil { // publish only a complete contest
+	if o.docs != "" && err == nil { // publishes the results only if the contest has run to its end
 		err = report.Publish(o.docs, results)
 	}
 	return errors.Join(err, failed(results))
 }
 
-// failed prints the errors of failed runs, and returns an error if there are any. The other
-// runs remain in the results.
+// failed prints the errors of failed runs. It returns an error if at least one run has
+// failed. The results still contain the successful runs.
 func failed(results *contest.Results) error {
 	n := 0
 	for _, run := range results.Runs {
@@ -93,8 +93,8 @@ func failed(results *contest.Results) error {
 	return nil
 }
 
-// results returns the results stored in a file or, if no file is given, plays the contest.
-// If the contest is interrupted, it returns the results so far and an error.
+// results reads results from the file that a flag names. Without that flag it runs the
+// contest. If the contest is interrupted, it returns the results so far and an error.
 func (o options) results(ctx context.Context) (*contest.Results, error) {
 	if o.from != "" {
 		return report.Read(o.from)
@@ -120,7 +120,7 @@ func (o options) results(ctx context.Context) (*contest.Results, error) {
 	return c.Play(ctx)
 }
 
-// playing returns the contenders whose names begin with one of the given prefixes.
+// playing returns the contenders whose names begin with a prefix that a flag gives.
 func (o options) playing() (all []contest.Contender) {
 	for _, one := range contest.Contenders() {
 		for prefix := range strings.SplitSeq(o.contenders, ",") {

@@ -9,32 +9,31 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// Contender is a library with its settings.
+// Contender is a lock library with the settings under which the benchmark runs it.
 type Contender struct {
-	Name string // name of the contender in the tables
+	Name string // name of the contender in the tables of results
 	How  string // description of the settings, and the reason for them
 
 	peer     peers.Peer
 	settings func(Scenario) peers.Settings
-	// perProcess is the number of clients that share a process: as many as the library
-	// allows without clients disturbing each other.
+	// perProcess is the number of clients in one process. It is the largest number at which
+	// the clients do not slow each other down.
 	perProcess int
-	// reuses means that a client acquires a key again with the same object of the library,
-	// instead of a new one.
+	// reuses means that a client acquires the same key again with the same lock object of
+	// the library. Otherwise it makes a new object for each acquire.
 	reuses bool
-	// split is the largest number of locks per client; zero means no limit.
+	// split is the largest number of locks that one client holds. Zero means no limit.
 	split int
-	// quiet means that the contender polls at most once a second while it waits. Quiet
-	// contenders may play at the same time.
+	// quiet means that each waiting client polls at most once a second. The benchmark may
+	// run several quiet contenders at the same time.
 	quiet bool
-	// absent returns the reason why the contender does not play a scenario, or "" if it
-	// does.
+	// absent returns the reason why the contender does not take part in a scenario, or ""
+	// if it takes part.
 	absent func(Scenario) string
 }
 
-// many and few are numbers of clients that share a process. many is for goroutines and the
-// JVM's threads, which do not block each other. few is for Python, where threads take turns
-// in one interpreter.
+// many and few are values of perProcess. many is for goroutines and Java threads, which run
+// in parallel. few is for Python, whose threads take turns in one interpreter.
 const (
 	many = 64
 	few  = 8
@@ -46,7 +45,8 @@ const (
 	shortestLease = 2 * time.Second
 )
 
-// Contenders returns all contenders, ours first, in the order of the tables.
+// Contenders returns all contenders, leasehold first, in the order of the rows in the
+// tables.
 func Contenders() []Contender {
 	return []Contender{
 		ours("ours", "Config as it is", func(Scenario) peers.Settings {
@@ -116,9 +116,9 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned returns the settings for a scenario. All waiters together poll once in the time
-// share. So the more waiters there are, the less often each of them polls. Otherwise the
-// polls alone would keep two processors busy.
+// tuned returns settings that suit a scenario. Each waiter polls once in the time share
+// multiplied by the number of clients. So all waiters together poll about once in each
+// share. With more polls, the polls alone would keep two processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {
@@ -130,9 +130,9 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 	return set
 }
 
-// withoutRenewal returns settings like tuned, for a library that does not renew. Its lease
-// must be longer than the longest section. share is 0 for a library whose polls cannot be
-// configured.
+// withoutRenewal returns settings like tuned, for a library that does not renew leases.
+// lease must be longer than the longest time for which a client holds the key. share is 0
+// if the library's polls cannot be configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)
@@ -147,7 +147,7 @@ func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	}
 }
 
-// These functions return why a contender does not play a scenario, or "" if it does.
+// The following functions return values for Contender.absent.
 
 func either(reasons ...func(Scenario) string) func(Scenario) string {
 	return func(s Scenario) string {

@@ -16,25 +16,27 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// section is a client's wait for the key and, if the key was granted, the time during which
-// the client holds it.
+// section is one critical section of a client: its wait for the key and, if the key is
+// granted, the time during which it holds the key.
 type section struct {
 	client    int
-	lasts     time.Duration // how long the key is held
-	due       time.Time     // when the section should begin
-	granted   time.Time     // time of the grant; zero if not granted before the end of the window
+	lasts     time.Duration // how long the client holds the key
+	due       time.Time     // time at which the client should request the key
+	granted   time.Time     // time of the grant; zero if there was no grant before the end of the measurement
 	releasing time.Time
 }
 
-// contend returns the scenario in which clients contend for one key. First they play a
-// closed loop: each client acquires the key again at once. With 16 clients they then play a
-// closed loop with sections of random length, because a library whose pauses fit equal
-// sections may leave the key idle after other ones. Finally they play an open loop:
-// sections are due at a fixed rate.
+// contend returns the scenario in which clients contend for one key. It has two or three
+// parts. In the closed loop, each client acquires the key again as soon as it has released
+// it. With 16 clients, a second closed loop has critical sections of random length: a
+// library whose pauses fit sections of equal length may leave the key idle after others. In
+// the open loop, critical sections are due at a fixed rate.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	if clients > 16 { // long enough for about fifteen sections of each client; with fewer, chance and the start dominate Jain's index
+	// This is long enough for about fifteen critical sections of each client. With fewer,
+	// chance and the start-up would dominate Jain's index of fairness.
+	if clients > 16 {
 		closedFor, openFor, starts = 24*time.Second, 4*time.Second, 7*time.Second
 	}
 	random := clients == 16
@@ -96,18 +98,20 @@ func contend(clients int) Scenario {
 	return s
 }
 
-// equal returns the length of every section in the scenarios with equal sections.
+// equal returns the length of a critical section in the scenarios in which all have the
+// same length.
 func equal() time.Duration { return hold }
 
-// exponential returns a function that draws the lengths of a client's sections from an
-// exponential distribution with the mean hold. All contenders of a round get the same
-// lengths.
+// exponential returns a function that draws the lengths of one client's critical sections
+// from an exponential distribution whose mean is the constant hold. The lengths depend only
+// on round and client, so all contenders get the same.
 func exponential(round, client int) func() time.Duration {
 	random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
 	return func() time.Duration { return time.Duration(random.ExpFloat64() * float64(hold)) }
 }
 
-// localLine returns the scenario in which callers of one client contend for one key.
+// localLine returns the scenario in which many callers of a single client, in one process,
+// contend for one key.
 func localLine(callers int) Scenario {
 	const window = 2 * time.Second
 	return Scenario{
@@ -137,15 +141,15 @@ func localLine(callers int) Scenario {
 	}
 }
 
-// sectionLimit returns the best possible figures for processes that do not know of each
-// other. A hand-over takes them at least two round trips: the release, and then the request
-// for the next grant.
+// sectionLimit returns the best possible figures for clients in separate processes. A
+// hand-over takes at least two round trips: one for the release, and one for the next
+// client's acquire.
 func sectionLimit(roundTrip float64) Figures {
 	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
 }
 
-// comeBack plays client i in a closed loop: it acquires the key again immediately after
-// each release, until the time end.
+// comeBack runs client i in a closed loop: until the time end, the client acquires the key
+// again immediately after each release.
 func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration, key string, end time.Time, note func(section)) error {
 	for {
 		due := time.Now()
@@ -160,9 +164,9 @@ func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration,
 	}
 }
 
-// arrivals returns when the sections of each client are due, at random times like the
-// requests of independent clients (a Poisson process). In total, openRate sections are due
-// per second. All contenders of a round get the same times.
+// arrivals returns the times at which each client's critical sections are due. The times
+// are random, as if the clients were independent (a Poisson process). In total, openRate
+// critical sections are due per second. All contenders of a round get the same times.
 func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	due = make([][]time.Time, clients)
 	random := rand.New(rand.NewPCG(uint64(round), uint64(clients)))
@@ -175,9 +179,9 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	}
 }
 
-// comeWhenDue plays client i in an open loop: each section begins when it is due, or as
-// soon as the previous section has ended. A section for which no time is left is recorded
-// as not granted.
+// comeWhenDue runs client i in an open loop: each critical section begins when it is due,
+// or as soon as the client's previous one has ended. A critical section that cannot begin
+// before the time end is recorded as not granted.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -197,11 +201,13 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 	return nil
 }
 
-// pass plays one section: it waits for the key, holds it and releases it.
+// pass runs one critical section: the client waits for the key, holds it for s.lasts, and
+// releases it.
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
-	// If the window ends before the first reply, each library returns its own error. So any
-	// failure after the end means that the key was not granted in time.
+	// If the measurement ends before the library has received any reply, each library
+	// returns a different error. So any failure after the time end counts as a key that was
+	// not granted in time.
 	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
 	if errors.Is(err, peers.ErrHeld) || over {
 		note(s)
@@ -223,12 +229,12 @@ func pass(ctx context.Context, s section, c *client, key string, end time.Time, 
 type played struct {
 	began, end time.Time
 	sections   []section
-	used       usage // requests and capacity units until the end of the window
+	used       usage // requests and capacity units that were used during the measurement
 	busy       float64
 }
 
-// contention measures a run for the duration window. It calls come, which plays the clients
-// until the end of the window, and waits until come returns.
+// contention measures one run of a contention scenario for the duration window. It calls
+// come, which runs the clients until the window has passed, and waits until come returns.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}
@@ -248,12 +254,12 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	if err != nil {
 		return played{}, err
 	}
-	<-metered // come may have returned before the end of the window, if no client acquires the key again
+	<-metered // come may return before the window has passed, when no client has another critical section to run
 	return p, p.alone()
 }
 
-// alone returns an error if two clients held the key at the same time. It discards grants
-// after the end of the window.
+// alone returns an error if two clients held the key at the same time. It also marks
+// critical sections granted after the end of the measurement as not granted.
 func (p *played) alone() error {
 	granted := p.granted()
 	for i := 1; i < len(granted); i++ {
@@ -261,7 +267,7 @@ func (p *played) alone() error {
 			return fmt.Errorf("clients %d and %d had the key at once, for %v", before.client, granted[i].client, before.releasing.Sub(granted[i].granted))
 		}
 	}
-	for i, one := range p.sections { // a section that is granted after the end is outside the window
+	for i, one := range p.sections { // a grant after the end of the measurement does not count
 		if one.granted.After(p.end) {
 			p.sections[i].granted = time.Time{}
 		}
@@ -269,16 +275,17 @@ func (p *played) alone() error {
 	return nil
 }
 
-// granted returns the granted sections in the order of their grants.
+// granted returns the critical sections in which the key was granted, in the order of the
+// grants.
 func (p *played) granted() []section {
 	granted := slices.DeleteFunc(slices.Clone(p.sections), func(s section) bool { return s.granted.IsZero() })
 	slices.SortFunc(granted, func(a, b section) int { return a.granted.Compare(b.granted) })
 	return granted
 }
 
-// waits returns, for each section, how long its client waited for the key, in ms, and how
-// many later sections were granted first. A wait without a grant lasts until the end of the
-// window.
+// waits returns two numbers for each critical section: how long its client waited for the
+// key, in ms, and how many waits that began later were granted first. A wait without a
+// grant lasts until the end of the measurement.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {
@@ -292,7 +299,7 @@ func (p *played) waits() (lasted []float64, overtaken []int) {
 	return lasted, stats.Overtaken(waits)
 }
 
-// both returns the figures that are measured in closed and in open loops.
+// both returns the figures that closed loops and open loops have in common.
 func (p *played) both() Figures {
 	lasted, overtaken := p.waits()
 	f := Figures{"busy": 100 * p.busy, "longest": slices.Max(lasted) / 1000, "overtaken": float64(slices.Max(overtaken))}
@@ -328,7 +335,7 @@ func (p *played) openLoop() Figures {
 	return f
 }
 
-// sleepUntil sleeps, unless ctx ends first.
+// sleepUntil sleeps until the given time, or until ctx ends.
 func sleepUntil(ctx context.Context, until time.Time) error {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()

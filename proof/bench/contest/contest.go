@@ -22,19 +22,18 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Contest configures a contest.
+// Contest is the configuration of a benchmark that compares lock libraries.
 type Contest struct {
 	Engine     engines.Engine
-	Distance   time.Duration // delay added to each round trip
+	Distance   time.Duration // network delay that the meter adds to each round trip
 	Rounds     int
 	Scenarios  []Scenario
 	Contenders []Contender
-	// Progress is called before each run with a description of it.
+	// Progress is called before each run, with a description of the run.
 	Progress func(format string, args ...any)
 }
 
-// takes returns the estimated duration of the contest, with the contenders that are
-// installed.
+// takes returns the estimated duration of the contest for the contenders in c.Contenders.
 func (c *Contest) takes() (d time.Duration) {
 	for _, s := range c.Scenarios {
 		d += s.takes * time.Duration(len(batches(s, c.present(s))))
@@ -42,7 +41,7 @@ func (c *Contest) takes() (d time.Duration) {
 	return d * time.Duration(c.Rounds)
 }
 
-// Play plays all rounds. If ctx ends, it returns the results so far.
+// Play runs all rounds of the contest. If ctx ends, it returns the results so far.
 func (c *Contest) Play(ctx context.Context) (*Results, error) {
 	r := &Results{
 		Began: time.Now().UTC().Truncate(time.Second), Engine: c.Engine.Name + " " + c.Engine.Version,
@@ -87,8 +86,8 @@ func (c *Contest) install(ctx context.Context, r *Results) error {
 	return nil
 }
 
-// round plays every scenario once with all contenders, on a server of its own. The order of
-// contenders differs between rounds.
+// round runs every scenario once with each contender, on a newly started server. The order
+// of the contenders differs between rounds.
 func (c *Contest) round(ctx context.Context, round int, r *Results) error {
 	server, err := c.Engine.Start(ctx)
 	if err != nil {
@@ -124,7 +123,7 @@ func (c *Contest) round(ctx context.Context, round int, r *Results) error {
 	return nil
 }
 
-// present returns the contenders that play a scenario.
+// present returns the contenders that take part in a scenario.
 func (c *Contest) present(s Scenario) (there []Contender) {
 	for _, one := range c.Contenders {
 		if one.reason(s) == "" {
@@ -134,7 +133,8 @@ func (c *Contest) present(s Scenario) (there []Contender) {
 	return there
 }
 
-// reason returns why a contender does not play a scenario, or "" if it does.
+// reason returns the reason why the contender does not take part in a scenario, or "" if it
+// takes part.
 func (c Contender) reason(s Scenario) string {
 	if c.absent == nil {
 		return ""
@@ -142,10 +142,10 @@ func (c Contender) reason(s Scenario) string {
 	return c.absent(s)
 }
 
-// batches groups the contenders of a scenario. The contenders of a group play at the same
-// time. If clients do almost nothing but wait (together), all contenders are one group. If the
-// scenario consists mostly of waiting, the quiet contenders are a group. All other contenders
-// play alone on the machine.
+// batches divides the contenders of a scenario into groups. The contenders of one group run
+// at the same time. A scenario with the field together has one group. In a scenario that
+// consists mostly of waiting, the quiet contenders form one group. Each other contender
+// runs alone.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}
@@ -164,8 +164,8 @@ func batches(s Scenario, there []Contender) (all [][]Contender) {
 	return all
 }
 
-// quietly reports whether the clients of a scenario mostly wait, so that quiet contenders
-// do not disturb each other.
+// quietly reports whether the scenario consists mostly of waiting, so that several quiet
+// contenders can run at once without slowing each other down.
 func (s Scenario) quietly() bool { return s.kind == contending || s.kind == sharing }
 
 func names(batch []Contender) (text string) {
@@ -178,7 +178,8 @@ func names(batch []Contender) (text string) {
 	return text
 }
 
-// simple replaces the characters of a name that are not allowed in DynamoDB's table names.
+// simple replaces spaces and commas in a name by underscores, because DynamoDB does not
+// allow them in a table name.
 func simple(name string) string {
 	b := []byte(name)
 	for i, c := range b {
@@ -189,7 +190,8 @@ func simple(name string) string {
 	return string(b)
 }
 
-// stage is the environment of one run: a scenario, played by a contender on a server.
+// stage is the environment of one run, in which one contender takes part in one scenario on
+// one server.
 type stage struct {
 	scenario  Scenario
 	contender Contender
@@ -201,7 +203,7 @@ type stage struct {
 	fleets []*fleet
 }
 
-// run plays the scenario. It records a failure in the result.
+// run runs the scenario on the stage and returns the result, which also contains a failure.
 func (s *stage) run(ctx context.Context, distance time.Duration) Run {
 	const patience = 3 * time.Minute // longer than any scenario takes
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done within %v", patience))
@@ -234,10 +236,12 @@ func (s *stage) run(ctx context.Context, distance time.Duration) Run {
 	return r
 }
 
-// pings is the name of the table to which bare writes go, which measure the round trip.
+// pings is the name of a table for plain PutItem requests, with which roundTrip measures
+// the duration of a round trip.
 const pings = "pings"
 
-// roundTrip returns the median duration of a bare write through the meter, in ms.
+// roundTrip returns the median duration of a plain PutItem request through the meter, in
+// ms.
 func (s *stage) roundTrip(ctx context.Context) (float64, error) {
 	const writes = 31
 	db := s.server.Client(func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(s.meter.Endpoint) })

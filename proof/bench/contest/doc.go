@@ -9,8 +9,8 @@
 //	contest.go     rounds: every scenario, every contender, in turn
 //	result.go      the measurements
 //
-// Every contender, including leasehold, runs in processes of its own. The contest sends it
-// requests by the line protocol of proof/interop/README.md, and measures the replies. To
-// add other settings of leasehold, add an entry to Contenders and, for an option of Config
-// that is not used yet, a field to peers.Settings.
+// Every contender, including leasehold, runs in processes of its own. The contest sends
+// requests to these processes by the line protocol of proof/interop/README.md, and measures
+// when the replies arrive. To add other settings of leasehold, add an entry to Contenders
+// and, for an option of Config that is not used yet, a field to peers.Settings.
 package contest

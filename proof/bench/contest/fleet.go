@@ -18,24 +18,24 @@ import (
 type usage = meter.Usage
 
 // client is one client of a library. The clients of a fleet behave like separate programs:
-// none knows of the others.
+// they communicate only through the lock table.
 type client struct {
 	driver *peers.Driver
 	id     int64
-	reuses bool // whether the client acquires a key again with the same object of the library
+	reuses bool // whether the client acquires the same key again with the same lock object of the library
 
 	mu      sync.Mutex
-	objects map[string]int64 // for each key, the ID of the last granted acquire request, whose object the next request reuses
+	objects map[string]int64 // by key: ID of the last granted acquire request; the next request reuses the lock object of that request
 }
 
-// grant is a granted key.
+// grant is a grant of a key: the ID of the acquire request, and the time of the reply.
 type grant struct {
 	lock int64
 	at   time.Time
 }
 
-// acquire waits for key, for at most wait plus a millisecond. The time in the grant is when
-// this process received the reply.
+// acquire waits for key, for at most wait plus a millisecond. The field at of the grant is
+// the time at which this process received the reply.
 func (c *client) acquire(ctx context.Context, key string, wait time.Duration) (grant, error) {
 	request := peers.Request{Do: "acquire", Client: c.id, Key: key, Wait: max(wait, 0) + time.Millisecond}
 	c.mu.Lock()
@@ -61,19 +61,21 @@ func (c *client) holds(ctx context.Context, g grant) (bool, error) {
 	return reply.Held, err
 }
 
-// fleet is a number of clients, in as few processes as the contender's perProcess allows.
+// fleet is a group of clients of one contender, with the driver processes in which they
+// run.
 type fleet struct {
 	clients []*client
 	drivers []*peers.Driver
 }
 
-// start starts clients that share a new table.
+// start starts the given number of clients, which share one table, in as few processes as
+// the contender's perProcess allows.
 func (s *stage) start(ctx context.Context, clients int) (*fleet, error) {
 	return s.startApart(ctx, clients, s.contender.perProcess)
 }
 
-// startApart starts clients that share a new table, with at most perProcess clients in each
-// process.
+// startApart starts the given number of clients, which share one table, with at most
+// perProcess clients in each process.
 func (s *stage) startApart(ctx context.Context, clients, perProcess int) (*fleet, error) {
 	f := &fleet{}
 	s.fleets = append(s.fleets, f)
@@ -101,8 +103,8 @@ func (f *fleet) add(d *peers.Driver, id int64, reuses bool) {
 	f.clients = append(f.clients, &client{driver: d, id: id, reuses: reuses, objects: map[string]int64{}})
 }
 
-// warmUp makes every client acquire and release a key of its own for a while. After that,
-// connections are open, and just-in-time compilers have compiled the code.
+// warmUp makes each client acquire and release a separate key for half a second. After
+// that, connections are open, and just-in-time compilers have compiled the code.
 func (f *fleet) warmUp(ctx context.Context) error {
 	const least = 500 * time.Millisecond
 	until := time.Now().Add(least)
@@ -120,8 +122,8 @@ func (f *fleet) warmUp(ctx context.Context) error {
 	})
 }
 
-// pipe returns how long an empty request to a driver takes. This is the time that the
-// driver adds to each measurement.
+// pipe returns how long a driver takes to reply to a request for nothing. Each measurement
+// is too long by this time.
 func (f *fleet) pipe(ctx context.Context) (time.Duration, error) {
 	const asked = 21
 	took := make([]float64, 0, asked)

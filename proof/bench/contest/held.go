@@ -11,9 +11,9 @@ import (
 
 // heldLocks returns the scenario in which one process holds many locks and renews them.
 func heldLocks(locks int) Scenario {
-	// The window of the measurement is one renewal period, which is the same for all
-	// contenders by default. For many locks it is two periods, because the locks are not
-	// all acquired at the same time.
+	// The measurement lasts for one renewal period, which is the same for all contenders
+	// with default settings. For many locks it lasts for two, because the locks are not all
+	// acquired at the same time.
 	window := defaultRenew
 	if locks > 1000 {
 		window = 2 * defaultRenew
@@ -57,7 +57,7 @@ func heldLocks(locks int) Scenario {
 			figures["cpu"] = ms(processorTime(driver.PID())-cpu) / window.Seconds()
 			figures["memory"] = float64(residentBytes(driver.PID())) / (1 << 20)
 			settings := s.contender.settings(s.scenario)
-			if !settings.Shared { // with Settings.Shared, one renewal serves all locks
+			if !settings.Shared { // with Settings.Shared, all locks of a client share one lease, so one renewal is enough
 				figures["renewed"] = 100 * figures["requests"] * settings.Heartbeat.Seconds() / float64(locks)
 			}
 			lost, err := countLost(ctx, f, grants)
@@ -67,11 +67,12 @@ func heldLocks(locks int) Scenario {
 	}
 }
 
-// inFlight is the number of concurrent requests to the driver while locks are acquired or
-// counted.
+// inFlight is the number of concurrent requests to the drivers while the scenario acquires
+// or counts locks.
 const inFlight = 64
 
-// acquireMany acquires the given number of keys, spread over the clients of f.
+// acquireMany acquires the given number of keys, evenly spread over the clients of the
+// fleet.
 func acquireMany(ctx context.Context, f *fleet, locks int) ([]grant, error) {
 	grants := make([]grant, locks)
 	return grants, share(locks, func(i int) (err error) {
@@ -96,7 +97,7 @@ func countLost(ctx context.Context, f *fleet, grants []grant) (lost int, err err
 	return lost, err
 }
 
-// share calls fn for each number below n, from inFlight goroutines.
+// share calls fn for each number from 0 to n-1, on inFlight goroutines.
 func share(n int, fn func(i int) error) error {
 	return each(make([]struct{}, inFlight), func(worker int, _ struct{}) error {
 		for i := worker; i < n; i += inFlight {

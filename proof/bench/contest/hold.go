@@ -11,14 +11,15 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold is the scenario in which a key is held for several seconds, first while one
-// client waits for it, and then while 16 do. Each round adds a different fraction of a
-// second to the hold. If the hold were a multiple of a client's pause between polls, that
-// client would always poll just before, or just after, the release.
+// longHold returns the scenario in which one client holds a key for several seconds, first
+// while one other client waits for it, and then while 16 others wait. The hold lasts for a
+// different fraction of a second in each round. Otherwise it could be a multiple of a
+// client's pause between polls. That client would then always poll just before, or just
+// after, the release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {
-		return least + time.Duration(round)*382*time.Millisecond%(most-least) // multiples of the golden ratio spread the fractions evenly
+		return least + time.Duration(round)*382*time.Millisecond%(most-least) // multiples of 0.382 (from the golden ratio) spread evenly over a second
 	}
 	crowds := []int{1, 16}
 	s := Scenario{Name: "long-hold", clients: 16, kind: waiting, together: true, takes: 2*most + 7*time.Second}
@@ -52,7 +53,7 @@ func longHold() Scenario {
 
 // waitOut makes holder hold a key for the given time while other clients wait for it.
 func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters []*client, held time.Duration) (Figures, error) {
-	const most = 15 * time.Second // limit of a wait, long enough for the slowest library to poll once
+	const most = 15 * time.Second // longest wait of a client: the slowest library polls at least once in this time
 	g, err := holder.acquire(ctx, key, most)
 	if err != nil {
 		return nil, err
@@ -87,11 +88,11 @@ func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters
 	select {
 	case first := <-grants:
 		figures["handover"] = ms(first.Sub(releasing))
-	case err := <-waited: // no waiter was granted the key
+	case err := <-waited: // all waits have ended without a grant
 		return nil, err
 	}
-	// Grants after the first one are ignored, but all clients must end their waits before
-	// waitOut returns.
+	// Only the first grant is measured, but all clients must end their waits before waitOut
+	// returns.
 	if err := <-waited; err != nil && !errors.Is(err, peers.ErrHeld) {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Machine describes the machine of a contest.
+// Machine describes the machine on which a contest ran.
 type Machine struct {
 	Processor  string `json:"processor"`
 	Processors int    `json:"processors"`
@@ -44,15 +44,15 @@ func firstLine(path string) string {
 	return line
 }
 
-// ticks is processor time in clock ticks: all of it, and the idle part.
+// ticks is processor time of the whole machine, in clock ticks: in total, and spent idle.
 type ticks struct{ all, idle float64 }
 
-// processors returns the processors' time since the machine started.
+// processors returns the processor time of all processors since the machine started.
 func processors() (t ticks) {
 	const idle, waiting = 3, 4 // indexes of fields in the first line of /proc/stat; see proc(5)
 	for i, field := range strings.Fields(firstLine("/proc/stat"))[1:] {
 		n, _ := strconv.ParseFloat(field, 64)
-		if i < 8 { // later fields (guest time) are already contained in earlier ones
+		if i < 8 { // the fields from index 8 on (guest time) are already included in earlier fields
 			t.all += n
 		}
 		if i == idle || i == waiting {
@@ -62,7 +62,7 @@ func processors() (t ticks) {
 	return t
 }
 
-// busy returns the share of the processors' time since t that was not idle.
+// busy returns the share of processor time that was not idle between t and now.
 func (t ticks) busy() float64 {
 	now := processors()
 	if now.all == t.all {

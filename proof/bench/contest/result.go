@@ -4,12 +4,12 @@ package contest
 
 import "time"
 
-// Results contains all measurements of a contest, as they are stored in a file.
+// Results contains all measurements of a contest. The JSON form is stored in a file.
 type Results struct {
 	Began      time.Time     `json:"began"`
 	Took       time.Duration `json:"took"`
 	Engine     string        `json:"engine"`
-	Distance   time.Duration `json:"distance"` // added to each round trip
+	Distance   time.Duration `json:"distance"` // network delay that was added to each round trip
 	Rounds     int           `json:"rounds"`   // requested number of rounds
 	Machine    Machine       `json:"machine"`
 	Contenders []Described   `json:"contenders"`
@@ -17,31 +17,31 @@ type Results struct {
 	Absent     []Absence     `json:"absent"`
 }
 
-// Described is a contender as the results describe it.
+// Described is the description of a contender in the results.
 type Described struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	How     string `json:"how"`
 }
 
-// Run is one scenario, played once by one contender.
+// Run is the result of one run of a scenario by one contender.
 type Run struct {
 	Round     int                `json:"round"`
 	Scenario  string             `json:"scenario"`
 	Contender string             `json:"contender"`
-	RoundTrip float64            `json:"roundTrip"` // duration of a bare write in ms, measured in this run
+	RoundTrip float64            `json:"roundTrip"` // median duration of a plain PutItem in ms, measured in this run
 	Others    float64            `json:"others"`    // share of the machine's processors that other programs used before the run
 	Busy      float64            `json:"busy"`      // share of the machine's processors that was used during the run
 	Tables    map[string]Figures `json:"tables"`
 	Failed    string             `json:"failed,omitempty"`
 }
 
-// Figures maps the names of columns to measurements.
+// Figures maps the name of a figure, such as "jain", to its measured value.
 type Figures map[string]float64
 
-// Absence is the reason why a contender does not play a scenario.
+// Absence is the reason why a contender did not take part in a scenario.
 type Absence struct {
-	Scenario  string `json:"scenario"` // empty for all scenarios
+	Scenario  string `json:"scenario"` // name of the scenario; empty if the contender took part in no scenario
 	Contender string `json:"contender"`
 	Reason    string `json:"reason"`
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Scenario is one experiment that contenders play.
+// Scenario is one experiment that the benchmark runs with each contender.
 type Scenario struct {
 	Name   string
 	Tables []Table
 
 	clients int           // number of clients, callers or locks; the tuned settings depend on it
-	kind    kind          // subject of the scenario; contenders may be absent from all scenarios of a kind
-	takes   time.Duration // estimated duration, including the start of processes
-	// together means that all contenders play at once, because their clients do almost
-	// nothing but wait.
+	kind    kind          // subject of the scenario; a contender may be absent from all scenarios of one kind
+	takes   time.Duration // estimated duration of a run, including the start of processes
+	// together means that all contenders run at the same time. It is set for scenarios in
+	// which clients do almost nothing but wait.
 	together bool
 	play     func(context.Context, *stage) (map[string]Figures, error)
 }
@@ -40,12 +40,12 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Note    string
-	// limit returns the best possible figures if a round trip takes roundTrip ms. It is nil
-	// if they are unknown.
+	// limit returns the best possible figures if a round trip takes roundTrip ms. The
+	// function is nil if these figures are unknown.
 	limit func(roundTrip float64) Figures
 }
 
-// Column describes a column of a table: one figure of each contender.
+// Column describes a column of a table, which shows the same figure for each contender.
 type Column struct {
 	Figure, Heading string
 	Digits          int // digits after the decimal point
@@ -67,14 +67,15 @@ var (
 	busy = Column{"busy", "% of the machine", 0}
 )
 
-// hold is the length of a section in which a contending client holds the key.
+// hold is how long a contending client holds the key in one critical section.
 const hold = 10 * time.Millisecond
 
-// openRate is the number of sections per second that are due in an open loop, for all
-// clients together. It is a bit more than half of the possible maximum.
+// openRate is the number of critical sections per second that are due in an open loop, for
+// all clients together. It is a bit more than half of the possible maximum.
 const openRate = 25
 
-// Scenarios returns all scenarios in the order in which they are played and shown.
+// Scenarios returns all scenarios in the order in which the contest runs them and the
+// tables show them.
 func Scenarios() []Scenario {
 	all := []Scenario{cycle()}
 	for _, clients := range []int{4, 16, 64} {
@@ -111,15 +112,15 @@ func (t Table) Limit(roundTrip float64) Figures {
 	return t.limit(roundTrip)
 }
 
-// Prices in dollars for a million units, on demand in us-east-1 since November 2024.
-// docs/timing.md has the same prices.
+// DynamoDB prices in dollars for a million request units, on demand in us-east-1 since
+// November 2024. docs/timing.md has the same prices.
 const (
 	writePrice = 0.625
 	readPrice  = 0.125
 )
 
-// cost adds the average cost of a section to f. used is the usage of all n sections
-// together.
+// cost adds the average cost of a critical section to f. used is the total usage of n
+// critical sections.
 func (f Figures) cost(used usage, n int) {
 	if n == 0 {
 		return

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// takeover returns the scenario in which a holder is killed while another client waits.
+// takeover returns the scenario in which the holder's process is killed while another
+// client waits for the key.
 func takeover() Scenario {
 	return Scenario{
 		Name: "takeover", clients: 2, kind: takingOver, together: true, takes: 40 * time.Second,

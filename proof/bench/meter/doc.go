@@ -1,3 +1,3 @@
-// Package meter is a proxy between clients and a server of the DynamoDB API. It delays
-// messages as a network would, and counts requests and units.
+// Package meter is an HTTP proxy between clients and a DynamoDB server. It delays messages
+// like a network, and counts requests and capacity units.
 package meter

@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// Usage is a number of requests and the capacity units that they consumed.
+// Usage is a count of requests, and of the capacity units that these requests consumed.
 type Usage struct {
 	Requests      float64
 	Writes, Reads float64 // capacity units
 }
 
-// Minus returns the usage between two readings: other, the earlier one, and u.
+// Minus returns the usage between two readings of a meter: other is the earlier reading, u
+// the later.
 func (u Usage) Minus(other Usage) Usage {
 	return Usage{u.Requests - other.Requests, u.Writes - other.Writes, u.Reads - other.Reads}
 }
@@ -46,8 +47,8 @@ func Start(endpoint string, distance time.Duration) (*Meter, error) {
 	}
 	m := &Meter{
 		Endpoint: "http://" + listener.Addr().String(), behind: endpoint, distance: distance,
-		// The transport may keep one idle connection for each possible request, so that no
-		// request waits for a new connection.
+		// The transport keeps up to 4096 idle connections, enough for all concurrent
+		// requests, so that no request waits for a new connection.
 		transport: &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true},
 	}
 	m.server = &http.Server{Handler: m, ReadHeaderTimeout: time.Minute}
@@ -62,15 +63,15 @@ func (m *Meter) Close() error {
 	return err
 }
 
-// Used returns the usage since the start.
+// Used returns the usage since the meter was started.
 func (m *Meter) Used() Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.used
 }
 
-// ServeHTTP forwards one request to the server. It does so even if the client disconnects,
-// as a network would.
+// ServeHTTP forwards one request to the server. It forwards a complete request even if its
+// client disconnects, because a network would also deliver the request.
 func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -89,7 +90,7 @@ func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out.Header = r.Header.Clone()
-	out.Header.Set("Accept-Encoding", "identity") // uncompressed, because the meter also reads the replies
+	out.Header.Set("Accept-Encoding", "identity") // requests an uncompressed reply, because the meter reads the reply
 	out.Host = r.Host
 	res, err := m.transport.RoundTrip(out)
 	if err != nil {
@@ -128,7 +129,7 @@ func (m *Meter) count(kind kind, reply []byte) {
 type kind int
 
 const (
-	ofTable kind = iota // an operation on a table, such as DescribeTable, which consumes no units
+	ofTable kind = iota // an operation that consumes no units, such as DescribeTable
 	reads
 	writes
 )
@@ -146,9 +147,9 @@ func askForUnits(body []byte) []byte {
 	return append([]byte(`{"ReturnConsumedCapacity":"TOTAL",`), body[1:]...)
 }
 
-// units returns the units that a reply reports. For a write whose condition failed it
-// returns 1: such a write costs as much as an applied one, although its reply does not show
-// that.
+// units returns the capacity units that a reply reports. For a write whose condition failed
+// it returns 1. DynamoDB charges such a write like an applied one, although the reply does
+// not report it.
 func units(reply []byte) (consumed float64) {
 	if bytes.Contains(reply, []byte("#ConditionalCheckFailedException")) {
 		return 1
@@ -158,8 +159,8 @@ func units(reply []byte) (consumed float64) {
 	if json.Unmarshal(reply, &one) == nil {
 		return one.ConsumedCapacity.CapacityUnits
 	}
-	var each struct{ ConsumedCapacity []capacity } // the reply to a batch or a transaction has one capacity for each table
-	_ = json.Unmarshal(reply, &each)               // each stays empty if the reply has no capacity
+	var each struct{ ConsumedCapacity []capacity } // the reply to a batch or a transaction reports the capacity units of each table separately
+	_ = json.Unmarshal(reply, &each)               // each stays empty if the reply reports no capacity units
 	for _, c := range each.ConsumedCapacity {
 		consumed += c.CapacityUnits
 	}

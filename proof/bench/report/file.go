@@ -19,7 +19,7 @@ func Write(path string, r *contest.Results) error {
 	return os.WriteFile(path, append(b, '\n'), 0o600)
 }
 
-// Read reads a file that Write has written.
+// Read reads results from a file that Write has written.
 func Read(path string) (*contest.Results, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/contest"
 )
 
-// Files of the documentation that Publish writes, and the markers around the tables in the
+// Names of the files that Publish writes, and the two markers around the tables in the
 // page.
 const (
 	page      = "performance.md"
@@ -43,7 +43,7 @@ func Publish(docs string, r *contest.Results) error {
 	return Write(filepath.Join(docs, kept), r)
 }
 
-// between replaces the text between the two markers.
+// between returns the page with text in place of what is between the two markers.
 func between(page, text string) (string, error) {
 	before, rest, ok := strings.Cut(page, begin)
 	if !ok {

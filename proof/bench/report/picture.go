@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Picture is a bar chart. For each contender it has one bar of each series. Its axis is
-// logarithmic, because some values are a hundred times as large as others.
+// Picture is a bar chart. Each contender has one bar for each series, such as a number of
+// clients. The axis is logarithmic, because some values are a hundred times as large as
+// others.
 type Picture struct {
 	Title, Unit string
 	Series      []Series
@@ -23,23 +24,25 @@ type Picture struct {
 	Missing     []string // libraries that were not measured, with the reasons
 }
 
-// Series is the name and the colour of one bar of each contender.
+// Series is the name and the colour of the bars that show the same figure for each
+// contender.
 type Series struct{ Name, Colour string }
 
 // Row contains the bars of one contender, in the order of the series.
 type Row struct {
 	Name string
-	Bars []stats.Spread // one bar for each series; the zero Spread if nothing was measured
+	Bars []stats.Spread // one bar for each series; a zero Spread if the contender was not measured
 }
 
-// Contention returns a picture of the time per section for several numbers of clients.
+// Contention returns a picture of the average time per critical section, with one series
+// for each number of clients.
 func Contention(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "One key, each client back at once: time per section of 10 ms", Unit: "ms a section"}, "section",
 		contending())
 }
 
-// Cost returns a picture of the cost of a section, for a client alone and for several
-// numbers of contending clients.
+// Cost returns a picture of the average cost of a critical section, with one series for a
+// single client and one for each number of contending clients.
 func Cost(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "Cost of a million sections, on demand in us-east-1", Unit: "dollars a million"}, "dollars",
 		append([]source{{Series{"alone", "#a8a8a8"}, "cycle"}}, contending()...))
@@ -51,8 +54,8 @@ type source struct {
 	table string
 }
 
-// contending returns the series for the scenarios with contending clients. Their colours
-// can also be told apart in grey.
+// contending returns one series for each contention scenario with a closed loop. The
+// colours of the series also differ in a grey print.
 func contending() []source {
 	return []source{
 		{Series{"4 clients", "#9ecae1"}, "contention-4-closed"},
@@ -88,7 +91,7 @@ func picture(r *contest.Results, p Picture, figure string, sources []source) Pic
 	return p
 }
 
-// missing returns the libraries that played no scenario, each once, with the reason.
+// missing returns a line for each library that took part in no scenario, with the reason.
 func missing(r *contest.Results) (lines []string) {
 	for _, a := range r.Absent {
 		library, _, _ := strings.Cut(a.Contender, ", ")
@@ -100,7 +103,7 @@ func missing(r *contest.Results) (lines []string) {
 	return lines
 }
 
-// Sizes in an SVG picture's units.
+// Sizes in the units of an SVG picture.
 const (
 	pictureWidth = 860
 	namesWidth   = 210
@@ -161,7 +164,8 @@ func (p Picture) SVG() string {
 	return b.String()
 }
 
-// bounds returns the range of the axis: the powers of ten below and above all values.
+// bounds returns the range of the axis: a power of ten below all values, and one above all
+// values.
 func (p Picture) bounds() (low, high float64) {
 	low, high = math.Inf(1), 0.0
 	see := func(v float64) {
@@ -186,7 +190,7 @@ func (p Picture) bounds() (low, high float64) {
 	return low, high
 }
 
-// short formats a number with about three digits.
+// short formats a number with about three significant digits.
 func short(v float64) string {
 	switch {
 	case v >= 100:

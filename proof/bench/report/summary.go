@@ -10,14 +10,14 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Summary returns the first table of the page. It has a column for each contender: with its
-// defaults or, if these were not measured, with its tuned settings. The rows show the
-// duration of a section, its cost and the longest wait. All are medians, for several
-// numbers of clients in closed loops.
+// Summary returns the first table of the page. It has one column for each library: with its
+// default settings or, if these were not measured, with tuned settings. The rows show the
+// duration of a critical section, its cost and the longest wait. Each cell contains the
+// medians for several numbers of clients in closed loops.
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string
-		figures []string // figures that are added up in the row
+		figures []string // figures whose sum the row shows
 		digits  int
 	}{
 		{"ms a section", []string{"section"}, 0},
@@ -51,8 +51,8 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians returns the median of a sum of figures, for each number of clients. of contains
-// the names of the figures. It returns "" if nothing was measured.
+// medians returns one cell of the summary: for each number of clients, the median sum of
+// the figures named in of. It returns "" if nothing was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

@@ -12,11 +12,11 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// limitName is the name of the row with the best possible figures.
+// limitName is the name of the table row that shows the best possible figures.
 const limitName = "the limit"
 
-// Table returns a table of figures in Markdown: for each contender the median of its runs
-// and their spread.
+// Table returns a table in Markdown. It shows, for each contender, the median and the range
+// of each figure over all runs.
 func Table(r *contest.Results, t contest.Table) string {
 	rows := [][]string{append([]string{""}, headings(t)...)}
 	for _, name := range append(contenders(r), limitName) {
@@ -58,8 +58,8 @@ func contenders(r *contest.Results) (names []string) {
 	return names
 }
 
-// figures returns the measurements of a contender in a table, by column. If contender is
-// limitName, it returns the limits of all runs.
+// figures returns the values that a contender's runs have measured for a table, by the name
+// of the figure. If contender is limitName, it returns the best possible values instead.
 func figures(r *contest.Results, t contest.Table, contender string) map[string][]float64 {
 	measured := map[string][]float64{}
 	for _, run := range r.Runs {
@@ -79,7 +79,8 @@ func figures(r *contest.Results, t contest.Table, contender string) map[string][
 	return measured
 }
 
-// cell formats a median with its spread, which is omitted if all runs are equal.
+// cell formats the median of the measurements with their range. It omits the range if all
+// measurements are equal.
 func cell(measured []float64, digits int) string {
 	if len(measured) == 0 {
 		return ""
@@ -149,7 +150,7 @@ func Text(r *contest.Results) string {
 	return strings.Join(parts, "\n")
 }
 
-// how describes the contest and its machine, for the page.
+// how returns a paragraph for the page that describes the contest and its machine.
 func how(r *contest.Results) string {
 	var others, trips []float64
 	for _, run := range r.Runs {
@@ -179,8 +180,8 @@ func how(r *contest.Results) string {
 	return text
 }
 
-// leftOut lists the contenders that did not play a scenario, with the reasons, and the runs
-// that failed.
+// leftOut lists the contenders that did not take part in the scenario, with the reasons,
+// and the runs that failed.
 func leftOut(r *contest.Results, scenario string) string {
 	var b strings.Builder
 	seen := map[string]bool{}

@@ -1,2 +1,2 @@
-// Package stats calculates figures from measurements. All its functions are pure.
+// Package stats calculates statistics of measurements. Its functions have no side effects.
 package stats

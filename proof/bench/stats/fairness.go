@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Jain returns Jain's index of fairness (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984). It
-// is 1 if all shares are equal, and 1/n if one of n shares is everything. Jain returns 0 if
-// all shares are zero.
+// Jain returns Jain's index of fairness (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984). The
+// index is 1 if all shares are equal, and 1/n if only one of n shares is not zero. Jain
+// returns 0 if all shares are zero.
 func Jain(shares []float64) float64 {
 	var sum, squares float64
 	for _, s := range shares {
@@ -20,7 +20,7 @@ func Jain(shares []float64) float64 {
 	return sum * sum / (float64(len(shares)) * squares)
 }
 
-// Wait is a client's wait for a key.
+// Wait is one wait of a client for a key: when it began, and when the key was granted.
 type Wait struct {
 	Asked   time.Time
 	Granted time.Time // zero if not granted by the end of the run

@@ -11,8 +11,9 @@ type Spread struct {
 	Runs              int
 }
 
-// Of returns the spread of the measurements, or the zero Spread if there are none. The
-// median of an even number of values is the mean of the middle two.
+// Of returns the median, the lowest and the highest of the measurements, or the zero Spread
+// if there are no measurements. The median of an even number of values is the mean of the
+// middle two.
 func Of(measured []float64) Spread {
 	if len(measured) == 0 {
 		return Spread{}
@@ -22,8 +23,9 @@ func Of(measured []float64) Spread {
 	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Low: sorted[0], High: sorted[n-1], Runs: n}
 }
 
-// Quantile returns the q-quantile of values by the nearest rank: the smallest value that is
-// at least as large as a share q of the values. It returns 0 if there are no values.
+// Quantile returns the q-quantile of values by the nearest-rank method: the smallest value
+// such that at least a share q of all values is not larger. It returns 0 if there are no
+// values.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0

@@ -1,6 +1,6 @@
-// Cron writes a report once a day. The crontab of every host starts it: the first host
-// writes the report, and the others find that it is done. If the work fails or its host
-// dies, the next start does it.
+// Cron writes a report once a day. The crontab of each host starts the program. The first
+// host writes the report, and the other hosts find that it is written. If the work fails or
+// the host dies, the next start of the program writes the report.
 //
 //	go run ./cmd/leasehold local -- sh -c 'go run ./examples/cron; go run ./examples/cron'
 package main
@@ -52,7 +52,8 @@ func run(ctx context.Context, every time.Duration) error {
 	return err
 }
 
-// report does the work. If it returns an error, a later start writes the report.
+// report writes the report. If it returns an error, a later start of the program tries
+// again.
 func report(ctx context.Context, _ *leasehold.Lock) error {
 	fmt.Println("writing the report")
 	return ctx.Err()

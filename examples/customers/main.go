@@ -1,5 +1,6 @@
-// Customers pays the invoices of each customer: one worker at a time for each customer,
-// over all processes, and each invoice once. Start it on as many hosts as you like.
+// Customers pays the invoices of several customers. Over all processes, at most one worker
+// at a time works for a customer, and each invoice is paid once. Start the program on as
+// many hosts as you like.
 //
 //	go run ./cmd/leasehold local -- sh -c 'go run ./examples/customers & go run ./examples/customers; wait'
 package main
@@ -78,7 +79,7 @@ func work(ctx context.Context, lock *leasehold.Lock, customer string) error {
 			ExpressionAttributeValues: map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: strconv.Itoa(n)}},
 		}}})
 		if err != nil {
-			return err // ErrLost: nothing was written, and another worker continues
+			return err // if the error is ErrLost, Commit has written nothing, and another worker continues
 		}
 		fmt.Printf("%s: invoice %d is paid\n", customer, n)
 	}

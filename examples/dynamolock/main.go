@@ -1,8 +1,8 @@
-// Dynamolock is a program that has moved from dynamolock to leasehold. The environment
-// variable LOCK_LAYOUT selects the layout in which it writes its locks. Use dynamolock
-// while processes with the old library share the table, and native once there are none.
-// Each layout respects the locks of the other, so a deployment may change it host by host.
-// docs/migrating/dynamolock.md has the steps.
+// Dynamolock is a program that has moved from the library dynamolock to leasehold. The
+// environment variable LOCK_LAYOUT selects the layout in which it writes its locks. Use the
+// layout dynamolock while processes with the old library share the table, and native once
+// none do. Each layout respects locks in the other, so a deployment may change LOCK_LAYOUT
+// host by host. docs/migrating/dynamolock.md has the steps.
 //
 //	go run ./cmd/leasehold local -- sh -c 'for l in dynamolock native; do LOCK_LAYOUT=$l go run ./examples/dynamolock; done'
 package main
@@ -37,17 +37,18 @@ func run(ctx context.Context, name string) error {
 		return err
 	}
 	db := dynamodb.NewFromConfig(cfg)
-	// With dynamolock: c.CreateTable("locks"). The table stays when the layout changes.
+	// With dynamolock this was c.CreateTable("locks"). Both layouts use the same table.
 	if err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}); err != nil {
 		return err
 	}
-	// With dynamolock: dynamolock.New(db, "locks", dynamolock.WithLeaseDuration(20*time.Second))
+	// With dynamolock this was dynamolock.New(db, "locks", dynamolock.WithLeaseDuration(20*time.Second)).
 	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: written})
 	if err != nil {
 		return err
 	}
 	defer locks.Close(ctx)
-	// With dynamolock: c.AcquireLock("invoices"), the work, c.ReleaseLock(lock)
+	// With dynamolock this was c.AcquireLock("invoices"), then the work, then
+	// c.ReleaseLock(lock).
 	return locks.Do(ctx, "invoices", func(ctx context.Context, lock *leasehold.Lock) error {
 		fmt.Printf("layout %s: holds %s with token %d\n", name, lock.Key(), lock.Token())
 		return ctx.Err()

@@ -1,6 +1,6 @@
 // Election runs an election: one of several processes leads. When the leader ends or dies,
-// another process leads. The argument is the name of this process, which the others
-// see; by default the host's.
+// another process becomes the leader. The argument is the name of this process, which the
+// other processes see. The default is the host name.
 //
 //	go run ./cmd/leasehold local -- sh -c 'go run ./examples/election north & go run ./examples/election south'
 //
@@ -50,7 +50,7 @@ func run(ctx context.Context, name string) error {
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		return err
 	}
-	// A leader that died is replaced after one lease. The default lease is 20 s.
+	// If the leader dies, another process leads one lease later. The default lease is 20 s.
 	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", Lease: 5 * time.Second})
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func run(ctx context.Context, name string) error {
 	}()
 	return scheduler.Lead(ctx, name, func(ctx context.Context, term *leasehold.Lock) error {
 		fmt.Printf("%s leads, term %d\n", name, term.Token())
-		<-ctx.Done() // schedule here, and commit with term.Commit
+		<-ctx.Done() // the leader's work goes here; write its results with term.Commit
 		return context.Cause(ctx)
 	})
 }

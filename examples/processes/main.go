@@ -38,8 +38,8 @@ func main() {
 	}
 }
 
-// work writes pages under the lock until stdin ends. The record of the lock keeps the number
-// of the last page for the next holder.
+// work prints numbered pages under the lock until stdin is closed. The lock's record
+// contains the number of the last page, so the next holder continues there.
 func work(ctx context.Context, name string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -58,7 +58,7 @@ func work(ctx context.Context, name string) error {
 		if dead, ok := lock.TookOver(); ok {
 			fmt.Println(name, "took over from", strings.Split(dead.Owner, "/")[0])
 		}
-		page, _ := strconv.Atoi(string(lock.Record().Data)) // 0 if there is no page yet
+		page, _ := strconv.Atoi(string(lock.Record().Data)) // Atoi returns 0 if no page has been written yet
 		for {
 			page++
 			if err := lock.Renew(ctx, leasehold.WithData([]byte(strconv.Itoa(page)))); err != nil {
@@ -78,8 +78,8 @@ func work(ctx context.Context, name string) error {
 	return err
 }
 
-// play starts the three processes, kills the one that has written three pages, and ends the
-// others once the next holder has written a page.
+// play starts the three processes. It kills the holder after its third page, and ends the
+// other two once the next holder has written a page.
 func play(ctx context.Context) error {
 	locks, err := open(ctx, "play") // creates the table
 	if err != nil {
@@ -115,7 +115,7 @@ func play(ctx context.Context) error {
 			for s := bufio.NewScanner(out); s.Scan(); {
 				lines <- s.Text()
 			}
-			_ = cmd.Wait() // returns an error for the killed process
+			_ = cmd.Wait() // Wait returns an error for the killed process
 		})
 	}
 	go func() {

@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package browser runs Chromium, from Debian's packages, in tests of web pages.
+// Package browser runs Chromium in tests of web pages. Chromium comes from a Debian
+// package.
 package browser
 
 import (
@@ -23,7 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// patience bounds every wait for something that must happen in a page.
+// patience is how long a test waits for a condition in a page before it fails.
 const patience = 30 * time.Second
 
 // Browser is a running Chromium. Its methods are safe for concurrent use.
@@ -32,7 +33,7 @@ type Browser struct {
 	free func()
 }
 
-// ForeignName is a name that the browser resolves to 127.0.0.1.
+// ForeignName is a domain name of an attacker that the browser resolves to 127.0.0.1.
 const ForeignName = "rebound.example"
 
 // Start starts Chromium without a window. It installs Chromium first if necessary.
@@ -42,8 +43,8 @@ func Start(ctx context.Context) (*Browser, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
-		// For the browser, ForeignName is like a domain name of an attacker that points to
-		// this machine (DNS rebinding).
+		// ForeignName then behaves like the domain name of an attacker whose DNS entry
+		// points to this machine (DNS rebinding).
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
 	if os.Getuid() == 0 { // Chromium's sandbox does not work as root, and our own pages do not need it
 		options = append(options, chromedp.NoSandbox)
@@ -63,7 +64,7 @@ func Start(ctx context.Context) (*Browser, error) {
 
 // Stop stops the browser and waits until it has ended.
 func (b *Browser) Stop() {
-	_ = chromedp.Cancel(b.ctx) // the error is ignored, as the browser ends in any case
+	_ = chromedp.Cancel(b.ctx) // the error does not matter, because free ends the browser in any case
 	b.free()
 }
 
@@ -82,8 +83,8 @@ func (s *Shared) Stop() {
 	}
 }
 
-// Page opens an empty page with its own cookies. The page is closed when the test ends.
-// Without a browser the test fails in CI, and is skipped elsewhere.
+// Page opens an empty page with separate cookies. The page is closed when the test ends. If
+// the browser cannot be started, the test fails in CI and is skipped elsewhere.
 func (s *Shared) Page(t testing.TB) *Page {
 	t.Helper()
 	s.once.Do(func() {
@@ -115,8 +116,8 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	p := &Page{t: t}
 	p.ctx, p.end = chromedp.NewContext(in, options...)
 	t.Cleanup(p.end)
-	// The first call with p.ctx opens the page, and the page is closed when the context of
-	// that call ends. So p.ctx must not have a deadline.
+	// The first chromedp call with p.ctx opens the page, and the end of p.ctx closes it. So
+	// p.ctx must not have a deadline.
 	err := chromedp.Listen(p.ctx, p.hear)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,8 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	return p
 }
 
-// hear records the page's problems: exceptions, logged errors and security violations.
+// hear receives the browser's events. It records the problems of the page: exceptions,
+// logged errors and security violations.
 func (p *Page) hear(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +141,7 @@ func (p *Page) hear(event any) {
 	}
 }
 
-// Problems returns the problems of the page since the last call of Problems.
+// Problems returns the problems that the page has had since the previous call of Problems.
 func (p *Page) Problems() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +150,7 @@ func (p *Page) Problems() []string {
 	return all
 }
 
-// Another opens another page, which shares this page's cookies.
+// Another opens a second page that shares the cookies of p.
 func (p *Page) Another() *Page {
 	p.t.Helper()
 	return open(p.ctx, p.t)
@@ -157,7 +159,7 @@ func (p *Page) Another() *Page {
 // Close closes the page.
 func (p *Page) Close() { p.end() }
 
-// Do runs actions in the page.
+// Do runs chromedp actions in the page.
 func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -226,8 +228,8 @@ func (p *Page) Wait(expression string) {
 }
 
 // WaitFor waits until a JavaScript expression is true, for at most d. If the browser loads
-// another page meanwhile, WaitFor continues there. If the expression is not true after d,
-// the test fails, with the page's text in the message.
+// a new document in this time, WaitFor evaluates the expression there. If the expression is
+// not true after d, the test fails, and the message contains the text of the page.
 func (p *Page) WaitFor(d time.Duration, expression string) {
 	p.t.Helper()
 	end := time.Now().Add(d)
@@ -244,7 +246,7 @@ func (p *Page) WaitFor(d time.Duration, expression string) {
 		case ok:
 			return
 		case err != nil && time.Now().Before(end) && strings.Contains(err.Error(), "navigated"):
-			continue // the browser has loaded another document: continue there
+			continue // the browser has loaded a new document: evaluate the expression there
 		case err != nil:
 			p.t.Fatalf("wait for %s: %v", expression, err)
 		}

@@ -16,7 +16,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Screenshot writes an image of the page to a PNG file with few colours, which is small.
+// Screenshot writes an image of the page to a PNG file. It reduces the number of colours to
+// keep the file small.
 func (p *Page) Screenshot(file string) {
 	p.t.Helper()
 	shot, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
@@ -39,8 +40,8 @@ func (p *Page) Screenshot(file string) {
 	}
 }
 
-// paletted returns the image with only its most frequent colours. A page uses few colours.
-// The others are shades at the edges of letters.
+// paletted returns the image with only its most frequent colours. The design of the page
+// has few colours. All other colours are shades at the edges of letters.
 func paletted(full image.Image) *image.Paletted {
 	const most = 128
 	count := map[color.Color]int{}

@@ -6,10 +6,10 @@
 //	server := engines.Run(t, engines.Dynoxide) // stopped when the test ends
 //	client := server.Client()
 //
-// Each engine is installed once, in a pinned version. It is in .engines at the root of the
-// repository, or in the folder that LEASEHOLD_ENGINES names. A server listens only on a
-// free port of 127.0.0.1. It ends with the process that started it, even if that process is
-// killed.
+// Each engine is installed once, in a pinned version. The folder of all engines is .engines
+// at the root of the repository, or the folder in LEASEHOLD_ENGINES. A server listens only
+// on a free port of 127.0.0.1. When the process that started a server ends or is killed,
+// the server ends, too.
 //
 // The package needs Linux: a network namespace keeps a server on loopback, and the
 // parent-death signal ends it with its parent.

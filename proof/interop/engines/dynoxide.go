@@ -13,7 +13,7 @@ import (
 // Dynoxide is a small server in one static binary, from npm.
 var Dynoxide = Engine{Name: "dynoxide", Version: "1.2.1", install: installDynoxide, start: startDynoxide}
 
-// package-lock.json contains the checksum of the package.
+// package-lock.json contains the checksum of the npm package, which npm verifies.
 var (
 	//go:embed npm/package.json
 	dynoxidePackage []byte
@@ -36,8 +36,8 @@ func startDynoxide(dir, tables string) (*Server, error) {
 	if tables != "" {
 		args = append(args, "--db-path", filepath.Join(tables, "dynoxide.db"))
 	}
-	// If dynoxide is started with port 0, it prints 0 instead of the port that it has
-	// chosen. So Server gets the port from the kernel.
+	// With port 0, dynoxide chooses a free port but prints 0. So Server looks the port up
+	// in the kernel's list of sockets.
 	s, err := launch(command{
 		path: filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"),
 		args: args,

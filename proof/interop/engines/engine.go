@@ -14,7 +14,7 @@ import (
 // Engine is a server that this package can install and start.
 type Engine struct {
 	Name    string // name of the engine in conformance cases and error messages
-	Version string // the only version that is installed
+	Version string // version that this package installs
 
 	// install puts the engine into the empty folder dir.
 	install func(ctx context.Context, dir string) error
@@ -25,14 +25,15 @@ type Engine struct {
 	tables string
 }
 
-// In returns the engine with its tables in the folder dir. The tables are kept there: a
-// later server finds them, however the earlier one ended.
+// In returns a copy of the engine that keeps its tables in the folder dir. A server that is
+// started later with the same folder finds the tables there, even if the earlier server was
+// killed.
 func (e Engine) In(dir string) Engine {
 	e.tables = dir
 	return e
 }
 
-// All returns every engine, the faster one first.
+// All returns both engines, the faster one first.
 func All() []Engine { return []Engine{Dynoxide, DynamoDBLocal} }
 
 // Find returns the engine with the given name.
@@ -55,8 +56,9 @@ func (e Engine) Install(ctx context.Context) (string, error) {
 
 // Start starts the engine, and installs it first if necessary. The server's tables are in
 // the folder given to [Engine.In] or, without a folder, in memory. Start returns when the
-// server answers. ctx limits the installation and this wait, but the server continues after
-// ctx ends. The server ends with [Server.Stop] or with this process.
+// server answers requests. ctx limits the installation and the wait for the server, but the
+// server continues after ctx ends. The server ends when [Server.Stop] is called or when
+// this process ends.
 func (e Engine) Start(ctx context.Context) (*Server, error) {
 	dir, err := e.Install(ctx)
 	if err != nil {

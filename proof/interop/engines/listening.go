@@ -54,7 +54,7 @@ func socketsOf(proc string) ([]string, error) {
 	for _, fd := range fds {
 		target, err := os.Readlink(filepath.Join(proc, "fd", fd.Name()))
 		if err != nil {
-			continue // the process has closed the file meanwhile
+			continue // the process has closed this file since ReadDir listed it
 		}
 		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
 			inodes = append(inodes, strings.TrimSuffix(inode, "]"))

@@ -27,19 +27,19 @@ import (
 // accepts connections from outside on the inherited listener, and connects to the server
 // inside.
 const (
-	// namespaceName is the value of argv[0] that makes this program the process in the
-	// namespace.
+	// namespaceName is the value of argv[0] with which this program runs as the process in
+	// the namespace.
 	namespaceName = "leasehold-engine-namespace"
 	// namespacePort is the server's port. It can be fixed, because no other program uses
 	// ports in the namespace.
 	namespacePort = "8000"
-	// listenerFD is the file descriptor of the inherited listener: the first of ExtraFiles.
+	// listenerFD is the file descriptor of the inherited listener, which is the first file
+	// in exec.Cmd.ExtraFiles.
 	listenerFD = 3
 )
 
-// This process may have been started as the process in the namespace. Any program that
-// imports this package can be, even a test. So init checks argv[0] before main runs and
-// flags are parsed.
+// Any program that imports this package, even a test, may be started again as the process
+// in the namespace. So init checks argv[0] before main runs and flags are parsed.
 func init() {
 	if os.Args[0] == namespaceName {
 		if err := beNamespace(os.Args[1:]); err != nil {
@@ -51,8 +51,8 @@ func init() {
 }
 
 // beNamespace is the main function of the process in the namespace. It returns when the
-// server ends. It ends the server when stdin is closed, which happens at the latest when
-// the process outside ends.
+// server ends. When stdin is closed, it ends the server. The kernel closes stdin when the
+// process outside the namespace ends.
 func beNamespace(server []string) error {
 	runtime.LockOSThread() // the kernel kills the server when the thread that started it ends, so this thread must stay
 	if err := loopbackUp(); err != nil {

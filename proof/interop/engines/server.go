@@ -20,18 +20,18 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// Server is a running engine.
+// Server is a running server process of an engine.
 type Server struct {
 	Name     string
 	Endpoint string // http://127.0.0.1:port
 
 	process *process.Process
-	stdin   io.Closer     // closing it ends a process in a namespace
-	output  *process.Tail // last output of the server
+	stdin   io.Closer     // closing stdin ends a server that runs in a network namespace
+	output  *process.Tail // last kilobytes of the server's output
 }
 
 // Run starts an engine for a test and stops it when the test ends. If the engine cannot be
-// installed, the test is not skipped: it fails.
+// installed, the test fails.
 func Run(t testing.TB, e Engine) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -49,7 +49,8 @@ func Run(t testing.TB, e Engine) *Server {
 }
 
 // Client returns an SDK client of the server, with Region "local" and placeholder
-// credentials. Each client has its own connections, which optFns can replace.
+// credentials. Each client has a separate HTTP client with its own connections. Functions
+// in optFns can replace it.
 func (s *Server) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(s.Endpoint),
@@ -58,7 +59,7 @@ func (s *Server) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, optFns...)
 }
 
-// Stop ends the server and waits until its process is gone. It may be called twice.
+// Stop ends the server and waits until its process has ended. A second call has no effect.
 func (s *Server) Stop() error {
 	_ = s.stdin.Close()
 	if err := s.process.Kill(); err != nil {
@@ -69,13 +70,13 @@ func (s *Server) Stop() error {
 
 type command struct {
 	path      string
-	name      string // argv[0] of the process; empty to use path
+	name      string // value of argv[0] for the process; if empty, argv[0] is path
 	args      []string
 	namespace bool // whether the process gets its own network namespace
 	files     []*os.File
 }
 
-// launch starts a process that ends when this process ends.
+// launch starts the server process. That process ends when this process ends.
 func launch(c command) (*Server, error) {
 	cmd := exec.Command(c.path, c.args...)
 	if c.name != "" {
@@ -125,7 +126,7 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 }
 
 func (s *Server) answers(ctx context.Context, client *http.Client) bool {
-	if s.Endpoint == "" { // the server has chosen its own port, so look it up
+	if s.Endpoint == "" { // the server has chosen its port itself; the kernel's list of sockets shows the port
 		at, err := listening(s.process.PID())
 		if err != nil || len(at) == 0 {
 			return false

@@ -2,9 +2,9 @@
 // its lock cannot overwrite the writes of a later holder. docs/recipes.md quotes the
 // package: copy the functions, because there is nothing to import.
 //
-// Each write contains the token of its lock. The target stores the greatest token beside
-// the data, and refuses a write with a lower one. So the guard is a condition in the target
-// itself: it depends neither on a clock nor on the lock table.
+// Each write contains the token of its lock. The target (a row or an object) stores the
+// greatest token so far beside the data, and refuses a write with a lower token. So the
+// target itself checks the condition, without a clock and without the lock table.
 //
 // The tests run on a real PostgreSQL, and on gofakes3, a server of the S3 API that stores
 // objects in memory. gofakes3 checks If-Match and If-None-Match atomically with the write.

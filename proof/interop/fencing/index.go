@@ -18,16 +18,16 @@ import (
 // Index is the document that SaveIndex writes.
 type Index struct {
 	Pages []string `json:"pages"`
-	Fence int64    `json:"fence"` // the token it was written with: SaveIndex sets it
+	Fence int64    `json:"fence"` // fencing token of the lock under which the document was written; SaveIndex sets it
 }
 
 // SaveIndex writes the object under lock. ErrLost means that a later holder has written the
 // object. An error with the code PreconditionFailed or ConditionalRequestConflict means
-// that the object was written between our read and our write. The writer may be another
-// caller, or this very call if a reply was lost. In either case call SaveIndex again: the
-// token decides whether the write is allowed.
+// that the object was written between the read and the write of this call. The writer may
+// be another caller or, if a reply was lost, this call. In either case call SaveIndex
+// again: the token decides whether the write is allowed.
 func SaveIndex(ctx context.Context, db *s3.Client, lock *leasehold.Lock, bucket, key string, index Index) error {
-	index.Fence = lock.Token() // without the token, equal pages written by two holders would have the same ETag
+	index.Fence = lock.Token() // the token makes the content differ: equal pages from two holders would otherwise have the same ETag
 	body, err := json.Marshal(index)
 	if err != nil {
 		return err

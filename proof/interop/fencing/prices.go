@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Prices creates the table that SetPrice and PutPrice write to. Each row keeps the greatest
-// token of its writes. Never delete a row, because its token would be lost. Use a column to
-// mark a row void.
+// Prices creates the table that SetPrice and PutPrice write to. Each row contains the
+// greatest token with which it was written. Never delete a row, because that would delete
+// its token. Mark the row as deleted in another column.
 const Prices = `CREATE TABLE prices (
 	id    bigint PRIMARY KEY,
 	price bigint NOT NULL,

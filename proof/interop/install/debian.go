@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Debian returns the path of a program. If the program is not on PATH, and this process
-// runs as root, Debian installs it from Debian's packages. Processes that install at the
-// same time take turns.
+// Debian returns the path of a program. If the program is not on PATH and this process runs
+// as root, Debian installs the given Debian packages. Processes that install at the same
+// time take turns.
 func Debian(ctx context.Context, program string, packages ...string) (string, error) {
 	found := func() bool { return Require(program, "") == nil }
 	if err := debian(ctx, program, found, packages); err != nil {
@@ -56,8 +56,8 @@ func debian(ctx context.Context, what string, found func() bool, packages []stri
 		return fmt.Errorf("install: %s is not there, and only root can install it: apt-get install %s", what, strings.Join(packages, " "))
 	}
 	apt := func(args ...string) error {
-		// Wait for another apt-get that holds dpkg's lock, and retry if a mirror does not
-		// answer at once.
+		// With these options, apt-get waits for another process that holds dpkg's lock, and
+		// retries failed downloads.
 		options := []string{"-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::Retries=3"}
 		return Run(ctx, "/", "env", append(append([]string{"DEBIAN_FRONTEND=noninteractive", "apt-get"}, options...), args...)...)
 	}

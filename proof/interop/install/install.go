@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package install installs third-party programs once for all processes of a machine. They
-// are in .engines at the root of the repository, or in the folder that LEASEHOLD_ENGINES
-// names.
+// Package install installs third-party programs once for all processes of a machine. The
+// programs are installed in .engines at the root of the repository, or in the folder in
+// LEASEHOLD_ENGINES.
 package install
 
 import (
@@ -17,9 +17,10 @@ import (
 )
 
 // Once returns the folder with the given name. If the folder does not exist, Once calls
-// fill to create its content. Processes that do so at the same time take turns. The content
-// is never changed later, so the name must contain the version. fill gets a temporary
-// folder, which is renamed after fill returns. So no file may contain the folder's path.
+// fill to create its content. A file lock prevents two processes from filling a folder at
+// the same time. A filled folder never changes, so its name must contain a version. fill
+// gets the path of a temporary folder, which Once renames after fill has returned. So no
+// file in the folder may contain that path.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {
@@ -66,8 +67,8 @@ func Run(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// Require returns an error if program is not on PATH. The error says how to get the
-// program.
+// Require returns an error if program is not on PATH. The error contains how, which tells
+// the user how to install the program.
 func Require(program, how string) error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s is not on PATH: %s", program, how)

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package peers runs lock libraries, leasehold among them, each in a process of
-// its own that a test can kill and pause:
+// Package peers runs lock libraries (peers), leasehold among them. Each runs in a separate
+// process, which a test can kill or suspend:
 //
 //	java := peers.Run(t, peers.AWSLabs, server.Endpoint, peers.Settings{Table: "locks", Lease: 2 * time.Second})
 //	ours := peers.Run(t, peers.Ours("awslabs"), server.Endpoint, peers.Settings{Table: "locks", Lease: 2 * time.Second})

@@ -17,7 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// Driver is a running process of a peer. Its methods are safe for concurrent use.
+// Driver is a running process that executes requests with a peer's lock library. Its
+// methods are safe for concurrent use.
 type Driver struct {
 	Peer Peer
 
@@ -28,7 +29,7 @@ type Driver struct {
 	printed *process.Tail
 	read    chan struct{} // closed when the driver's output has been read to its end
 
-	mu      sync.Mutex // guards the following fields; not held while a line is written
+	mu      sync.Mutex // guards the following fields; not locked while a goroutine writes a request line
 	last    int64
 	pending map[int64]*Call
 
@@ -48,14 +49,14 @@ type Call struct {
 // Start starts the peer's driver with the server at endpoint, and makes its first client
 // with the settings s. It installs the peer first if necessary. ctx limits the installation
 // and the wait for the client, but the driver continues after ctx ends. The driver ends
-// with [Driver.Kill] or with this process.
+// when [Driver.Kill] is called or when this process ends.
 func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, error) {
 	cmd, err := p.command(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// A pipe of its own, because Wait would close one from StdoutPipe before all answers
-	// are read.
+	// The code uses os.Pipe, because Wait would close a pipe from StdoutPipe before all
+	// answers are read.
 	answers, stdout, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -98,7 +99,7 @@ func (d *Driver) Send(r Request) *Call { return d.send(r.Do, r.line) }
 // Do sends a request and waits for its reply.
 func (d *Driver) Do(ctx context.Context, r Request) (Reply, error) { return d.Send(r).Reply(ctx) }
 
-// Kill ends the driver as kill -9 does. It is safe to call twice.
+// Kill ends the driver's process with SIGKILL. It is safe to call twice.
 func (d *Driver) Kill() error {
 	err := d.process.Kill()
 	_ = d.stdin.Close()
@@ -106,10 +107,10 @@ func (d *Driver) Kill() error {
 	return err
 }
 
-// Stop pauses all threads of the driver's process until Continue is called.
+// Stop suspends all threads of the driver's process (SIGSTOP) until Continue is called.
 func (d *Driver) Stop() error { return d.process.Stop() }
 
-// Continue resumes a stopped driver.
+// Continue resumes a driver that Stop has suspended.
 func (d *Driver) Continue() error { return d.process.Continue() }
 
 // PID returns the driver's process ID.
@@ -119,8 +120,8 @@ func (d *Driver) PID() int { return d.process.PID() }
 // ended.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
-// Reply waits for the reply. It returns an *Error if the driver refused the request. If the
-// driver died first, it returns ErrEnded with the driver's last output.
+// Reply waits for the reply. It returns an *Error if the driver replied with an error. If
+// the driver ended before it replied, Reply returns ErrEnded with the driver's last output.
 func (c *Call) Reply(ctx context.Context) (Reply, error) {
 	select {
 	case <-c.done:
@@ -159,8 +160,8 @@ func (d *Driver) send(do string, line func(id int64) any) *Call {
 	return c
 }
 
-// readAnswers passes each answer to its call. When the driver ends, the remaining calls end
-// without an answer.
+// readAnswers passes each answer of the driver to the Call with the same ID. When the
+// driver ends, calls that still wait end without an answer.
 func (d *Driver) readAnswers(answers io.ReadCloser) {
 	defer close(d.read)
 	defer answers.Close()

@@ -18,8 +18,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// Dynamolock is cirello.io/dynamolock. No registry that this project installs from serves it,
-// so its driver is built from a checkout (see Checkout).
+// Dynamolock is cirello.io/dynamolock. It is not available from the package registries that
+// this project uses. So its driver is built with a checkout of its repository (see
+// Checkout).
 var Dynamolock = Peer{
 	Name: "dynamolock", Version: checkedOut(), Layout: "dynamolock",
 	Heartbeats: true,
@@ -36,7 +37,8 @@ var Dynamolock = Peer{
 // dynamolock: the folder of one major version, with its go.mod.
 const Checkout = "LEASEHOLD_DYNAMOLOCK"
 
-// checkedOut returns the module path and the commit of the checkout, or what is known of them.
+// checkedOut returns the module path and the commit of the checkout. It omits what it
+// cannot find out.
 func checkedOut() string {
 	checkout := os.Getenv(Checkout)
 	if checkout == "" {
@@ -59,8 +61,8 @@ func checkedOut() string {
 //go:embed dynamolock/main.go
 var dynamolockSource embed.FS
 
-// imported is the import path in the driver's source. The module path of the checkout
-// replaces it.
+// imported is the import path of dynamolock in the driver's source. dynamolockDriver
+// replaces it by the module path of the checkout.
 const imported = `"cirello.io/dynamolock/v5"`
 
 // dynamolockSDK lists the AWS SDK modules with which the driver is built, in the versions
@@ -77,8 +79,8 @@ var (
 	majorOf    = regexp.MustCompile(`/(v[0-9]+)$`)
 )
 
-// dynamolockDriver returns the path of the driver. It builds the driver, unless the same
-// sources were built before.
+// dynamolockDriver returns the path of the driver. It builds the driver, unless a driver
+// from the same sources exists.
 func dynamolockDriver(ctx context.Context) (string, error) {
 	checkout := os.Getenv(Checkout)
 	if checkout == "" {
@@ -132,7 +134,7 @@ func dynamolockDriver(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "driver"), err
 }
 
-// sumOf returns a checksum of the driver's files and of the sources in a checkout.
+// sumOf returns a checksum over the driver's files and the Go sources in the checkout.
 func sumOf(checkout fs.FS, files map[string][]byte) (string, error) {
 	sum := sha256.New()
 	for _, name := range []string{"go.mod", "main.go"} {

@@ -13,7 +13,7 @@ var (
 
 	// ErrEnded is returned if the driver ends before it replies.
 	ErrEnded = errors.New("peers: driver ended")
-	// ErrNotInstallable is returned for a peer that only an operator can install.
+	// ErrNotInstallable is returned for a peer that this package cannot install by itself.
 	ErrNotInstallable = errors.New("peers: not installable")
 )
 
@@ -22,8 +22,8 @@ var (
 type Error struct {
 	Peer    string `json:"-"`
 	Do      string `json:"-"`
-	Kind    string `json:"kind"`    // held, lost, unsupported or failed
-	Message string `json:"message"` // the library's own message
+	Kind    string `json:"kind"`    // kind of the error: held, lost, unsupported or failed
+	Message string `json:"message"` // error message of the lock library
 }
 
 func (e *Error) Error() string {

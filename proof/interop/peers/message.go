@@ -10,9 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Settings is the first request to a driver: the settings with which it makes the library's
-// client. If the library does not have one of these settings, the driver returns an error
-// that matches ErrUnsupported.
+// Settings is the content of the first request to a driver, which then makes a client of
+// its lock library with these settings. If the library lacks one of the settings, the
+// driver returns an error that matches ErrUnsupported.
 type Settings struct {
 	Table        string `json:"table"`
 	PartitionKey string `json:"partitionKey,omitempty"` // attribute name; empty for the library's default
@@ -26,16 +26,16 @@ type Settings struct {
 
 	// The following durations are sent in whole milliseconds.
 	Lease     time.Duration `json:"-"`
-	Heartbeat time.Duration `json:"-"` // interval of renewals in the background; 0 for none
-	Poll      time.Duration `json:"-"` // pause of a waiter between polls, for leasehold the longest; 0 for the library's default
-	Safe      time.Duration `json:"-"` // for python-dynamodb-lock: time without a renewal after which a lock counts as in danger
-	Expiry    time.Duration `json:"-"` // for python-dynamodb-lock: time after which TTL may delete the record
+	Heartbeat time.Duration `json:"-"` // interval of background renewals; 0 turns them off
+	Poll      time.Duration `json:"-"` // pause of a waiter between two polls (in leasehold, the longest pause); 0 for the library's default
+	Safe      time.Duration `json:"-"` // for python-dynamodb-lock: time without a successful renewal after which the library reports a lock as in danger
+	Expiry    time.Duration `json:"-"` // for python-dynamodb-lock: time after which DynamoDB's TTL may delete the record
 }
 
 // Request is one request to a driver. It is sent as one line of JSON.
 type Request struct {
 	ID int64  `json:"id"` // set by Send
-	Do string `json:"do"` // acquire, heartbeat, release, get, list, held, with
+	Do string `json:"do"` // operation: acquire, heartbeat, release, get, list, held or with
 
 	// Client is the number that Open returned for the client; 0 for the first client.
 	Client int64 `json:"client,omitempty"`
@@ -49,28 +49,29 @@ type Request struct {
 	// release and held use this ID.
 	Lock int64 `json:"lock,omitempty"`
 
-	// Fields of acquire.
-	Wait          time.Duration `json:"-"`               // longest wait, in whole milliseconds; 0 to fail at once
-	Owner         string        `json:"owner,omitempty"` // owner of only this lock
+	// The following fields are for the request acquire.
+	Wait          time.Duration `json:"-"`               // longest wait for the lock, in whole milliseconds; 0 to fail at once if the lock is held
+	Owner         string        `json:"owner,omitempty"` // owner for this lock; empty to use Settings.Owner
 	Slots         int           `json:"slots,omitempty"` // number of clients that may hold the key; 0 for a plain lock
 	KeepData      bool          `json:"keepData,omitempty"`
 	KeepOnRelease bool          `json:"keepOnRelease,omitempty"`
-	Update        bool          `json:"update,omitempty"` // whether to update the record instead of replacing it
+	Update        bool          `json:"update,omitempty"` // whether the library updates the record instead of replacing it
 	IfExists      bool          `json:"ifExists,omitempty"`
-	Consistently  bool          `json:"consistently,omitempty"` // whether to acquire a released lock only if it has not changed since it was read
+	Consistently  bool          `json:"consistently,omitempty"` // whether the library acquires a released lock only if its record has not changed since the library read it
 	Reentrant     bool          `json:"reentrant,omitempty"`
 	Again         int64         `json:"again,omitempty"` // ID of an earlier acquire request, whose lock object is used again
 
-	// Fields of acquire, heartbeat and release.
-	Data       []byte     `json:"data,omitzero"` // nil if the request gives no data
+	// The following fields are for the requests acquire, heartbeat and release.
+	Data       []byte     `json:"data,omitzero"` // nil if the request has no data
 	Attributes Attributes `json:"attributes,omitzero"`
 
-	// Fields of heartbeat.
+	// The following fields are for the request heartbeat.
 	DeleteData bool          `json:"deleteData,omitempty"`
-	Lease      time.Duration `json:"-"` // new lease in whole milliseconds; 0 to keep the lease
+	Lease      time.Duration `json:"-"` // new lease in whole milliseconds; 0 to keep the current lease
 
-	// Fields of release. If Keep is nil, the acquire request decides whether the record is
-	// kept. For dyndb-mutex, Key and Owner select the lock instead of Lock.
+	// The following fields are for the request release. Keep tells whether the library
+	// keeps the record of the released lock. If Keep is nil, the acquire request decides
+	// that. For dyndb-mutex, Key and Owner select the lock instead of the field Lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
 }
@@ -78,17 +79,18 @@ type Request struct {
 // Reply is a driver's answer to one request.
 type Reply struct {
 	ID      int64    `json:"id"`
-	Record  *Record  `json:"record,omitempty"`  // for acquire: the granted record; for get: the record, or nil if there is none
-	Records []Record `json:"records,omitempty"` // for list
-	Held    bool     `json:"held,omitempty"`    // for held: whether the library reports the lock as held
-	Raised  bool     `json:"raised,omitempty"`  // for with: whether the exception in the block was raised to the caller
+	Record  *Record  `json:"record,omitempty"`  // for the request acquire: the granted record; for get: the record, or nil if none exists
+	Records []Record `json:"records,omitempty"` // for the request list: the records
+	Held    bool     `json:"held,omitempty"`    // for the request held: whether the library reports the lock as held
+	Raised  bool     `json:"raised,omitempty"`  // for the request with: whether an exception raised inside Python's with statement reached the code around the statement
 	Error   *Error   `json:"error,omitempty"`
 
-	// At is the time when the reply arrived.
+	// At is the time at which this process received the reply.
 	At time.Time `json:"-"`
 }
 
-// Record is a lock as a library reads it. Fields that the library does not return are zero.
+// Record is a lock record as a lock library returns it. Fields that the library does not
+// return are zero.
 type Record struct {
 	Key        string        `json:"key,omitempty"`
 	SortValue  string        `json:"sortValue,omitempty"`
@@ -98,12 +100,13 @@ type Record struct {
 	Expires    time.Time     `json:"-"`
 	Released   bool          `json:"released,omitempty"`
 	Slot       int           `json:"slot,omitempty"`
-	Token      int64         `json:"token,omitempty"` // only leasehold has it
+	Token      int64         `json:"token,omitempty"` // fencing token; only leasehold has fencing tokens
 	Data       []byte        `json:"data,omitzero"`
 	Attributes Attributes    `json:"attributes,omitzero"`
 }
 
-// line returns the request open with these settings, to encode as a line.
+// line returns the request open with these settings, as a value that encodes to one line of
+// JSON.
 func (s Settings) line(id int64) any {
 	type plain Settings
 	return struct {
@@ -160,7 +163,7 @@ func (r *Request) read(line []byte) error {
 	return nil
 }
 
-// MarshalJSON encodes the record as drivers do.
+// MarshalJSON encodes the record in the format of the drivers.
 func (r Record) MarshalJSON() ([]byte, error) {
 	type plain Record
 	out := struct {

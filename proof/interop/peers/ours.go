@@ -25,23 +25,23 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// oursName is the value of argv[0] that makes this program leasehold's driver.
+// oursName is the value of argv[0] with which this program runs as the driver for
+// leasehold.
 const oursName = "leasehold-interop-ours"
 
-// This process may have been started as leasehold's driver. Any program that imports this
-// package can be, even a test. So init checks argv[0] before main runs and flags are
-// parsed.
+// Any program that imports this package, even a test, may be started again as the driver
+// for leasehold. So init checks argv[0] before main runs and flags are parsed.
 func init() {
 	if os.Args[0] == oursName {
 		if err := beOurs(os.Args[1], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		os.Exit(0) // exit without releasing the held locks, like a process that dies
+		os.Exit(0) // exits without releasing the held locks: the driver must end like a process that dies
 	}
 }
 
-// Ours returns leasehold with the named layout as a peer.
+// Ours returns a Peer that runs leasehold with the named layout.
 func Ours(layoutName string) Peer {
 	return Peer{
 		Name: "leasehold/" + layoutName, Version: "this", Layout: layoutName,
@@ -54,7 +54,7 @@ func Ours(layoutName string) Peer {
 	}
 }
 
-// ours is a leasehold client that a driver controls.
+// ours is a leasehold client in the driver's process.
 type ours struct {
 	layout string
 	client *leasehold.Client // set by the request open
@@ -64,7 +64,8 @@ type ours struct {
 	locks map[int64]*leasehold.Lock
 }
 
-// beOurs is the main function of leasehold's driver. It answers requests until they end.
+// beOurs is the main function of the driver for leasehold. It answers requests until it has
+// read the last one.
 func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 	var first *ours
 	clients := map[int64]*ours{}
@@ -91,7 +92,7 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 		if err := r.read(line); err != nil {
 			return err
 		}
-		if r.Do == "open" { // handled before the next line is read, because all other requests need the client
+		if r.Do == "open" { // answers this request before it reads the next line, because all other requests need the client
 			o := &ours{layout: layoutName, locks: map[int64]*leasehold.Lock{}}
 			answer(reply(r.ID, Reply{}, o.open(line)))
 			first, clients[r.ID] = cmp.Or(first, o), o

@@ -15,12 +15,13 @@ import (
 // Peer is a lock library that this package can run.
 type Peer struct {
 	Name    string
-	Version string // the only version that is installed
-	Layout  string // name of the peer's layout in package layout
+	Version string // version that this package installs
+	Layout  string // name, in package layout, of the layout that the peer uses
 
-	// Heartbeats means that the peer renews by itself if Settings.Heartbeat is set.
+	// Heartbeats means that the library renews locks in the background if
+	// Settings.Heartbeat is set.
 	Heartbeats bool
-	// ManualHeartbeat means that the peer renews when it gets the request heartbeat.
+	// ManualHeartbeat means that the library renews a lock on the request heartbeat.
 	ManualHeartbeat bool
 
 	// command returns the command that runs the peer's driver. It installs the peer first
@@ -38,8 +39,8 @@ func (p Peer) Install(ctx context.Context) error {
 }
 
 // driver writes the sources of a driver into a folder, and calls build there. It returns
-// the folder. The folder's name contains a checksum of the sources, so a changed driver
-// gets another folder.
+// the folder. The folder's name contains a checksum of the sources, so changed sources get
+// a new folder.
 func driver(ctx context.Context, name string, sources fs.FS, build func(ctx context.Context, dir string) error) (string, error) {
 	files := map[string][]byte{}
 	sum := sha256.New()

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for an event that must happen, even on a busy machine.
-// It limits each wait separately. So a test that hangs fails under its own name, and the
-// other tests still run.
+// Patience is how long a test waits for an event that must happen. It is long enough for a
+// busy machine. It limits each wait separately: a test that hangs fails after this time,
+// and all other tests still run.
 const Patience = 3 * time.Minute
 
 var errImpatient = fmt.Errorf("not within %v", Patience)
@@ -24,9 +24,9 @@ func Patiently(t testing.TB) context.Context {
 	return ctx
 }
 
-// Run starts a peer's driver for a test and kills it when the test ends. If the peer cannot
-// be installed, the test fails. But the test is skipped if only an operator can install the
-// peer (ErrNotInstallable).
+// Run starts a peer's driver for a test and kills it when the test ends. If the
+// installation of the peer fails, the test fails. If this package cannot install the peer
+// by itself (ErrNotInstallable), the test is skipped.
 func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -70,8 +70,8 @@ func (d *Driver) Must(t testing.TB, r Request) Reply {
 	return reply
 }
 
-// Acquire acquires a free key and returns the number of the lock. If the key is held, the
-// test fails.
+// Acquire acquires a free key, and returns the number that identifies the lock in later
+// requests. If the key is held, the test fails.
 func (d *Driver) Acquire(t testing.TB, key string) (lock int64) {
 	t.Helper()
 	return d.Must(t, Request{Do: "acquire", Key: key}).ID
@@ -91,7 +91,7 @@ func (d *Driver) Release(t testing.TB, lock int64) Reply {
 	return d.Must(t, Request{Do: "release", Lock: lock})
 }
 
-// Held reports whether the library reports the lock as held.
+// Held asks the library whether the lock is held, and returns the library's answer.
 func (d *Driver) Held(t testing.TB, lock int64) bool {
 	t.Helper()
 	return d.Must(t, Request{Do: "held", Lock: lock}).Held

@@ -6,8 +6,8 @@
 //	pool := postgres.Run(t) // stopped when the test ends
 //
 // PostgreSQL is installed once, in a pinned version, in the same place as the servers of
-// package engines. A server listens on no port, only on a socket in a folder of its own. It
-// ends with the process that started it, even if that process is killed.
+// package engines. A server listens on no TCP port, only on a Unix socket in a new folder.
+// When the process that started a server ends or is killed, the server ends, too.
 package postgres
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// Version is the only version of PostgreSQL that is installed.
+// Version is the version of PostgreSQL that this package installs.
 const Version = "18.4"
 
-// package-lock.json contains the checksum of the package.
+// package-lock.json contains the checksum of the npm package, which npm verifies.
 var (
 	//go:embed npm/package.json
 	manifest []byte
@@ -61,8 +61,9 @@ func Install(ctx context.Context) (string, error) {
 	return filepath.Join(dir, native, "native", "bin"), err
 }
 
-// Run starts an empty PostgreSQL for a test and returns connections to it. Both end with
-// the test. If PostgreSQL cannot be installed, the test fails.
+// Run starts a PostgreSQL server with an empty database for a test, and returns a pool of
+// connections to it. When the test ends, the pool is closed and the server ends. If
+// PostgreSQL cannot be installed, the test fails.
 func Run(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -92,8 +93,8 @@ func start(ctx context.Context) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The test's own folder would not do, because the path of a socket may have only 107
-	// bytes.
+	// The folder from t.TempDir would not do: the path of a Unix socket may have at most
+	// 107 bytes.
 	dir, err := os.MkdirTemp("", "leasehold-postgres-")
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make the folder of its data: %w", err)
@@ -124,10 +125,11 @@ func start(ctx context.Context) (_ *server, err error) {
 	return s, s.waitUntilReady(ctx)
 }
 
-// notAsRoot returns the attributes of a process that is root here, but another user in a
-// user namespace of its own. PostgreSQL refuses to run as root. Outside the namespace the
-// files of the process still belong to root. The namespace for shared memory ends with its
-// last process, even if that process is killed.
+// notAsRoot returns attributes for a process that must not run as root, because PostgreSQL
+// refuses that. If this process is root, the new process gets a user namespace in which
+// root has the id of an ordinary user. Outside the namespace, the files of the new process
+// still belong to root. The new process also gets a namespace for shared memory. The kernel
+// removes this memory when the last process of the namespace ends.
 func notAsRoot() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil

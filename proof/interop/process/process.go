@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package process runs programs that end when this program ends.
+// Package process starts programs that the kernel ends when this program ends.
 package process
 
 import (
@@ -18,7 +18,7 @@ import (
 type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
-	err   error // result of Wait; valid once ended is closed
+	err   error // result of exec.Cmd.Wait; valid once the channel ended is closed
 }
 
 // Start starts cmd. The process ends when this process ends, even if this process is
@@ -32,8 +32,9 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel sends the parent-death signal when the thread (not the process) that
-		// forked ends. So that thread must live until the started process has ended.
+		// The kernel sends the parent-death signal when the thread that started the process
+		// ends, not when this process ends. So that thread must live until the started
+		// process has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -74,7 +75,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Stop pauses the process, and returns once all its threads are paused.
+// Stop suspends the process (SIGSTOP), and returns once all its threads are suspended.
 func (p *Process) Stop() error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
@@ -83,16 +84,17 @@ func (p *Process) Stop() error {
 		switch err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED, nil); {
 		case err == nil:
 			return nil
-		case !errors.Is(err, unix.EINTR): // an error such as ECHILD: the process has ended
+		case !errors.Is(err, unix.EINTR): // any other error, such as ECHILD, means that the process has ended
 			return fmt.Errorf("wait until process %d has stopped: %w", p.PID(), err)
 		}
 	}
 }
 
-// Continue resumes a stopped process.
+// Continue resumes a process that Stop has suspended.
 func (p *Process) Continue() error { return p.Signal(syscall.SIGCONT) }
 
-// Kill ends the process with SIGKILL and waits until it is gone. It may be called twice.
+// Kill ends the process with SIGKILL and waits until it has ended. A second call has no
+// effect.
 func (p *Process) Kill() error {
 	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err

@@ -1,7 +1,8 @@
 //go:build linux
 
 // Package proxy runs a proxy between one process and a server of the DynamoDB API. The
-// proxy counts the process's requests, and can answer them instead of the server.
+// proxy counts the requests of the process, and can deny requests instead of passing them
+// to the server.
 package proxy
 
 import (
@@ -26,7 +27,7 @@ type Proxy struct {
 	failed map[string]bool
 }
 
-// Run starts a proxy in front of a server. The proxy ends with the test.
+// Run starts a proxy in front of a server. The proxy ends when the test ends.
 func Run(t testing.TB, server *engines.Server) *Proxy {
 	t.Helper()
 	behind, err := url.Parse(server.Endpoint)
@@ -57,7 +58,8 @@ func Run(t testing.TB, server *engines.Server) *Proxy {
 	return p
 }
 
-// Asked returns the number of requests for the given operations since the last Reset.
+// Asked returns how many requests for the given operations the proxy has received since the
+// last Reset.
 func (p *Proxy) Asked(operations ...string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +91,8 @@ func (p *Proxy) count(operation string) (deny bool) {
 	return p.failed[operation]
 }
 
-// operation returns the operation of a request: the end of X-Amz-Target.
+// operation returns the DynamoDB operation of a request, such as GetItem, from the header
+// X-Amz-Target.
 func operation(r *http.Request) string {
 	_, name, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	return name

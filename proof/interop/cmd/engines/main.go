@@ -29,7 +29,7 @@ func main() {
 	stop()
 	var exit *exec.ExitError
 	switch {
-	case errors.As(err, &exit): // the command has already reported its error
+	case errors.As(err, &exit): // the program that engines run has started has printed its error itself
 		os.Exit(exit.ExitCode())
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
@@ -81,7 +81,8 @@ func with(ctx context.Context, name string, fn func(*engines.Server) error) erro
 	return errors.Join(fn(s), s.Stop())
 }
 
-// variable returns the name of the environment variable for the endpoint of an engine.
+// variable returns the name of the environment variable that contains the endpoint of the
+// named engine.
 func variable(name string) string {
 	return "LEASEHOLD_" + strings.ToUpper(strings.ReplaceAll(name, " ", "_")) + "_ENDPOINT"
 }

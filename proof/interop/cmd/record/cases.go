@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// everyType has an attribute of every type that DynamoDB has.
+// everyType contains one attribute of each DynamoDB type.
 var everyType = peers.Attributes{
 	"s":    &types.AttributeValueMemberS{Value: "text"},
 	"n":    &types.AttributeValueMemberN{Value: "1.5"},
@@ -34,7 +34,7 @@ var (
 	yes       = true
 )
 
-// with returns the request r with some fields changed.
+// with returns a copy of the request r after change has changed it.
 func with(r peers.Request, change func(r *peers.Request)) peers.Request {
 	change(&r)
 	return r

@@ -18,24 +18,24 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// golden is the content of a golden file: the requests that were sent to a peer, and the
-// items that the peer left in the table.
+// golden is the content of a golden file. It describes requests to a peer (another lock
+// library), and contains the items that the peer left in the table.
 type golden struct {
 	Peer     string `json:"peer"`
 	Version  string `json:"version"`
-	Recorded bool   `json:"recorded"` // whether this command wrote the file; false if it was written by hand
+	Recorded bool   `json:"recorded"` // true if this command wrote the file; false if a person wrote it
 	Case     string `json:"case"`
 
 	// The following fields describe the requests to the peer.
-	State   string `json:"state"` // held, released or absent
+	State   string `json:"state"` // state of the lock at the end: held, released or absent
 	Owner   string `json:"owner,omitempty"`
 	LeaseMS int64  `json:"leaseMs"`
 	SortKey string `json:"sortKey,omitempty"` // name of the sort key attribute if it is not the peer's default
 
-	Items []any `json:"items"` // DynamoDB JSON
+	Items []any `json:"items"` // items in DynamoDB JSON
 }
 
-// kase describes a golden file to record.
+// kase describes a golden file that this command records.
 type kase struct {
 	peer     peers.Peer
 	name     string
@@ -43,12 +43,13 @@ type kase struct {
 	settings peers.Settings
 	state    string
 
-	ours      []peers.Request // requests that leasehold receives first, with layout native
-	steps     []peers.Request // requests to the peer; each concerns the lock acquired last
+	ours      []peers.Request // requests that leasehold executes before the peer, in the native layout
+	steps     []peers.Request // requests to the peer; a request other than acquire concerns the lock that was acquired last
 	heartbeat bool            // whether to wait until the peer has renewed in the background
 }
 
-// record plays the case on a table of its own, and returns the content of the golden file.
+// record executes the requests of the case on a new table, and returns the content of the
+// golden file.
 func (c kase) record(ctx context.Context, server *engines.Server) (golden, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -82,7 +83,7 @@ func (c kase) record(ctx context.Context, server *engines.Server) (golden, error
 		if err != nil {
 			return golden{}, err
 		}
-		var sorted any // decoding and encoding sorts the attributes by name, unlike in the SDK's output
+		var sorted any // decoding and encoding the JSON again sorts the attributes by name
 		if err := json.Unmarshal(b, &sorted); err != nil {
 			return golden{}, err
 		}
@@ -91,7 +92,7 @@ func (c kase) record(ctx context.Context, server *engines.Server) (golden, error
 	return g, nil
 }
 
-// play starts a peer's process, sends it the steps, and kills it.
+// play starts a process that runs the peer, sends it the requests in steps, and kills it.
 func play(ctx context.Context, server *engines.Server, p peers.Peer, s peers.Settings, steps []peers.Request, heartbeat bool) (err error) {
 	if len(steps) == 0 {
 		return nil
@@ -120,8 +121,8 @@ func play(ctx context.Context, server *engines.Server, p peers.Peer, s peers.Set
 	return nil
 }
 
-// awaitHeartbeat waits until a renewal in the background has changed the only item of the
-// table.
+// awaitHeartbeat waits until a background renewal of the peer has changed the only item in
+// the table.
 func awaitHeartbeat(ctx context.Context, server *engines.Server, table string) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()

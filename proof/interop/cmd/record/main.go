@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command record runs the lock libraries of others against a new server. It writes the
-// items that they leave to internal/records/testdata/golden, one file for each case. Run it
-// in proof/interop:
+// Command record runs other lock libraries against a new server. It writes the items that
+// they store in their tables to internal/records/testdata/golden, one file for each case.
+// Run it in proof/interop:
 //
 //	go run ./cmd/record
 package main
@@ -53,7 +53,7 @@ func do(ctx context.Context, into string) (err error) {
 	return nil
 }
 
-// write writes g to a file as indented JSON, for people to read.
+// write writes g to the named file in dir, as indented JSON.
 func (g golden) write(dir, name string) error {
 	b, err := json.MarshalIndent(g, "", "  ")
 	if err != nil {

@@ -29,7 +29,7 @@ type event struct {
 	Action  string
 	Test    string
 	Output  string
-	Elapsed float64 // duration in seconds
+	Elapsed float64 // duration of the test in seconds
 }
 
 func show(in io.Reader, out io.Writer) error {
@@ -57,8 +57,8 @@ func show(in io.Reader, out io.Writer) error {
 	fmt.Fprintln(table, "PEER\tVERSION\tSERVER\tSCENARIO\tRESULT\tTOOK\tWHY")
 	rows := 0
 	for _, e := range ended {
-		// The name has the form Test/server/peer, or Test/server/peer/direction for a
-		// scenario with two directions.
+		// A test name has the form Test/server/peer. In a scenario with two directions it
+		// has the form Test/server/peer/direction.
 		parts := strings.Split(e.Test, "/")
 		if len(parts) < 3 || hasParts(ended, e.Test) {
 			continue
@@ -91,8 +91,8 @@ func show(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// reason returns why a test was skipped. The test's output contains the reason in a line of
-// the form file:line: reason.
+// reason returns the reason why a test was skipped, from the test's output. The output
+// contains the reason in a line of the form file:line: reason.
 func reason(printed string) string {
 	for line := range strings.Lines(printed) {
 		if _, text, ok := strings.Cut(line, "_test.go:"); ok {
@@ -103,7 +103,7 @@ func reason(printed string) string {
 	return ""
 }
 
-// hasParts reports whether a test has subtests among the events.
+// hasParts reports whether ended contains events of subtests of the test.
 func hasParts(ended []event, test string) bool {
 	return slices.ContainsFunc(ended, func(e event) bool { return strings.HasPrefix(e.Test, test+"/") })
 }

@@ -1,8 +1,8 @@
 //go:build ignore
 
 // Command dynamolock is the driver for dynamolock's lock client: it speaks the line
-// protocol of proof/interop/README.md. It is built with a checkout of dynamolock, whose
-// module path replaces the one imported here.
+// protocol of proof/interop/README.md. The build replaces the import path of dynamolock
+// below by the module path of a checkout.
 package main
 
 import (
@@ -28,7 +28,7 @@ type request struct {
 	ID int64  `json:"id"`
 	Do string `json:"do"`
 
-	// Fields of the request open.
+	// The request open has these fields.
 	Table        string `json:"table"`
 	PartitionKey string `json:"partitionKey"`
 	Owner        string `json:"owner"`
@@ -73,16 +73,16 @@ func main() {
 	for lines := bufio.NewReader(os.Stdin); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return // return without releasing the held locks, like a process that dies
+			return // return without releasing the held locks: the driver must end like a process that dies
 		}
 		var r request
-		_ = json.Unmarshal(line, &r) // decodes at least the ID, which the reply needs even if the request has unknown fields
+		_ = json.Unmarshal(line, &r) // the error does not matter: the ID, which the reply needs, is decoded even if other fields are not
 		strict := json.NewDecoder(bytes.NewReader(line))
 		strict.DisallowUnknownFields()
 		switch err := strict.Decode(&r); {
 		case err != nil:
 			d.answer(reply{ID: r.ID}, fmt.Errorf("%w: %w", errUnsupported, err))
-		case r.Do == "open": // handled before the next line is read, because all other requests need the client
+		case r.Do == "open": // answers this request before it reads the next line, because all other requests need the client
 			d.answer(reply{ID: r.ID}, d.open(r))
 		default:
 			go func() {
@@ -94,7 +94,7 @@ func main() {
 	}
 }
 
-// client is a client of the library, with its settings.
+// client is a lock client of dynamolock, with its settings.
 type client struct {
 	*dynamolock.Client
 	lease, poll time.Duration

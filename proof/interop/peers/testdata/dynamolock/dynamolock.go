@@ -1,6 +1,6 @@
-// Package dynamolock declares the names of cirello.io/dynamolock that the driver uses. It
-// locks by one conditional write. Tests build the driver with this package if the library
-// is not available.
+// Package dynamolock declares the names of cirello.io/dynamolock that the driver uses. Its
+// Acquire is a single conditional write. If no checkout of the real library is available,
+// tests build the driver with this package.
 package dynamolock
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Client locks keys of one table.
+// Client acquires and releases locks in one table.
 type Client struct {
 	db           *dynamodb.Client
 	table, owner string
@@ -25,19 +25,20 @@ type Lock struct {
 	released   bool
 }
 
-// Options. This package ignores all options except the owner.
+// Types of options, as in the real library. This package ignores all options except the
+// owner.
 type (
 	ClientOption      func(*Client)
 	AcquireLockOption func(*bool)
 	ReleaseLockOption func()
 )
 
-// LockNotGrantedError is returned for a key that another client holds.
+// LockNotGrantedError is the error of an acquire whose key another client holds.
 type LockNotGrantedError struct{}
 
 func (*LockNotGrantedError) Error() string { return "not granted" }
 
-// ErrLockAlreadyReleased is returned for a released lock.
+// ErrLockAlreadyReleased is returned by a second release of the same lock.
 var ErrLockAlreadyReleased = errors.New("already released")
 
 func WithLeaseDuration(time.Duration) ClientOption   { return func(*Client) {} }

@@ -13,7 +13,8 @@ import (
 )
 
 // pack returns an archive of files in the directory dir: a zip for Windows, and a tar.gz
-// for other platforms. The files are sorted by name, and all have the same time.
+// for other platforms. The archive contains the files sorted by name. Each has the
+// modification time at, so that a second build is identical.
 func pack(dir string, files []file, p platform, at time.Time) (file, error) {
 	files = slices.SortedFunc(slices.Values(files), byName)
 	for i := range files {
@@ -46,7 +47,8 @@ func tarred(files []file, at time.Time) ([]byte, error) {
 	}
 	w := tar.NewWriter(z)
 	for _, f := range files {
-		// USTAR, because PAX and GNU headers would contain properties of the build machine.
+		// The format is USTAR, because headers in the PAX or GNU format could contain
+		// properties of the build machine.
 		h := &tar.Header{Name: f.name, Mode: int64(f.mode()), Size: int64(len(f.content)), ModTime: at, Format: tar.FormatUSTAR}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, err

@@ -10,8 +10,8 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// billOfMaterials returns the list of the modules in a binary, in CycloneDX format. It
-// reads them from the build information in the binary.
+// billOfMaterials returns the list of the Go modules in a binary, in CycloneDX format. It
+// takes the modules from info, the build information in the binary.
 func billOfMaterials(info *debug.BuildInfo, p platform, at time.Time) ([]byte, error) {
 	bom := cyclonedx.NewBOM()
 	main := component(cyclonedx.ComponentTypeApplication, info.Main)
@@ -38,7 +38,7 @@ func billOfMaterials(info *debug.BuildInfo, p platform, at time.Time) ([]byte, e
 func component(kind cyclonedx.ComponentType, m debug.Module) cyclonedx.Component {
 	url := "pkg:golang/" + m.Path + "@" + strings.ReplaceAll(m.Version, "+", "%2B")
 	c := cyclonedx.Component{BOMRef: url, Type: kind, Name: m.Path, Version: m.Version, PackageURL: url}
-	if m.Sum != "" { // hash of the module's files, as in go.sum
+	if m.Sum != "" { // m.Sum is the hash of the module's files, as in go.sum
 		c.Properties = &[]cyclonedx.Property{{Name: "go:sum", Value: m.Sum}}
 	}
 	return c

@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// checkout is a commit and its time. Every file of a release has that time.
+// checkout is a commit and its commit time. Each file of a release gets this modification
+// time.
 type checkout struct {
 	commit string
 	time   time.Time
 }
 
-// checkedOut returns the commit that is checked out in module.
+// checkedOut returns the commit that is checked out in the directory module.
 func checkedOut(ctx context.Context, module string) (checkout, error) {
 	head, err := output(ctx, module, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
@@ -33,8 +34,8 @@ func checkedOut(ctx context.Context, module string) (checkout, error) {
 	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, nil
 }
 
-// clone clones the repository of module to the directory to, and checks out the commit in
-// c.
+// clone clones the git repository that contains the directory module to the directory to.
+// It then checks out the commit of c there.
 func clone(ctx context.Context, module string, c checkout, to string) error {
 	repository, err := output(ctx, module, nil, "git", "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {
@@ -47,8 +48,9 @@ func clone(ctx context.Context, module string, c checkout, to string) error {
 	return err
 }
 
-// build builds the command. The same commit and Go version produce the same bytes on every
-// machine, because the binary contains no path of the machine, and no C code.
+// build builds the command leasehold for a platform. The same commit and Go version give
+// the same bytes on every machine, because the binary contains no path of the build machine
+// and no C code.
 func build(ctx context.Context, source, to string, p platform) (file, *debug.BuildInfo, error) {
 	env := []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off"}
 	if _, err := output(ctx, source, env, "go", "build", "-trimpath", "-ldflags=-s -w", "-buildvcs=true", "-o", to, "./cmd/leasehold"); err != nil {
@@ -69,7 +71,7 @@ func build(ctx context.Context, source, to string, p platform) (file, *debug.Bui
 	return file{name: name, content: content, executable: true}, info, nil
 }
 
-// output runs a program and returns what it prints.
+// output runs a program and returns what it prints to stdout.
 func output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var errs bytes.Buffer

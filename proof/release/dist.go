@@ -22,8 +22,9 @@ var platforms = []platform{
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// dist builds the release of the commit that is checked out in module. It builds twice, in
-// different directories, and writes the release to out if both builds are identical.
+// dist builds a release from the commit that is checked out in the directory module. It
+// builds twice, in different directories. If both builds are identical, it writes the files
+// to the directory out.
 func dist(ctx context.Context, module, out string) error {
 	if err := requireReleaseGo(ctx, module); err != nil {
 		return err
@@ -123,7 +124,7 @@ func releaseOf(ctx context.Context, module string, c checkout, on []platform) ([
 	return append(files, file{name: "SHA256SUMS", content: sums.Bytes()}), nil
 }
 
-// file is a file of a release, or of one of its archives.
+// file is a file of a release, or a file inside an archive of a release.
 type file struct {
 	name       string
 	content    []byte
@@ -132,7 +133,7 @@ type file struct {
 
 func byName(a, b file) int { return strings.Compare(a.name, b.name) }
 
-// read reads the named files in a directory.
+// read returns the named files of a directory.
 func read(dir string, names ...string) ([]file, error) {
 	var files []file
 	for _, name := range names {

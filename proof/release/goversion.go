@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// goVersionFile is the version of Go that releases are built with. The workflow installs
-// it, and the Dockerfile builds with it: the same commit gives the same bytes only with the
-// same Go.
+// goVersionFile contains the version of Go for release builds. The CI workflow and the
+// Dockerfile use the same version, because only the same version of Go builds the same
+// bytes from a commit.
 //
 //go:embed go-version
 var goVersionFile string
@@ -17,8 +17,8 @@ var goVersionFile string
 // releaseGo returns the version in goVersionFile in Go's notation, such as go1.26.8.
 func releaseGo() string { return "go" + strings.TrimSpace(goVersionFile) }
 
-// requireReleaseGo returns an error if module would be built with a version of Go other
-// than releaseGo.
+// requireReleaseGo returns an error if the go command in the directory module is not
+// version releaseGo.
 func requireReleaseGo(ctx context.Context, module string) error {
 	installed, err := output(ctx, module, nil, "go", "env", "GOVERSION")
 	if err != nil {

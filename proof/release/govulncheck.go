@@ -14,23 +14,23 @@ import (
 )
 
 const (
-	// databasePatience limits the wait for the database.
+	// databasePatience limits each request to the vulnerability database.
 	databasePatience = 20 * time.Second
-	// checkPatience limits the check of one module.
+	// checkPatience limits the time that govulncheck may take for one module.
 	checkPatience = 10 * time.Minute
 )
 
-// vulnerabilityCheck checks modules against the database of known vulnerabilities.
+// vulnerabilityCheck checks Go modules against a database of known vulnerabilities.
 type vulnerabilityCheck struct {
-	database string // URL of the database
+	database string // URL of the vulnerability database
 	client   *http.Client
 	check    func(ctx context.Context, dir string) error // checks one module and prints its findings
 	say      io.Writer
 }
 
-// newVulnerabilityCheck returns a check with the given version of govulncheck, which go run
-// can run. The environment variable GOVULNDB can name another database, as for govulncheck
-// itself.
+// newVulnerabilityCheck returns a check that runs the given tool, such as
+// golang.org/x/vuln/cmd/govulncheck@VERSION, with go run. As for govulncheck itself, the
+// environment variable GOVULNDB can select another database.
 func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	database := os.Getenv("GOVULNDB")
 	if database == "" {
@@ -48,9 +48,9 @@ func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	}
 }
 
-// released checks the modules that are released. It returns an error if they call
-// vulnerable code. If the database does not answer, it prints that the check was skipped,
-// and returns nil.
+// released checks the main module and the adapters, which are the released modules. It
+// returns an error if one of them calls vulnerable code. If the database does not answer,
+// it prints that govulncheck was not run, and returns nil.
 func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	if err := v.answers(ctx); err != nil {
 		fmt.Fprintln(v.say, "govulncheck was not run:", err)
@@ -72,7 +72,8 @@ func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	return errors.Join(found...)
 }
 
-// answers returns nil if the database answers. Otherwise it returns the reason why not.
+// answers returns nil if the vulnerability database answers a request, and otherwise the
+// error of the request.
 func (v vulnerabilityCheck) answers(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.database+"/index/db.json", nil)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // each shell.
 func manual(at time.Time) ([]file, error) {
 	root := cli.Command()
-	root.DisableAutoGenTag = true // cobra's tag would contain today's date, so builds would differ
+	root.DisableAutoGenTag = true // cobra's line "auto generated" contains today's date, so two builds would differ
 	var files []file
 	for _, cmd := range documented(root) {
 		var page bytes.Buffer
@@ -40,7 +40,8 @@ func manual(at time.Time) ([]file, error) {
 	return files, nil
 }
 
-// documented returns a command, its topics and its subcommands, except hidden ones.
+// documented returns the command, its help topics and all its subcommands, except hidden
+// ones.
 func documented(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
@@ -51,7 +52,8 @@ func documented(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// asMarkdown converts a help text to Markdown. Indented lines stay separate lines.
+// asMarkdown converts a help text to Markdown, in which indented lines remain separate
+// lines.
 func asMarkdown(text string) string {
 	var out []string
 	table := false

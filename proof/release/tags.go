@@ -13,10 +13,12 @@ import (
 
 const mainModule = "github.com/leasehold-go/leasehold"
 
-// adapters lists the modules that are tagged together with the main module.
+// adapters lists the nested modules whose versions are tagged together with the main
+// module.
 var adapters = []string{"contrib/leaseholdgocron", "contrib/leaseholdotel", "contrib/leaseholdprom"}
 
-// tagProblems returns the reasons why a commit cannot be tagged with a version.
+// tagProblems returns the reasons why the commit checked out in the directory module cannot
+// be tagged with version.
 func tagProblems(ctx context.Context, module, version string) (problems []string, err error) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if semver.Canonical(version) != version || semver.Build(version) != "" {
@@ -69,7 +71,7 @@ func tagProblems(ctx context.Context, module, version string) (problems []string
 	return problems, nil
 }
 
-// requiredBy returns the version of the main module that an adapter requires.
+// requiredBy returns the version of the main module that the go.mod of an adapter requires.
 func requiredBy(module, adapter string) (string, error) {
 	f, err := modFile(filepath.Join(module, adapter, "go.mod"))
 	if err != nil {

@@ -16,14 +16,15 @@ import (
 	"strings"
 )
 
-// Asker checks whether the model history.h allows histories of the simulation.
+// Asker checks whether the protocol model in history.h allows the histories that the
+// simulation has recorded.
 type Asker struct {
-	dir        string // directory of the verifier
+	dir        string // directory that contains the compiled verifier
 	simulation string // path of the simulation's compiled tests
-	where      string // directory in which the tests run
+	where      string // directory in which the simulation's tests run
 }
 
-// NewAsker compiles the model and the simulation. Close removes both.
+// NewAsker compiles the model and the simulation's tests. Close removes the compiled files.
 func NewAsker(ctx context.Context, c *Checker) (*Asker, error) {
 	dir, err := c.compile(ctx, "history.h", nil, []string{"-DSAFETY", "-O2"})
 	if err != nil {
@@ -39,11 +40,12 @@ func NewAsker(ctx context.Context, c *Checker) (*Asker, error) {
 // Close removes the compiled files.
 func (a *Asker) Close() error { return os.RemoveAll(a.dir) }
 
-// Histories returns the histories of the simulation for the first seeds. If broken is not
-// empty, it returns those of the variant with that name, which is broken on purpose.
+// Histories runs the simulation for the given number of seeds and returns its histories. If
+// broken is not empty, it runs the variant of the code with that name, which has a
+// deliberate defect.
 func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histories []History, err error) {
 	path := filepath.Join(a.dir, "written")
-	cmd := exec.CommandContext(ctx, a.simulation, "-test.run=^TestHistoriesOfSimulationAreWrittenToFile$", "-test.timeout=0") //nolint:gosec // this program has compiled it
+	cmd := exec.CommandContext(ctx, a.simulation, "-test.run=^TestHistoriesOfSimulationAreWrittenToFile$", "-test.timeout=0") //nolint:gosec // this program has compiled the binary
 	cmd.Dir = a.where
 	cmd.Env = append(os.Environ(), "LEASEHOLD_WRITES="+path, "LEASEHOLD_BROKEN="+broken, fmt.Sprint("LEASEHOLD_SEEDS=", seeds))
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -58,7 +60,8 @@ func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histor
 }
 
 // Refusal is a history that the model does not allow. The model can execute the events
-// before index At, but in no way the event at At after them.
+// before index At, but no execution of these events can continue with the event at index
+// At.
 type Refusal struct {
 	History
 	At int
@@ -94,8 +97,8 @@ func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error)
 	if err := writeEvents(filepath.Join(a.dir, "events"), histories); err != nil {
 		return nil, err
 	}
-	// When the model refuses a history, no process of the model can continue. -E keeps the
-	// verifier from reporting this state as an error.
+	// When the model does not allow a history, none of the model's processes can continue.
+	// With -E, the verifier does not report this state as an error.
 	out, ran := run(ctx, a.dir, filepath.Join(a.dir, "pan"), fmt.Sprintf("-m%d", deepest), "-w22", "-E")
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%d histories took longer than %s", len(histories), patience)
@@ -120,7 +123,7 @@ func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error)
 	return refused, nil
 }
 
-// writeEvents writes histories to a file in the format that events.h reads.
+// writeEvents writes histories to a file, in the format that the C code in events.h reads.
 func writeEvents(path string, histories []History) error {
 	var all [][]int
 	counts := make([]int, len(histories))

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// Limits of a search. A search that exceeds one of them fails.
+// Limits of a search through the states of a model. A search that exceeds a limit fails.
 const (
 	atOnce   = 2    // number of searches at the same time
 	memory   = 6000 // memory limit of each search, in megabytes
@@ -25,11 +25,11 @@ const (
 	patience = 10 * time.Minute
 )
 
-// Checker searches all states of models.
+// Checker runs searches through all states of models, with the model checker spin.
 type Checker struct {
 	dir      string
 	spin, cc string
-	more     int // number that is added to the bounds of every model (LEASEHOLD_BOUNDS)
+	more     int // number that each model adds to its bounds, such as its number of attempts (LEASEHOLD_BOUNDS)
 }
 
 // NewChecker returns a Checker for the models in dir. It installs spin and a C compiler if
@@ -51,11 +51,11 @@ type Result struct {
 	Search
 	Report
 	Took time.Duration
-	Err  error // nil if the verdict is the expected one
+	Err  error // nil if the search has the expected verdict
 }
 
-// All runs searches, some at the same time, and passes the results to done in the order of
-// the searches.
+// All runs the searches, atOnce of them at the same time, and passes their results to done
+// in the order of the searches.
 func (c *Checker) All(ctx context.Context, searches []Search, done func(Result)) {
 	results := make([]chan Result, len(searches))
 	for i := range results {
@@ -82,8 +82,8 @@ func (c *Checker) All(ctx context.Context, searches []Search, done func(Result))
 	workers.Wait()
 }
 
-// Run runs one search. A complete model must hold, and a model without one of its rules
-// must be refuted. Otherwise the result has an error.
+// Run runs one search. The verdict on a complete model must be Holds. The verdict on a
+// model without one of its rules must be Refuted. Otherwise the result contains an error.
 func (c *Checker) Run(ctx context.Context, s Search) Result {
 	r := Result{Search: s}
 	want := Holds
@@ -106,7 +106,7 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	verify := []string{fmt.Sprintf("-m%d", deepest), "-w22"}
 	if s.Without != "" {
 		generate = append(generate, "-DWITHOUT_"+s.Without)
-		compile[0] = "-O1" // the search is so short that -O2 would take longer than it saves
+		compile[0] = "-O1" // -O2 would take longer to compile than it would save in this short search
 	}
 	if s.InTime {
 		generate = append(generate, "-DLIVENESS")
@@ -132,8 +132,8 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	return r, nil
 }
 
-// compile compiles the verifier of a model, which spin calls pan, in a new directory. It
-// returns the directory.
+// compile builds the verifier of a model (spin calls it pan) in a new directory, and
+// returns that directory.
 func (c *Checker) compile(ctx context.Context, model string, generate, compile []string) (dir string, err error) {
 	if dir, err = os.MkdirTemp("", "leasehold-spec-"); err != nil {
 		return "", err

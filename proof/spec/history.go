@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// History contains the events of one key in a run of the simulation, in the format of
-// internal/simulation/writes_test.go.
+// History contains the events of one key in one run of the simulation, in the format that
+// internal/simulation/writes_test.go writes.
 type History struct {
 	Name  string
 	Lines []string
@@ -53,8 +53,8 @@ var (
 	}
 )
 
-// step is one event of a history, parsed. Attempts and clients have the names that the
-// history gives them.
+// step is one parsed event of a history. It refers to attempts (writes) and clients by
+// their names in the history.
 type step struct {
 	event, client, attempt, kind, lease, place, entry string
 	grants                                            []string
@@ -91,16 +91,17 @@ func readStep(line string) (step, error) {
 }
 
 // numbered converts a history to the numbers that history.h reads. Each attempt gets a
-// number. The number is used again once no later event uses the attempt.
+// number. Once no later event uses the attempt, another attempt may get the same number.
 type numbered struct {
 	steps   []step
-	sent    map[string]step // event in which each attempt was sent
-	last    map[string]int  // index of the last event that uses each attempt
+	sent    map[string]step // by attempt: event in which the attempt was sent
+	last    map[string]int  // by attempt: index of the last event that uses the attempt
 	numbers map[string]int
 	used    [mostAttempts + 1]string
 }
 
-// numbersOf returns the events of a history as numbers.
+// numbersOf returns the events of a history, each as the list of numbers that history.h
+// reads.
 func numbersOf(h History) ([][]int, error) {
 	n := numbered{sent: map[string]step{}, last: map[string]int{}, numbers: map[string]int{}}
 	for _, line := range h.Lines {
@@ -121,12 +122,12 @@ func numbersOf(h History) ([][]int, error) {
 	return events, nil
 }
 
-// mention finds the last event that uses each attempt. An event uses an attempt if it names
-// the attempt, if the record contains the attempt at that time, or if a belief may be based
-// on the attempt.
+// mention finds the last event that uses each attempt. An event uses an attempt in three
+// cases: it names the attempt, the record then contains the attempt, or a client's belief
+// that it holds the key may be based on the attempt.
 func (n *numbered) mention() {
 	var record step
-	rests := map[[2]string]string{} // attempt on which a belief is based, by client and grant
+	rests := map[[2]string]string{} // by client and grant: attempt on which the client's belief is based
 	for i, s := range n.steps {
 		mentioned := append([]string{s.attempt, s.version, s.grant, record.version, record.grant}, slices.Concat(s.queue, record.queue)...)
 		if s.event == "sends" {
@@ -159,7 +160,7 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		client = min(id, mostClients-1) // the client that acquires every key at the end has a larger number than the model allows
+		client = min(id, mostClients-1) // at the end of a run, one more client acquires every key; its number is larger than the model allows
 	}
 	if s.event == "sends" {
 		if err := n.take(i, s.attempt); err != nil {
@@ -212,7 +213,8 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 	return out, wrong
 }
 
-// take assigns a number to attempt: an unused one, or one whose attempt no later event uses.
+// take assigns a number to the attempt: a free number, or the number of an attempt that no
+// later event uses.
 func (n *numbered) take(i int, attempt string) error {
 	for number := 1; number <= mostAttempts; number++ {
 		if old := n.used[number]; old == "" || n.last[old] < i {

@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// checkAll runs all searches, and prints a table of their results.
+// checkAll runs the searches of all models, and prints a table of their results.
 func checkAll(ctx context.Context, to io.Writer) error {
 	more, err := moreBounds()
 	if err != nil {
@@ -69,7 +69,8 @@ func checkAll(ctx context.Context, to io.Writer) error {
 	return askAll(ctx, to, checker)
 }
 
-// askAll prints how many histories of the simulation the model history.h allows.
+// askAll checks the histories of the simulation, and prints how many of them the model
+// history.h allows.
 func askAll(ctx context.Context, to io.Writer, checker *Checker) (err error) {
 	seeds, err := seedsAsked()
 	if err != nil {
@@ -102,8 +103,8 @@ func askAll(ctx context.Context, to io.Writer, checker *Checker) (err error) {
 	return nil
 }
 
-// seedsAsked returns the number of seeds whose histories are checked: LEASEHOLD_SEEDS or
-// the default.
+// seedsAsked returns the number of seeds for which the simulation runs: the value of
+// LEASEHOLD_SEEDS, or the default.
 func seedsAsked() (int, error) {
 	const usual = 1000
 	text := os.Getenv("LEASEHOLD_SEEDS")

@@ -15,14 +15,14 @@ import (
 type Model struct {
 	Name  string // file name without .pml
 	Rules []Rule
-	Lives bool // whether the model also states what must happen eventually
+	Lives bool // true if the model also states what must eventually happen (liveness)
 }
 
 // Rule is a rule of the protocol that a model can omit.
 type Rule struct {
-	Name   string // the model is compiled without the rule if WITHOUT_NAME is defined
+	Name   string // name of the rule: defining the macro WITHOUT_NAME compiles the model without the rule
 	Text   string
-	InTime bool // without the rule, no state is wrong, but something that must happen eventually never does
+	InTime bool // true if the model without the rule violates liveness: something that must eventually happen may never happen
 }
 
 // ruleLine matches the line of a rule in the comment at the beginning of a model.
@@ -37,7 +37,7 @@ func Models(dir string) ([]Model, error) {
 	slices.Sort(paths)
 	models := make([]Model, 0, len(paths))
 	for _, path := range paths {
-		text, err := os.ReadFile(path) //nolint:gosec // the path is that of a model beside this program
+		text, err := os.ReadFile(path) //nolint:gosec // path is the path of a model in the directory of this program
 		if err != nil {
 			return nil, err
 		}
@@ -59,15 +59,16 @@ func Models(dir string) ([]Model, error) {
 	return models, nil
 }
 
-// Search is a search through all states of a model, complete or without one rule.
+// Search describes a search through all states of a model, either complete or without one
+// of its rules.
 type Search struct {
 	Model   string
 	Without string // name of the rule that is left out; empty for the complete model
-	InTime  bool   // whether to search for an event that must happen and never does, instead of a wrong state
+	InTime  bool   // true to search for an event that must eventually happen and never does, instead of for a wrong state
 }
 
-// Searches returns all searches: for each model one with all its rules, and one without
-// each of them.
+// Searches returns all searches: for each model, searches with all its rules, and one
+// search for each rule, without that rule.
 func Searches(models []Model) []Search {
 	var all []Search
 	for _, m := range models {

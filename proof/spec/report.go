@@ -12,18 +12,18 @@ import (
 // Verdict is the result of a search.
 type Verdict string
 
-// Values of Verdict. The zero Verdict means that the search did not finish, or that its
-// output was not understood. It never counts as one of these.
+// Values of Verdict. The zero Verdict means that the search did not finish, or that Read
+// could not parse its output. It counts neither as Holds nor as Refuted.
 const (
 	Holds   Verdict = "holds"
 	Refuted Verdict = "refuted"
 )
 
-// Report is the output of a verifier that spin has generated, parsed.
+// Report is the parsed output of a verifier that spin has generated.
 type Report struct {
 	Verdict Verdict
-	States  int // number of stored states
-	Depth   int // greatest depth reached
+	States  int // number of states that the search has visited
+	Depth   int // greatest depth that the search has reached
 	Why     string
 }
 
@@ -46,7 +46,7 @@ func Read(out string) (Report, error) {
 	if summary == nil || stored == nil || !strings.Contains(out, "Full statespace search for:") {
 		return r, fmt.Errorf("the verifier printed no summary:\n%s", out)
 	}
-	n, err := strconv.ParseFloat(stored[1], 64) // from a million on, the verifier prints numbers such as 1.2e+06
+	n, err := strconv.ParseFloat(stored[1], 64) // the verifier prints a number from a million on in a form such as 1.2e+06
 	if err != nil {
 		return r, fmt.Errorf("%q states: %w", stored[1], err)
 	}

@@ -15,7 +15,7 @@ import (
 // Usage is a count of requests, and of the capacity units that these requests consumed.
 type Usage struct {
 	Requests      float64
-	Writes, Reads float64 // capacity units
+	Writes, Reads float64 // consumed write and read capacity units
 }
 
 // Minus returns the usage between two readings of a meter: other is the earlier reading, u

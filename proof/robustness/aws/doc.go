@@ -1,3 +1,3 @@
-// Package aws tests every operation with every known error of DynamoDB, of the network and
-// of the source of credentials.
+// Package aws tests each operation of a lock client with each known error of DynamoDB, of
+// the network and of the credential provider.
 package aws

@@ -1,6 +1,6 @@
-// Command fuzz runs every fuzz target of the library, several at a time, and prints how
-// often each was executed. For a failure it prints the file with the input, and the command
-// that replays it.
+// Command fuzz runs every fuzz target of the library, several at a time, and prints the
+// number of executions of each. If a target fails, it prints the path of the failing input,
+// and a command that runs the target with this input.
 //
 //	go run ./fuzz -time 1m          # in proof/robustness: each target for a minute
 //	go run ./fuzz -executions 1e6   # each target that many times
@@ -92,7 +92,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// target is one fuzz target.
+// target is a fuzz target with the result of its run.
 type target struct {
 	name, dir string
 	binary    string
@@ -104,7 +104,8 @@ type target struct {
 
 var declaration = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(f \*testing\.F\)`)
 
-// find returns the fuzz targets of the module in root. Nested modules have none.
+// find returns the fuzz targets of the module in root. It skips nested modules, because
+// they have no fuzz targets.
 func find(root string) ([]*target, error) {
 	var all []*target
 	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
@@ -131,8 +132,8 @@ func find(root string) ([]*target, error) {
 	return all, err
 }
 
-// build builds the test binary of the target's package. Several targets of a package share
-// it.
+// build builds the test binary of the target's package, unless an earlier target of the
+// same package has built it.
 func (t *target) build(ctx context.Context, dir string) error {
 	abs, err := filepath.Abs(t.dir)
 	if err != nil {
@@ -152,8 +153,8 @@ func (t *target) build(ctx context.Context, dir string) error {
 
 var executed = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs the target for the given time or, if executions is above 0, that many times. It
-// uses one worker process, which another process controls.
+// fuzz runs the target for the given time or, if executions is above 0, that many times.
+// The fuzzing engine of package testing uses one worker process for it.
 //
 // When the time has passed, fuzz ends the run with an interrupt, like Ctrl-C. It does not
 // use a duration in -test.fuzztime, because that sometimes fails with "context deadline
@@ -185,13 +186,15 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	cmd.Dir = abs
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute // the target must end within a minute of the interrupt: an input that it never finishes is also a failure
+	// The target must end within a minute after the interrupt. A target that does not end
+	// has failed, because it hangs on some input.
+	cmd.WaitDelay = time.Minute
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil // not a failure: the interrupt has ended the run
+		err = nil // the interrupt ended the run, so this is no failure
 	}
 	if all := executed.FindAllSubmatch(out, -1); len(all) > 0 {
-		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // cannot fail, because the match contains only digits
+		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // Atoi cannot fail here, because the match contains only digits
 	}
 	if err != nil {
 		t.err = err
@@ -199,7 +202,8 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	}
 }
 
-// String returns the result of the target, in one line unless the target failed.
+// String returns the result of the target: one line or, if the target failed, several
+// lines.
 func (t *target) String() string {
 	where := "./" + strings.TrimPrefix(t.dir, "../../")
 	if t.err == nil {

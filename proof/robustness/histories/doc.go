@@ -7,10 +7,10 @@
 //	LEASEHOLD_HISTORIES=1000000 go test -timeout 0 ./histories               more
 //	LEASEHOLD_HISTORY=4711 go test -run '^TestCheckerAcceptsMutexHistories$' ./histories   one again
 //
-// The simulation (internal/simulation) checks every request, and knows what each record
-// contains and why. This package does not read records. It uses only the results that
-// users get, and a model of a lock that fits on a page (model). So an error in the
-// simulation's understanding of the protocol does not affect this package.
+// The simulation (internal/simulation) checks each request against rules about the content
+// of the records. This package does not read records. It uses only the results that users
+// of the library get, and a short model of a lock (model). So an error in the simulation's
+// understanding of the protocol does not affect this package.
 //
 // # Contents of a history
 //

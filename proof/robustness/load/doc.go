@@ -2,8 +2,8 @@
 // goroutines wait, and keys are acquired hundreds of thousands of times. The tests check
 // that no lock is lost and no resource leaks.
 //
-// Tests of trust run in virtual time, so that they do not fail on a slow machine. Tests of
-// sockets use real sockets.
+// Tests that depend on deadlines run in virtual time (testing/synctest), so that they do
+// not fail on a slow machine. Tests of connections use real sockets.
 //
 //	LEASEHOLD_LOCKS    number of locks that one client holds (10000)
 //	LEASEHOLD_CYCLES   number of acquisitions of each kind (100000)

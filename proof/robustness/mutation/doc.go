@@ -1,4 +1,5 @@
-// Mutation changes one place of the lock's code at a time, and checks that a test fails.
+// Mutation measures how well the tests check the code of the lock (mutation testing). It
+// changes the code in one place at a time, and checks that a test then fails.
 //
 //	go run ./mutation                          every mutant: hours
 //	go run ./mutation -sample 300 -seed 7      300 mutants; the same seed selects the same ones
@@ -16,8 +17,8 @@
 //
 // For each mutant, only the tests that run through the changed place are run. A first run
 // measures this, test by test. The tests of the mutant's own package run first, then those
-// of the lock, the recipes and the simulation, each time the quick ones first. The first
-// test that fails, or does not end, kills the mutant.
+// of the lock, the recipes and the simulation, each time the quick ones first. A test that
+// fails or does not end detects (kills) the mutant, and no further tests are run for it.
 //
 // # What survives
 //

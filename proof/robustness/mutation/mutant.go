@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// Mutant is one change to one file.
+// Mutant is one change to one source file.
 type Mutant struct {
 	File  string // path from the root of the module
 	Func  string
 	Line  int // line of the change
-	At    int // line and column that a test must run to reach the change
+	At    int // line and, in Col, column of a position; a test that runs the code at this position reaches the change
 	Col   int // see At
 	Start int // byte offset where the replaced text begins
 	End   int // byte offset where the replaced text ends
@@ -30,7 +30,8 @@ func (m Mutant) mutated(source []byte) []byte {
 	return slices.Concat(source[:m.Start], []byte(m.With), source[m.End:])
 }
 
-// mutantsOf returns the mutants of all files of a package, except tests.
+// mutantsOf returns the mutants of all source files of the package in dir, except test
+// files.
 func mutantsOf(root, dir string) ([]Mutant, error) {
 	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	if err != nil {
@@ -58,7 +59,7 @@ func mutantsOf(root, dir string) ([]Mutant, error) {
 	return all, nil
 }
 
-// mutantsIn returns the mutants of a file.
+// mutantsIn returns the mutants of one source file.
 func mutantsIn(name string, source []byte) ([]Mutant, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, 0)
@@ -75,7 +76,7 @@ func mutantsIn(name string, source []byte) ([]Mutant, error) {
 	return f.found, nil
 }
 
-// finder finds the mutants of a file.
+// finder walks the syntax tree of a file and collects its mutants.
 type finder struct {
 	name   string
 	source []byte
@@ -129,7 +130,7 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 			f.add(stack, n, n.Pos(), n.End(), "")
 		}
 	case *ast.IncDecStmt:
-		if !isHeader(stack, n) { // a loop without the increment in its header would only run forever
+		if !isHeader(stack, n) { // without the increment in its header, a for loop would never end, which any test detects
 			f.add(stack, n, n.Pos(), n.End(), "")
 		}
 	case *ast.AssignStmt:
@@ -148,7 +149,8 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 	return true
 }
 
-// negate negates a condition that has no comparison operator to invert.
+// negate adds a mutant that negates a condition, if the condition is a call, a variable or
+// a similar expression without an operator.
 func (f *finder) negate(stack []ast.Node, n ast.Node, cond ast.Expr) {
 	switch e := cond.(type) {
 	case *ast.CallExpr, *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
@@ -207,9 +209,9 @@ func (f *finder) add(stack []ast.Node, n ast.Node, from, to token.Pos, with stri
 	f.found = append(f.found, m)
 }
 
-// runsBefore returns the start of a block whose coverage shows whether n runs. For the
-// expression of a case this is the start of the switch, because the block of a case
-// contains only its statements.
+// runsBefore returns a position whose coverage shows whether a test runs n. This is n's own
+// position, except for an expression in a case of a switch. There it is the start of the
+// switch, because coverage has no block for the expressions of a case.
 func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	path := append(slices.Clip(stack), n)
 	for i := len(path) - 1; i > 0; i-- {
@@ -225,7 +227,7 @@ func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	return n.Pos()
 }
 
-// change returns the changed line of a mutant, before and after the change.
+// change returns a text with the line of a mutant, before and after the change.
 func (f *finder) change(m Mutant) string {
 	from := bytes.LastIndexByte(f.source[:m.Start], '\n') + 1
 	to := len(f.source)

@@ -19,8 +19,8 @@ import (
 var harmlessList string
 
 // readHarmless returns the names of the mutants that are known to change no behaviour. Each
-// line of the list is the name of a mutant or, after #, the reason for the names that
-// follow.
+// line of list is the name of such a mutant, or a comment (#) with the reason for the names
+// below it.
 func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	names := map[string]bool{}
 	reason := ""
@@ -42,9 +42,9 @@ func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	return names, nil
 }
 
-// tryAll tries mutants, and prints the result of each. If done names a file, tryAll appends
-// the results to it, and skips mutants with a result there. So an interrupted run can
-// continue.
+// tryAll tries each mutant and prints its result. If done is the name of a file, tryAll
+// appends the results to that file, and skips mutants whose results are already in it. So a
+// second run can continue an interrupted one.
 func tryAll(ctx context.Context, root string, all []Mutant, coverage, done string) (results []result, err error) {
 	names := map[string]bool{}
 	for _, m := range all {
@@ -96,8 +96,8 @@ func tryAll(ctx context.Context, root string, all []Mutant, coverage, done strin
 	return results, errors.Join(err, ctx.Err())
 }
 
-// openResults returns the results of an earlier run in the named file, and opens the file
-// to append more.
+// openResults returns the results that an earlier run has written to the named file, and
+// opens the file for further results.
 func openResults(name string) ([]result, io.WriteCloser, error) {
 	if name == "" {
 		return nil, nowhere{io.Discard}, nil
@@ -122,7 +122,8 @@ type nowhere struct{ io.Writer }
 
 func (nowhere) Close() error { return nil }
 
-// report writes a table with a line for each package, and the mutants that survived.
+// report writes a table with a line for each package, and then the names of the mutants
+// that no test has killed.
 func report(out io.Writer, results []result, least float64) error {
 	columns := []outcome{killed, timedOut, known, survived, unseen, invalid}
 	counts := map[string]map[outcome]int{"all": {}}
@@ -159,8 +160,8 @@ func report(out io.Writer, results []result, least float64) error {
 	return err
 }
 
-// percentKilled returns the share of killed mutants among all that compile. A mutant that
-// is known to be harmless counts as not killed.
+// percentKilled returns how many percent of the mutants that compile were killed. A mutant
+// in harmless.txt counts as not killed.
 func percentKilled(n map[outcome]int) float64 {
 	dead := n[killed] + n[timedOut]
 	all := dead + n[known] + n[survived] + n[unseen]

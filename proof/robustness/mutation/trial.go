@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/leasehold-go/leasehold"
 
-// outcome is the result of trying a mutant.
+// outcome tells what the tests did with a mutant.
 type outcome string
 
 // Values of outcome.
@@ -28,10 +28,10 @@ const (
 	survived outcome = "survived"
 	unseen   outcome = "unseen"   // no test reaches the mutant
 	invalid  outcome = "no Go"    // the mutant does not compile
-	known    outcome = "harmless" // the mutant survived, but harmless.txt lists it with a reason
+	known    outcome = "harmless" // no test killed the mutant, and harmless.txt lists it with a reason
 )
 
-// result is the outcome of a mutant, with the test that decided it.
+// result is the outcome for one mutant, with the name of the test that killed it.
 type result struct {
 	Mutant  string  `json:"mutant"`
 	Outcome outcome `json:"outcome"`
@@ -39,18 +39,18 @@ type result struct {
 	Package string  `json:"package"`
 }
 
-// trial tries mutants: it builds the tests with each mutant and runs them.
+// trial tries mutants: for each it builds tests with the changed code and runs them.
 type trial struct {
 	root, tmp string
 	seen      witnesses
 }
 
-// batch is the number of tests of a package that are run first, in one process. Most mutants
-// are killed by one of these quick tests.
+// batch is the number of tests in the first run for a package. These are the quickest tests
+// that reach the mutant, and one of them kills most mutants.
 const batch = 25
 
-// try builds tests with the mutated file instead of the original, and runs the tests
-// that reach the mutant.
+// try runs the tests that reach the mutant, built with the mutated file instead of the
+// original file, until one of them fails.
 func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	r := result{Mutant: m.Name, Outcome: unseen, Package: filepath.Dir(m.File)}
 	work, err := os.MkdirTemp(t.tmp, "mutant")
@@ -98,8 +98,8 @@ func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	return r, nil
 }
 
-// overlay writes the mutated file, and a file for -overlay that makes the compiler use it.
-// It returns the path of the second file.
+// overlay writes the mutated file, and a JSON file for the flag -overlay of go test, which
+// makes the compiler use the mutated file. It returns the path of the JSON file.
 func (t *trial) overlay(m Mutant, dir string) (string, error) {
 	path := filepath.Join(t.root, m.File)
 	source, err := os.ReadFile(path)
@@ -113,8 +113,8 @@ func (t *trial) overlay(m Mutant, dir string) (string, error) {
 
 var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// run runs some tests of a package. It returns the outcome, and the name of the first test
-// that failed.
+// run runs some tests of a package, built with a mutant. It returns the outcome, and the
+// name of the first test that failed.
 func (t *trial) run(ctx context.Context, bin, dir string, tests []witness) (outcome, string, error) {
 	var names []string
 	limit := 30 * time.Second

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// packages lists the mutated packages. They implement the protocol.
+// packages lists the packages whose code is mutated. Together they implement the lock
+// protocol.
 var packages = []string{
 	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/core", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/inflight", "internal/lease", "internal/localqueue", "internal/liveness", "internal/observed",
 	"internal/protocol", "internal/records", "internal/renewals", "internal/acquire", "internal/indoubt", "regions", "semaphore",
@@ -26,17 +27,17 @@ var packages = []string{
 // packages.
 var others = []string{"rwlock", "election", "internal/ambiguity", "internal/behaviour", "internal/layouttest", "internal/simulation"}
 
-// seeds is an environment variable that sets how many seeds of each world the simulation
-// runs.
+// seeds sets an environment variable: the number of random seeds that the simulation runs
+// in each of its worlds.
 const seeds = "LEASEHOLD_SEEDS=6"
 
-// witness is a test that runs a certain block of code.
+// witness is a test that is known to run a certain block of code.
 type witness struct {
 	Dir, Name string
 	Took      time.Duration
 }
 
-// witnesses maps each file to its blocks of code.
+// witnesses maps each source file to its blocks of code.
 type witnesses map[string][]block
 
 // block is a block of code as measured by go test -cover, with the tests that run it.
@@ -46,8 +47,8 @@ type block struct {
 }
 
 // at returns the tests that run the code of a mutant. Tests of the mutant's own package
-// come first, then those of other packages in the order of the lists. Within a package,
-// quick tests come first.
+// come first, then tests of other packages, in the order of the lists packages and others.
+// Within a package, quick tests come first.
 func (w witnesses) at(m Mutant) []witness {
 	here := [2]int{m.At, m.Col}
 	var by []witness
@@ -73,8 +74,9 @@ func rank(dir, own string) int {
 	return slices.Index(slices.Concat(packages, others), dir)
 }
 
-// readWitnesses reads witnesses from a file that an earlier run has written. If the file
-// does not exist, it finds the witnesses and writes the file.
+// readWitnesses reads witnesses from a file of an earlier run. If the file does not exist,
+// it calls findWitnesses and writes the file. If no file is given, it only calls
+// findWitnesses.
 func readWitnesses(ctx context.Context, root, tmp, file string) (witnesses, error) {
 	if file == "" {
 		return findWitnesses(ctx, root, tmp)
@@ -96,7 +98,7 @@ func readWitnesses(ctx context.Context, root, tmp, file string) (witnesses, erro
 	return w, os.WriteFile(file, b, 0o600)
 }
 
-// findWitnesses runs each test alone, and records which code it runs.
+// findWitnesses runs each test alone, and records which blocks of code the test runs.
 func findWitnesses(ctx context.Context, root, tmp string) (witnesses, error) {
 	w := witnesses{}
 	var cover []string

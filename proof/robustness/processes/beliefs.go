@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// grant is one grant to a worker, with the period in which the worker believed that it held
-// the key.
+// grant is one grant of a key to a worker process, with the period in which the worker
+// believed that it held the key.
 type grant struct {
 	who    string
 	number int
 	key    string
 	token  int64
-	lease  time.Duration // lease of the worker
-	handed bool          // the key was handed over with a longer lease than the worker's, which counts until the worker's first renewal
-	from   time.Duration // start of the worker's belief; 0 if it never believed
-	last   time.Duration // last time at which an event shows the belief
-	until  time.Duration // last recorded end of trust; after a hand-over limited to one lease of the worker after the event
+	lease  time.Duration // lease with which the worker acquires keys
+	handed bool          // the previous holder handed the key over with a longer lease, which stays in force until the worker's first renewal
+	from   time.Duration // start of the worker's belief; 0 if the worker never believed that it held the key
+	last   time.Duration // time of the last event in which the worker still believed that it held the key
+	until  time.Duration // end of trust that the worker recorded last; if handed, at most one lease of the worker after the event
 	over   time.Duration // when the worker decided to release; 0 if it did not
 	lost   time.Duration // when the worker learned of the loss; 0 if it did not
 }
@@ -30,9 +30,9 @@ func (g *grant) String() string {
 	return fmt.Sprintf("%s, token %d, from %v to %v", g.who, g.token, g.from, g.end())
 }
 
-// end returns the last instant at which the worker believed, or was entitled to believe. A
-// killed worker was entitled to believe until the end of its trust. A grant to another
-// client before that instant is a violation.
+// end returns the last instant at which the worker believed, or could have believed, that
+// it held the key. A killed worker could have believed it until its trust ended. A grant to
+// another client before that instant is a violation.
 func (g *grant) end() time.Duration {
 	switch {
 	case g.over != 0:
@@ -83,7 +83,7 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 				g.over = e.At
 			}
 		case Lost:
-			if g == nil { // the worker learned of the loss before it first checked the lock
+			if g == nil { // the worker's first check of the lock already reported the loss
 				g = &grant{who: e.Who, number: e.Grant, key: e.Key, token: e.Token, lease: e.Lease}
 				byID[id] = g
 			}
@@ -96,11 +96,11 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 	return grants, found
 }
 
-// verifyBeliefs checks that no two workers believe in a key at the same time, and that
-// tokens grow. A grant that was lost before the worker first checked the lock has no
-// belief. But no other grant may have its token either.
+// verifyBeliefs checks that no two workers believe at the same time that they hold a key,
+// and that tokens increase. It also checks the token of a grant that was lost before the
+// worker first checked the lock: no other grant may have the same token.
 func verifyBeliefs(grants []*grant) (found []Violation) {
-	before := map[string]*grant{} // grant with the latest end of belief so far, by key
+	before := map[string]*grant{} // by key: grant whose belief ended latest so far
 	tokens := map[string]map[int64]*grant{}
 	for _, g := range grants {
 		if tokens[g.key] == nil {
@@ -127,12 +127,12 @@ func verifyBeliefs(grants []*grant) (found []Violation) {
 	return found
 }
 
-// still is a period in which a worker's process was paused or dead.
+// still is a period in which a worker's process was suspended or dead.
 type still struct{ from, to time.Duration }
 
-// verifyStops checks that no worker believes in a lock whose lease expired while its
-// process was paused or dead. Unlike verifyBeliefs, it finds this even if no other worker
-// acquires the key.
+// verifyStops checks that no worker still believes that it holds a key after its process
+// was suspended or dead for a whole lease. Unlike verifyBeliefs, it finds such a belief
+// even if no other worker acquires the key.
 func verifyStops(events []Event, grants []*grant) (found []Violation) {
 	const forever = time.Duration(1<<63 - 1)
 	stills := map[string][]still{}

@@ -16,10 +16,10 @@ import (
 )
 
 // commandVariable is the name of an environment variable that contains an errand. A process
-// with this variable runs as CMD of leasehold run.
+// of this program with this variable is the CMD of a leasehold run.
 const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
 
-// errand is the task of a CMD.
+// errand tells a CMD (a program that leasehold run starts) what to do.
 type errand struct {
 	Who     string // name of the process of leasehold run
 	Journal string
@@ -29,8 +29,8 @@ type errand struct {
 	Hold    time.Duration // how long CMD lasts; 0 for a random time
 }
 
-// BeCommand does the errand in commandVariable and exits. It returns if the variable is not
-// set.
+// BeCommand does what the errand in commandVariable says, and exits. If the variable is not
+// set, BeCommand returns.
 func BeCommand() {
 	text := os.Getenv(commandVariable)
 	if text == "" {
@@ -48,8 +48,8 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does the work of CMD: for a while it believes that the lock is held, without checking
-// the lock. A signal ends it at once.
+// run does the work of CMD: for some time it records that it believes the lock to be held,
+// as any CMD must, since it cannot check the lock. A signal ends it at once.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)
@@ -119,11 +119,11 @@ type commandRun struct {
 	hold   time.Duration // how long CMD lasts; 0 for a random time
 }
 
-// aChild is a shell command that runs CMD in the background.
+// aChild is a shell script that runs CMD as a background process of the shell.
 const aChild = `"$0" & wait`
 
-// command adds a process of leasehold run to the crew. Whenever the process has ended,
-// another one is started.
+// command adds a slot to the crew in which leasehold run is started again and again: a new
+// process each time the previous one has ended.
 func (c *crew) command(r commandRun) {
 	home := c.t.TempDir()
 	c.add(true, func(who string) *exec.Cmd {

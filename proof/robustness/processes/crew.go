@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// crew is a group of workers that use the same tables. When a worker's process ends, a new
+// crew is a group of worker processes that use the same tables. When a process ends, a new
 // process replaces it.
 type crew struct {
 	t         testing.TB
@@ -31,9 +31,9 @@ type crew struct {
 	path      string // path of the journal
 	journal   *journal
 	watcher   *watcher
-	tables    *tables // access to the tables without the workers' network
+	tables    *tables // the test's access to the tables, which network faults of the workers do not affect
 	locks     *leasehold.Client
-	contended []string // keys with wait queues, whose heads must also meet faults
+	contended []string // keys with wait queues; the test also kills and suspends the heads of these queues
 
 	mu    sync.Mutex
 	turns int // number of calls of victim
@@ -43,24 +43,25 @@ type crew struct {
 	ended sync.WaitGroup
 }
 
-// slot is a position in a crew. One process after another runs in it.
+// slot is a place for one process in a crew. When its process has ended, a new process runs
+// in it.
 type slot struct {
 	crew  *crew
 	name  string
 	start func(who string) *exec.Cmd
-	ends  bool // whether each process ends by itself, without a fault
+	ends  bool // true if the processes in this slot end by themselves, without a fault
 
 	// The crew's mutex guards these fields.
 	process *process.Process // nil between the end of one process and the start of the next
 	who     string
-	busy    bool // a fault is in progress
+	busy    bool // the test is killing or suspending the process
 	killed  bool // the test has killed the process
 	fault   bool // the kill is one of the requested faults
 	head    bool // the process was at the head of a queue when it was killed
 }
 
-// newCrew opens a journal, and creates the tables at the given place. The test itself uses
-// that place to reach the tables, without the workers' network.
+// newCrew opens a journal, and creates the tables at the given place. The test itself
+// reaches the tables at this place, even while the network of the workers has a fault.
 func newCrew(t testing.TB, name string, at place) *crew {
 	t.Helper()
 	c := &crew{t: t, name: name, seed: seed(t), path: filepath.Join(t.TempDir(), "journal")}
@@ -92,14 +93,14 @@ func newCrew(t testing.TB, name string, at place) *crew {
 // worker adds a worker with the given task to the crew.
 func (c *crew) worker(task task) {
 	c.add(false, func(who string) *exec.Cmd {
-		task := task // each process has a name and a seed of its own
+		task := task // a copy, because each process gets its own name and seed
 		task.Who, task.Journal, task.Seed = who, c.path, c.chance().Uint64()
 		return again(workerVariable, task)
 	})
 }
 
-// again returns a command that starts this program again, with a task in an environment
-// variable.
+// again returns a command that starts this program as a new process, with a task in the
+// given environment variable.
 func again(variable string, task any) *exec.Cmd {
 	text, err := json.Marshal(task)
 	if err != nil {
@@ -151,7 +152,9 @@ func (s *slot) run() {
 			end.Kind, end.Text = Killed, asHead(head)
 		}
 		s.crew.journal.write(end)
-		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM) // SIGTERM kills a process that has not installed its signal handler yet
+		// the crew has asked the process to end; SIGTERM kills a process that has not yet
+		// installed its signal handler
+		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM)
 		if !killed && !s.ends && !asked {
 			s.crew.t.Errorf("%s ended by itself: %v\n%s", who, p.Err(), said)
 		}
@@ -168,10 +171,10 @@ func (c *crew) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(c.rand.Uint64(), 0))
 }
 
-// victim reserves a worker for a fault, and returns its slot, process and name. Usually the
-// worker believes that it holds a key, because a fault does the most harm then. If there
-// are queues, every other victim is the head of a queue: such a worker may be handed the
-// key without knowing it.
+// victim chooses a worker for a fault, and returns its slot, process and name. Most victims
+// believe that they hold a key, because a fault does the most harm then. If keys have
+// queues, every second victim is the head of a queue: its predecessor may hand it the key
+// while it is dead or suspended.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -204,7 +207,8 @@ func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	}
 }
 
-// heads maps each worker at the head of a queue to the key of the queue.
+// heads returns the workers at the heads of the queues: a map from the worker's name to the
+// key of the queue.
 func (c *crew) heads() map[string]string {
 	heads := map[string]string{}
 	for _, key := range c.contended {
@@ -227,8 +231,8 @@ func (c *crew) spare(s *slot) {
 	c.mu.Unlock()
 }
 
-// torment kills and pauses workers, atATime of them at the same time. Each pause is longer
-// than the lease.
+// torment kills and suspends workers (SIGSTOP), up to atATime of them at once. Each
+// suspension is longer than the lease.
 func (c *crew) torment(kills, pauses, atATime int, lease time.Duration) {
 	faults := append(slices.Repeat([]bool{true}, kills), make([]bool, pauses)...)
 	c.chance().Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
@@ -253,7 +257,7 @@ func (c *crew) torment(kills, pauses, atATime int, lease time.Duration) {
 	all.Wait()
 }
 
-// killOne kills one worker at a random moment of its work.
+// killOne kills one worker at a random time.
 func (c *crew) killOne(chance *rand.Rand) {
 	for {
 		s, p, who := c.victim(chance)
@@ -289,7 +293,7 @@ func signalOf(err error) syscall.Signal {
 	return status.Signal()
 }
 
-// pauseOne pauses one worker for longer than its lease.
+// pauseOne suspends one worker (SIGSTOP) for longer than its lease.
 func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
 	for {
 		s, p, who := c.victim(chance)
@@ -309,18 +313,20 @@ func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
 	}
 }
 
-// wait blocks for the duration of a fault.
+// wait sleeps for d, the duration of a fault or of a delay.
 func wait(d time.Duration) { <-time.After(d) }
 
-// finish waits until every key has been granted after the last fault (heal). Then it ends
-// the crew, and returns the events of the journal and of the tables' contents.
+// finish calls heal, which waits until every key has been granted after the last fault.
+// Then it ends the crew. It returns the events in the journal, and events that describe the
+// contents of the tables.
 func (c *crew) finish() []Event {
 	c.t.Helper()
 	c.heal()
 	return c.end()
 }
 
-// end ends the crew, and returns the events of the journal and of the tables' contents.
+// end ends the processes of the crew. It returns the events in the journal, and events that
+// describe the contents of the tables.
 func (c *crew) end() []Event {
 	c.t.Helper()
 	c.stop()
@@ -387,7 +393,7 @@ func (c *crew) kill() {
 	c.ended.Wait()
 }
 
-// keepJournal copies the journal to a file that outlives the test, if the test failed.
+// keepJournal copies the journal to a permanent file if the test has failed.
 func (c *crew) keepJournal() {
 	if !c.t.Failed() {
 		return

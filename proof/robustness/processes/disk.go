@@ -19,20 +19,21 @@ import (
 )
 
 // diskVariable is the name of an environment variable that contains the path of a folder. A
-// process with this variable mounts a small disk on that folder and keeps it mounted.
+// process of this program with this variable mounts a small file system on that folder, and
+// keeps it mounted.
 const diskVariable = "LEASEHOLD_PROCESSES_DISK"
 
-// diskSize is enough for several thousand commits.
+// diskSize is the size of the disk in bytes. It is enough for several thousand commits.
 const diskSize = 8 << 20
 
-// disk is a file system of a few megabytes, in memory and in a mount namespace of its own.
-// A test can fill it without filling another file system.
+// disk is a file system of a few megabytes in memory, mounted in a separate mount
+// namespace. A test can fill it without any effect on other file systems.
 type disk struct {
 	t    testing.TB
-	root string // path by which any process reaches the disk
+	root string // path of the disk for processes outside the mount namespace
 }
 
-// mountDisk makes a disk that lasts until the test ends.
+// mountDisk creates and mounts a disk, which exists until the test ends.
 func mountDisk(t testing.TB) *disk {
 	t.Helper()
 	at := t.TempDir()
@@ -66,8 +67,8 @@ func mountDisk(t testing.TB) *disk {
 	return &disk{t, filepath.Join("/proc", strconv.Itoa(keeper.PID()), "root", at)}
 }
 
-// BeDisk mounts the disk for diskVariable, and keeps it until the process is killed. It
-// returns if the variable is not set.
+// BeDisk mounts a disk on the folder in diskVariable, and keeps it mounted until the
+// process is killed. If the variable is not set, BeDisk returns.
 func BeDisk() {
 	text := os.Getenv(diskVariable)
 	if text == "" {
@@ -107,7 +108,7 @@ func (d *disk) fill() {
 	}
 }
 
-// free removes what fill has written.
+// free removes the file with which fill has filled the disk.
 func (d *disk) free() {
 	d.t.Helper()
 	if err := os.Remove(filepath.Join(d.root, "filler")); err != nil {

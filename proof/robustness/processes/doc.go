@@ -1,9 +1,10 @@
 //go:build linux
 
 // Package processes tests locks with real processes that contend for them. It kills and
-// pauses the processes, and breaks the network, the server or the disk that they use. The
+// suspends the processes, and breaks the network, the server or the disk that they use. The
 // processes write a journal. From the journal, the package decides whether the lock kept
-// its promises. A worker believes in a key while its lock reports that the key is held.
+// its promises. A worker is said to believe in a key while its lock reports that it holds
+// the key.
 //
 //	crew     worker processes; a new process replaces one that has ended
 //	worker   one process: acquires, believes, makes fenced writes, releases

@@ -8,30 +8,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind is a kind of event.
+// Kind tells what an event in the journal reports.
 type Kind string
 
-// Events of workers. Each is true at the time in Event.At. For an event that says that the
-// lock is held, the worker reads the clock before it checks the lock. For the end of its
-// belief, it reads the clock before it sends the release.
+// Events that workers record. What an event reports is true at the time in Event.At. For an
+// event that reports a held lock, the worker reads the clock before it checks the lock. For
+// the event Over, it reads the clock before it sends the release.
 const (
 	Asked    Kind = "asked"    // the worker requests a key
 	Denied   Kind = "denied"   // a call failed; Text is its error
 	Granted  Kind = "granted"  // the key was granted; At is the time of the first check that found the lock held
 	Believes Kind = "believes" // the lock reported that it was held at this time
 	Over     Kind = "over"     // the worker has decided to release, and no longer believes that it holds the key
-	Released Kind = "released" // the release has been answered
+	Released Kind = "released" // the call of Release has returned without an error
 	Moved    Kind = "moved"    // the worker's requests now go to the Region named in Text
 	Lost     Kind = "lost"     // the lock reported that it is lost
 	Sent     Kind = "sent"     // a write is about to be sent
-	Landed   Kind = "landed"   // answer to a write: it was applied
-	Refused  Kind = "refused"  // answer to a write: it was not applied, and never will be
+	Landed   Kind = "landed"   // the reply to a write: DynamoDB has applied it
+	Refused  Kind = "refused"  // the reply to a write: DynamoDB has not applied it and never will
 	Unknown  Kind = "unknown"  // the worker does not know whether the write was applied
 )
 
-// Events that the test records, which causes the faults.
+// Events that the test process records. It causes the faults.
 const (
-	Stopped   Kind = "stopped"   // all threads of a worker are stopped from now on
+	Stopped   Kind = "stopped"   // all threads of a worker are suspended from now on
 	Continued Kind = "continued" // the threads of the worker may run again from now on
 	Killed    Kind = "killed"    // SIGKILL has ended a worker
 	Ended     Kind = "ended"     // a worker has ended, by itself or on request
@@ -39,10 +39,10 @@ const (
 	Healed    Kind = "healed"    // all faults have ended
 )
 
-// Contents of the tables at the end.
+// Events that describe the contents of the tables at the end of the test.
 const (
-	Receipt Kind = "receipt" // item written by one commit; N is the count after the commit
-	Count   Kind = "count"   // the counter of commits at the end
+	Receipt Kind = "receipt" // an item that one commit has written; N is the count after the commit
+	Count   Kind = "count"   // the counter that commits increment
 	Share   Kind = "share"   // number of one worker's writes that were applied with a token
 	Sum     Kind = "sum"     // number of all writes that were applied with a token
 )
@@ -53,19 +53,19 @@ type Event struct {
 	Who   string        `json:"who,omitempty"`
 	Kind  Kind          `json:"kind"`
 	Key   string        `json:"key,omitempty"`
-	Grant int           `json:"grant,omitempty"` // number of the worker's grant
+	Grant int           `json:"grant,omitempty"` // number of the grant among the grants of the worker
 	Token int64         `json:"token,omitempty"`
 	Lease time.Duration `json:"lease,omitempty"`
-	Until time.Duration `json:"until,omitempty"` // end of trust, at most as late as the lock reports it
-	Dead  string        `json:"dead,omitempty"`  // owner of the dead holder, for a takeover
+	Until time.Duration `json:"until,omitempty"` // time until which the lock is trusted; not later than Lock.TrustedUntil
+	Dead  string        `json:"dead,omitempty"`  // after a takeover: owner of the dead holder
 	Write string        `json:"write,omitempty"` // id of the write
-	Plain bool          `json:"plain,omitempty"` // whether the write is one that compares tokens, instead of a commit
+	Plain bool          `json:"plain,omitempty"` // true for a write whose target compares tokens; false for a commit
 	N     int64         `json:"n,omitempty"`
 	Text  string        `json:"text,omitempty"`
 }
 
-// asHead returns the text of an event for a worker that was killed or paused: "" unless the
-// worker was the head of a queue.
+// asHead returns the text of an event about a worker that was killed or suspended. If is is
+// true, the worker was the head of a queue. Otherwise the text is "".
 func asHead(is bool) string {
 	if is {
 		return "the head of a queue"
@@ -74,7 +74,7 @@ func asHead(is bool) string {
 }
 
 // now returns the time since the machine booted. All processes of the machine read the same
-// clock. It also runs while the machine is suspended.
+// clock, which also runs while the machine sleeps.
 func now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

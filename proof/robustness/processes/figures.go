@@ -11,14 +11,14 @@ import (
 type figures struct {
 	kills, killedHolders  int
 	pauses, pausedHolders int
-	heads                 int // number of queue heads that were killed or paused
+	heads                 int // number of queue heads that were killed or suspended
 	grants, takeovers     int
 	beliefs, losses       int
-	landed, refused       int // numbers of commits
+	landed, refused       int // numbers of commits by outcome; unanswered counts commits with an unknown outcome
 	unanswered            int
-	added, stale, unheard int // numbers of writes with a token
+	added, stale, unheard int // numbers of writes whose target compares tokens, by outcome
 	denied, broken        int
-	again                 time.Duration // time from the last fault until each key had been granted
+	again                 time.Duration // time from the end of the last fault until each key had been granted again
 }
 
 func figuresOf(events []Event) (f figures) {

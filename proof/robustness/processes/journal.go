@@ -37,8 +37,8 @@ func (j *journal) write(e Event) {
 	if err != nil {
 		panic(err)
 	}
-	// Each line begins with its newline. So if a kill tears a line, the next line is still
-	// whole.
+	// The newline comes before each line, not after it. So if a kill interrupts a write,
+	// the next line is still complete.
 	if _, err := j.file.Write(append([]byte{'\n'}, line...)); err != nil {
 		panic(fmt.Sprintf("journal: %v", err))
 	}
@@ -46,8 +46,9 @@ func (j *journal) write(e Event) {
 
 func (j *journal) close() { _ = j.file.Close() }
 
-// parse returns the events in text, and the number of torn lines. A kill tears a line by
-// interrupting its write. The event of a torn line counts as not having happened.
+// parse returns the events in text, and the number of incomplete lines. A line is
+// incomplete if its writer was killed during the write. The event of such a line counts as
+// not having happened.
 func parse(text []byte) (events []Event, torn int) {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// names is a DNS server for the workers. For a name whose address was removed, it answers
-// that the name does not exist.
+// names is a DNS server for the workers. It answers that a name does not exist if the name
+// has no address.
 type names struct {
 	address string
 	socket  net.PacketConn
 
 	mu  sync.Mutex
-	all map[string]string // addresses by name
+	all map[string]string // IPv4 addresses by host name
 }
 
 // newNames starts a server without names. The server ends with the test.
@@ -80,7 +80,7 @@ func (n *names) answer(query []byte) ([]byte, bool) {
 	return reply, err == nil
 }
 
-// resolver returns a resolver that asks the server at an address.
+// resolver returns a resolver that uses the DNS server at the given address.
 func resolver(address string) *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", address)

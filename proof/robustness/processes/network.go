@@ -14,7 +14,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// network is the network between some workers and a server.
+// network is a simulated network between some workers and a server, on which a test can
+// cause faults.
 type network struct {
 	t     testing.TB
 	proxy *toxiproxy.Proxy
@@ -24,8 +25,8 @@ type network struct {
 func connect(t testing.TB, name, endpoint string) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	// The proxy listens on an address other than 127.0.0.1. Otherwise, while the proxy is
-	// down, an outgoing connection from 127.0.0.1 could get its port.
+	// The proxy does not listen on 127.0.0.1. While it is down, an outgoing connection from
+	// 127.0.0.1 could otherwise be assigned its port.
 	address := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	n := &network{t, toxiproxy.NewProxy(server, name, address, strings.TrimPrefix(endpoint, "http://"))}
 	if err := n.proxy.Start(); err != nil {
@@ -35,17 +36,17 @@ func connect(t testing.TB, name, endpoint string) *network {
 	return n
 }
 
-// place returns the place of the tables for workers that use this network.
+// place returns the location of the tables for workers that use this network.
 func (n *network) place() place { return place{Endpoint: "http://" + n.proxy.Listen} }
 
-// toxic is a fault of the network, in the terms of toxiproxy.
+// toxic is a fault of the network, as toxiproxy defines faults.
 type toxic struct {
 	Type       string         `json:"type"`
-	Stream     string         `json:"stream"` // upstream: requests; downstream: replies
+	Stream     string         `json:"stream"` // "upstream" for requests, "downstream" for replies
 	Attributes map[string]int `json:"attributes"`
 }
 
-// add begins a fault of the network.
+// add starts a fault of the network, which lasts until clear is called.
 func (n *network) add(x toxic) {
 	n.t.Helper()
 	text, err := json.Marshal(x)
@@ -70,8 +71,8 @@ func (n *network) up() {
 	}
 }
 
-// lead makes the network forward to another server. It closes the connections to the
-// previous server.
+// lead makes the network forward to the server at endpoint from now on. It closes the
+// connections to the previous server.
 func (n *network) lead(endpoint string) {
 	n.t.Helper()
 	at := strings.TrimPrefix(endpoint, "http://")

@@ -22,15 +22,15 @@ import (
 // regionNames are the Regions of a globalTable.
 var regionNames = []string{"us-east-1", "us-east-2", "us-west-2"}
 
-// agreement is the time that a Region needs to agree with another Region on a write or a
-// strongly consistent read.
+// agreement is the time that a simulated Region needs to agree with another Region on a
+// write or on a strongly consistent read.
 const agreement = 15 * time.Millisecond
 
 // way is a way in which a Region fails. A Region that fails is called dark.
 type way string
 
-// Ways to fail. A request that the Region drops is never applied. A request that it delays
-// is applied later.
+// Ways in which a Region fails. In some, the Region drops requests and never applies them.
+// In others, it delays requests and applies them later.
 const (
 	serves      way = ""
 	refused     way = "connections refused"
@@ -44,24 +44,26 @@ const (
 	sluggish    way = "answers after 1.2 s" // slow, but does not count as dark
 )
 
-// ways lists the ways that make a Region dark, so not serves and sluggish.
+// ways lists the ways in which a Region is dark. It omits serves and sluggish, in which a
+// Region is not dark.
 var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
 
-// globalTable simulates a global table with three strongly consistent Regions. All Regions
-// use the tables of one engine. They simulate how Regions agree on writes.
+// globalTable simulates a DynamoDB global table with multi-Region strong consistency in
+// three Regions. All Regions use the tables of one localdynamo engine. They reject
+// conflicting writes as DynamoDB does.
 type globalTable struct {
 	t       testing.TB
 	engine  *localdynamo.Engine
-	direct  place // place of the engine itself, without a Region
+	direct  place // location of the engine's tables, without a Region in between
 	names   *names
 	regions []*region
 
 	mu      sync.Mutex
-	writing map[string]writer // for each item that is being written, the Region that writes it
+	writing map[string]writer // by item: the Region that is writing the item now
 }
 
-// writer is the Region that is writing an item, and the number of its requests for the
-// item.
+// writer is the Region that is writing an item, with the number of its requests in flight
+// for that item.
 type writer struct {
 	region   *region
 	requests int
@@ -75,7 +77,7 @@ type region struct {
 
 	mu   sync.Mutex
 	dark way
-	over chan struct{} // closed when the current way to fail ends
+	over chan struct{} // closed when the Region stops failing in the current way
 }
 
 // newGlobalTable returns a globalTable that ends with the test.
@@ -100,8 +102,8 @@ func newGlobalTable(t testing.TB) *globalTable {
 // host returns the DNS name of the Region's endpoint.
 func (r *region) host() string { return "dynamodb." + r.name + ".test" }
 
-// from returns the place for a process whose home is the Region with index home, and which
-// uses the given number of other Regions.
+// from returns the location of the tables for a process. Its home Region has the index
+// home, and it can fail over to the given number of other Regions.
 func (g *globalTable) from(home, others int) place {
 	p := place{Names: g.names.address}
 	for i := range 1 + others {
@@ -146,7 +148,7 @@ func (r *region) set(w way) way {
 	return before
 }
 
-// request contains the parts of a request that a Region needs.
+// request contains the parts of a DynamoDB request that a simulated Region reads.
 type request struct {
 	op             string
 	writes, strong bool
@@ -167,8 +169,8 @@ func read(r *http.Request) (request, error) {
 	return q, err
 }
 
-// ServeHTTP answers a request to the Region. If the Region is dark, it fails in the
-// Region's way.
+// ServeHTTP answers a request to the Region. If the Region is dark, the request fails or is
+// delayed in the way that darken has set.
 func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	q, err := read(req)
 	if err != nil {
@@ -185,7 +187,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 		panic(http.ErrAbortHandler)
 	case dark == stopped:
-		<-over // afterwards the request is served, even if its client has disconnected
+		<-over // the Region then serves the request, even if the client has disconnected
 	case dark == slow:
 		wait(2 * time.Second)
 	case dark == sluggish:
@@ -200,7 +202,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.serve(w, req, q)
 }
 
-// serve answers a request as a Region that works.
+// serve answers a request as a Region without a fault does.
 func (r *region) serve(w http.ResponseWriter, req *http.Request, q request) {
 	switch {
 	case q.op == "DescribeTable":
@@ -227,7 +229,7 @@ func (r *region) serve(w http.ResponseWriter, req *http.Request, q request) {
 }
 
 // enter records that the Region begins to write an item. It returns false if another Region
-// is writing the item.
+// is writing the same item.
 func (r *region) enter(item string) bool {
 	g := r.globalTable
 	g.mu.Lock()

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// Environment variables for the number of kills, the number of pauses, and the seed.
+// Names of environment variables: for the number of kills, the number of suspensions, and
+// the random seed.
 const (
 	killsVariable  = "LEASEHOLD_KILLS"
 	pausesVariable = "LEASEHOLD_PAUSES"
 	seedVariable   = "LEASEHOLD_SEED"
 )
 
-// bound is how long after the last fault, plus one lease, each key may take to be granted
-// again. It is long enough for a busy machine.
+// bound limits the time until each key is granted again: one lease plus bound after the
+// last fault. It is long enough for a busy machine.
 const bound = 20 * time.Second
 
-// count returns the number of kills or pauses: the variable's value, or 300 if the variable
-// is unset.
+// count returns the number of kills or suspensions for a test: the value of the environment
+// variable, or 300 if it is not set.
 func count(t testing.TB, variable string) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -35,9 +36,9 @@ func count(t testing.TB, variable string) int {
 	return n
 }
 
-// seed returns the seed that decides which processes meet faults, and what workers do. Two
-// runs with the same seed are similar but not equal, because their times depend on the
-// machine.
+// seed returns the random seed that decides which processes the test kills or suspends, and
+// what the workers do. Two runs with the same seed are similar but not equal, because their
+// times depend on the machine.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())

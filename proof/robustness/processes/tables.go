@@ -42,7 +42,7 @@ type site struct{ Name, Endpoint string }
 // tables gives access to the tables at a place.
 type tables struct {
 	db      *dynamodb.Client
-	engine  *localdynamo.Engine // engine of a file; nil for any other place
+	engine  *localdynamo.Engine // engine for a local store file; nil for any other place
 	regions *regions.DB         // nil unless the place has several Regions
 }
 
@@ -140,8 +140,8 @@ func itemKey(name string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{keyName: text(name)}
 }
 
-// readCount reads the counter of a key through the lock. So it returns what all earlier
-// holders, and this holder, have committed.
+// readCount reads the counter of a key with lock.Read, which returns what all earlier
+// holders and this holder have committed.
 func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string) (int64, error) {
 	items, err := lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String(workTable), Key: itemKey(countItem + key)}}})
 	if err != nil {
@@ -150,8 +150,8 @@ func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string
 	return numberIn(items[0], "n"), nil
 }
 
-// countWrites returns the writes of one commit: the new count, and a receipt for it. They
-// have no condition of their own, because the guard of the lock fences them.
+// countWrites returns the writes of one commit: the new count, and a receipt for it. The
+// writes have no conditions, because the guard that Commit adds fences them.
 func (t *tables) countWrites(key, id string, n, token int64) []types.TransactWriteItem {
 	put := func(name string) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(workTable), Item: map[string]types.AttributeValue{
@@ -161,14 +161,15 @@ func (t *tables) countWrites(key, id string, n, token int64) []types.TransactWri
 	return []types.TransactWriteItem{put(countItem + key), put(receiptItem + id)}
 }
 
-// putCount sends the writes of countWrites without a guard, for a worker that only believes
-// that it holds the lock.
+// putCount sends the writes of countWrites without the guard of a lock, for workers that do
+// not fence their writes.
 func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) error {
 	_, err := t.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: t.countWrites(key, id, n, token)})
 	return err
 }
 
-// errStale is returned if the target has rejected a write because of its token.
+// errStale is returned if a counter has rejected a write because it has seen a greater
+// token.
 var errStale = errors.New("a later holder has written")
 
 // add adds one to the counter of a key, on behalf of a worker. The counter rejects a token

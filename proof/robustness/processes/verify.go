@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Rule is a promise of the lock that a journal can show broken.
+// Rule is a promise of the lock. A journal can show that the lock has broken it.
 type Rule string
 
 // Values of Rule.

@@ -16,10 +16,10 @@ type watcher struct {
 	over sync.WaitGroup
 
 	mu      sync.Mutex
-	rest    []byte // beginning of an unfinished line
+	rest    []byte // line at the end of the journal that is not complete yet
 	events  []Event
-	holding map[string]string // for each worker, the key that it believes it holds
-	grown   chan struct{}     // closed when there are more events
+	holding map[string]string // by worker: the key that the worker believes it holds
+	grown   chan struct{}     // closed when further events have been read
 }
 
 func watch(path string) (*watcher, error) {
@@ -52,8 +52,8 @@ func (w *watcher) run() {
 	}
 }
 
-// take reads the events in text that was appended to the journal. A line is complete if it
-// can be parsed or if the next line has begun, because each line begins with its newline.
+// take reads the events in text that was appended to the journal. Since the newline comes
+// before each line, a line is complete if it can be parsed or if the next line has begun.
 func (w *watcher) take(appended []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *watcher) take(appended []byte) {
 	}
 }
 
-// holders maps each worker that believes it holds a key to that key.
+// holders returns a map from each worker that believes it holds a key to that key.
 func (w *watcher) holders() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,20 +17,20 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// workerVariable is the name of an environment variable that contains a task. A process
-// with this variable is a worker.
+// workerVariable is the name of an environment variable that contains a task. A process of
+// this program with this variable is a worker.
 const workerVariable = "LEASEHOLD_PROCESSES_WORKER"
 
 // Flaw is a deliberate defect of a worker.
 type Flaw string
 
-// Values of Flaw. Verify must detect the violations that each of them causes.
+// Values of Flaw. Verify must detect the violations that each flaw causes.
 const (
 	Sound           Flaw = ""                       // no flaw
-	DeafToLoss      Flaw = "deaf to loss"           // continues to work after it has learned that the lock is lost
-	TrustsFromReply Flaw = "trusts from the reply"  // counts its lease from the reply instead of the request, without a margin
-	Unfenced        Flaw = "writes without a fence" // writes the counter without Commit
-	NoComparison    Flaw = "has no tokens compared" // makes its targets ignore the token, and also continues to work after a loss
+	DeafToLoss      Flaw = "deaf to loss"           // the worker continues to work after it has learned that its lock is lost
+	TrustsFromReply Flaw = "trusts from the reply"  // the worker counts its lease from the reply, instead of from the request, and without a margin
+	Unfenced        Flaw = "writes without a fence" // the worker writes the counter without Commit
+	NoComparison    Flaw = "has no tokens compared" // the worker's writes are not conditional on the token, and it continues to work after a loss
 )
 
 func (f Flaw) String() string {
@@ -55,8 +55,8 @@ type task struct {
 	Shared  bool          // the worker's locks share one lease
 }
 
-// BeWorker does the task in workerVariable and exits. It returns if the variable is not
-// set.
+// BeWorker runs a worker with the task in workerVariable, and exits. If the variable is not
+// set, BeWorker returns.
 func BeWorker() {
 	text := os.Getenv(workerVariable)
 	if text == "" {
@@ -83,10 +83,10 @@ type worker struct {
 	rand    *rand.Rand
 	grants  int
 	writes  int
-	region  string // Region that requests went to at the last check
+	region  string // Region to which requests went when noteRegion last checked
 }
 
-// work contends for keys until SIGTERM.
+// work runs a worker, which contends for keys until it receives SIGTERM.
 func work(t task) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -111,8 +111,8 @@ func work(t task) error {
 		w.noteRegion()
 		w.round(ctx)
 	}
-	// Close waits for one lease. No lock is held now, but the table may still contain a
-	// grant whose reply was lost, which expires within that time.
+	// Close gets a time limit of one lease. No lock is held now, but the table may still
+	// contain a grant whose reply was lost. It expires within that time.
 	last, cancel := context.WithTimeout(context.Background(), t.Lease)
 	defer cancel()
 	if err := locks.Close(last); err != nil {
@@ -174,7 +174,7 @@ func pass(ctx context.Context, d time.Duration) {
 	}
 }
 
-// held is a grant that a worker has, while it works under the lock.
+// held is a worker's grant of a key, from the acquire to the release.
 type held struct {
 	*worker
 	lock    *leasehold.Lock
@@ -184,14 +184,14 @@ type held struct {
 	bound   context.Context
 	unbind  context.CancelFunc
 	looks   int
-	unsure  bool // a commit got no answer, and may still be applied while the grant is current
+	unsure  bool // the last commit got no reply; DynamoDB may still apply it while the grant is current
 }
 
-// believes asks the lock whether it is held, and records the answer as an event of the
-// given kind, or as Lost. Calls take turns between three ways to ask. After a pause of the
-// process, each must give the right answer at once.
+// believes checks whether the lock is held, and records an event of the given kind or, if
+// the lock is lost, of kind Lost. The calls use three methods in turn: Err, Context and
+// Bind. Each must give the right answer even right after the process was suspended.
 func (h *held) believes(kind Kind) bool {
-	at := now() // the time before the check, so that a lock that is held at the check was held at this time
+	at := now() // read before the check: if the lock is held at the check, it was also held at this time
 	var err error
 	switch h.looks++; h.looks % 3 {
 	case 0:
@@ -248,7 +248,8 @@ func (h *held) work(ctx context.Context) {
 	}
 }
 
-// letGo records that the worker no longer believes, and then releases the lock.
+// letGo records that the worker no longer believes that it holds the key, and then releases
+// the lock.
 func (h *held) letGo() {
 	if !h.believes(Over) {
 		return
@@ -283,9 +284,9 @@ func (h *held) send(plain bool, token int64, do func(id string) error) {
 // read and its write.
 const hasRead = "has read, and is about to write"
 
-// answer returns the kind of event for the error of a write. If promised is true, any error
-// but ErrUnknownOutcome means that nothing was written, as for a commit. Otherwise only a
-// rejected token proves that.
+// answer returns the kind of event for the error of a write. promised is true for a commit:
+// then any error but ErrUnknownOutcome means that nothing was written. For any other write,
+// only errStale proves that.
 func answer(err error, promised bool) Kind {
 	switch {
 	case err == nil:
@@ -306,11 +307,11 @@ func (h *held) count() {
 		defer cancel()
 		n, err := h.tables.readCount(ctx, h.lock, h.key)
 		if err != nil {
-			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // whatever the error is, nothing was sent
+			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // the read failed, so no write was sent
 		}
 		if h.Flaw == Unfenced {
-			// This flaw is a violation only if the process is paused between its read and
-			// its write. So wait here, to make such a pause likely.
+			// The flaw Unfenced causes a violation only if the process is suspended between
+			// its read and its write. So the worker waits here, which makes that likely.
 			h.journal.write(Event{Kind: Broke, Text: hasRead})
 			pass(ctx, h.Lease)
 			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// write is a write that was sent, and the answer that its worker received.
+// write is a write that a worker has sent, with the reply that the worker received.
 type write struct {
-	Event                  // the event Sent of the write
-	answer   Kind          // Landed, Refused or Unknown; empty if the worker died before the answer
-	answered time.Duration // time when the answer came
+	Event                  // the Sent event of the write
+	answer   Kind          // Landed, Refused or Unknown; empty if the worker died before it received a reply
+	answered time.Duration // time at which the worker received the reply
 }
 
-// writesOf returns the commits in events or, if plain is true, the writes that compare
-// tokens, by their ids.
+// writesOf returns the writes in events by their ids: the commits or, if plain is true, the
+// writes whose target compares tokens.
 func writesOf(events []Event, plain bool) (writes map[string]*write, found []Violation) {
 	writes = map[string]*write{}
 	for _, e := range events {
@@ -44,8 +44,8 @@ func writesOf(events []Event, plain bool) (writes map[string]*write, found []Vio
 }
 
 // verifyCommits checks the counter that each commit reads and increments, and the receipt
-// that the same commit writes. In the order of the counts, each commit must add one, and no
-// token may be lower than the one before.
+// that the same commit writes. In the order of the counts, each commit must add exactly
+// one, and no commit may have a lower token than the previous commit.
 func verifyCommits(events []Event) []Violation {
 	writes, found := writesOf(events, false)
 	receipts := map[string]Event{}           // receipts by the id of the write
@@ -72,7 +72,7 @@ func verifyCommits(events []Event) []Violation {
 		}
 	}
 	if len(counts) == 0 {
-		return found // the tables were not read, so there is nothing to compare
+		return found // events contains no contents of the tables, so there is nothing to compare
 	}
 	for _, id := range slices.Sorted(maps.Keys(writes)) {
 		w := writes[id]
@@ -105,12 +105,13 @@ func verifyCommits(events []Event) []Violation {
 	return found
 }
 
-// tally counts one worker's writes to one key, by their answers.
+// tally counts the writes of one worker to one key: acknowledged ones, and ones without a
+// reply.
 type tally struct{ acknowledged, unanswered int64 }
 
 // verifyTokenWrites checks the counter that rejects a token below the greatest it has seen.
-// Every acknowledged write must be counted exactly once, and a write without an answer at
-// most once.
+// The counter must have counted each acknowledged write exactly once, and each write
+// without a reply at most once.
 func verifyTokenWrites(events []Event) []Violation {
 	writes, found := writesOf(events, true)
 	type share struct{ key, who string }
@@ -169,7 +170,7 @@ func verifyTokenWrites(events []Event) []Violation {
 func staleTokens(landed []*write) (found []Violation) {
 	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
 	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })
-	greatest := map[string]*write{} // acknowledged write with the greatest token so far, by key
+	greatest := map[string]*write{} // by key: the acknowledged write with the greatest token so far
 	next := 0
 	for _, w := range bySent {
 		for ; next < len(byAnswer) && byAnswer[next].answered < w.At; next++ {

@@ -13,9 +13,9 @@ type Database struct {
 	name  string
 }
 
-// ForDatabase returns the lock with the given name, for goose.WithLocker or
-// goose.WithSessionLocker. Use the database's name. A process that uses WithLocker and a
-// process that uses WithSessionLocker exclude each other.
+// ForDatabase returns the lock with the given name, as an argument for goose.WithLocker or
+// goose.WithSessionLocker. Use the name of the database. Both use the same lock, so a
+// process with WithLocker and a process with WithSessionLocker exclude each other.
 func (l *Locker) ForDatabase(name string) *Database { return &Database{l, name} }
 
 // Lock calls Locker.Lock with the lock's name.

@@ -37,8 +37,8 @@ type Locker struct {
 	held map[string]*section
 }
 
-// section is the time between a granted Lock or TryLock and its Unlock. It lasts until
-// Unlock even if the lock is lost earlier.
+// section is a critical section: the time between a granted Lock or TryLock and its Unlock.
+// It lasts until Unlock even if the lock is lost earlier.
 type section struct {
 	lock *leasehold.Lock
 	left chan struct{} // closed by Unlock

@@ -20,7 +20,7 @@ var ErrNotLeader = errors.New("leaseholdgocron: this process does not lead")
 type Elector struct {
 	election *election.Election
 	value    string
-	term     atomic.Pointer[leasehold.Lock] // the last term; nil before the first term
+	term     atomic.Pointer[leasehold.Lock] // latest term, which may have ended; nil before the first term
 }
 
 var _ gocron.Elector = (*Elector)(nil)

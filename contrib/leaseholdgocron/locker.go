@@ -93,6 +93,6 @@ type held struct {
 }
 
 // Unlock releases the lock, even if gocron's context has ended. It returns
-// leasehold.ErrLost if the lock was lost before. gocron drops this error, but leasehold
-// logs the loss.
+// leasehold.ErrLost if the lock was lost before. gocron ignores this error, but the
+// leasehold client logs the loss.
 func (h held) Unlock(ctx context.Context) error { return h.lock.Release(ctx, h.ends...) }

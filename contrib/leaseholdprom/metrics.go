@@ -43,7 +43,7 @@ type Metrics struct {
 	group      func(leasehold.Key) string
 	histograms map[*metrics.Metric]*prometheus.HistogramVec
 	counters   map[*metrics.Metric]*prometheus.CounterVec
-	groups     sync.Map // maps each group to its *series
+	groups     sync.Map // maps the name of each group to its *series
 	watched    *watched
 }
 
@@ -168,7 +168,8 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 	return s
 }
 
-// adder returns a function that adds to a counter or, for a histogram, observes a value.
+// adder returns a function that adds a value to a counter or, for a histogram, observes the
+// value.
 func (m *Metrics) adder(of *metrics.Metric, labels []string, label string) func(float64) {
 	if of.Label != "" {
 		labels = append(slices.Clip(labels), label)

@@ -58,8 +58,8 @@ func run(ctx context.Context) error {
 	return workers.Wait()
 }
 
-// work pays a customer's unpaid invoices. Read returns what every earlier holder of the
-// lock has committed, and Commit writes only while this process holds it.
+// work pays a customer's unpaid invoices. lock.Read returns what all earlier holders of the
+// lock have committed. lock.Commit writes only while this process holds the lock.
 func work(ctx context.Context, lock *leasehold.Lock, customer string) error {
 	key := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: customer}}
 	items, err := lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String("customers"), Key: key}}})
@@ -86,7 +86,7 @@ func work(ctx context.Context, lock *leasehold.Lock, customer string) error {
 	return nil
 }
 
-// createTables creates the lock table, and the table of the customers, unless they exist.
+// createTables creates the lock table and the table of customers, unless they exist.
 func createTables(ctx context.Context, db *dynamodb.Client) error {
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		return err

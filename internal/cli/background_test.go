@@ -155,7 +155,7 @@ func init() { // init functions run on the first thread
 	}
 	pid := os.Getpid()
 	go func() {
-		for !isDead(pid) { // the loop ends when proc(5) shows that the first thread has ended
+		for !isDead(pid) { // until /proc shows that the first thread has ended
 			time.Sleep(time.Millisecond)
 		}
 		_ = os.WriteFile(path, fmt.Appendln(nil, pid), 0o600)

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// hostileNames contain every kind of text that a shell does not read literally.
+// hostileNames contains keys with every kind of character that a shell does not read
+// literally.
 var hostileNames = []string{
 	"t/`touch x`", "t/$(touch x)", "t/(touch x)", "-rf", "~root", "a b", "a\tb", "a\nb", "a;b", "a&b", "a|b", "a<b", "a>b", "a'b", `a"b`, `a\b`,
 	"#a", "!a", "a{b", "a}b", "a*b", "a?b", "a[b", "a]b", "a^b", "a%b", "a@b", "=a", "a=b", "a,b", "a~b", ":a", "a$b", "a\x1bb", "a\u202eb", "ä", "",
@@ -80,8 +81,8 @@ func TestCompletionDoesNotEvaluateCommandSubstitution(t *testing.T) {
 	}
 }
 
-// Cobra's script for fish removes the quotes of the words before the last one, and then
-// evaluates these words.
+// The fish completion script from the library cobra removes the quotes of all words before
+// the last one, and then evaluates these words as commands.
 func TestFishCompletionQuotesWordsBeforeCursor(t *testing.T) {
 	var script bytes.Buffer
 	lab.OK(t, Completion(tree(), "fish", &script))

@@ -50,7 +50,7 @@ func fences(documents map[string]string) []fence {
 	var found []fence
 	for _, path := range slices.Sorted(maps.Keys(documents)) {
 		var in *fence
-		var indent string // indentation of the current block, if it is in a list
+		var indent string // indentation of the current block; not empty if the block is in a list
 		for i, line := range strings.Split(documents[path], "\n") {
 			switch before, language, ok := strings.Cut(line, "```"); {
 			case in == nil && ok && strings.Trim(before, " ") == "":
@@ -74,7 +74,7 @@ type place int
 
 const (
 	inTable place = iota // runs with a new table on a server of the DynamoDB API
-	inFile               // runs without a table, with a local store
+	inFile               // runs with a local store and without AWS settings
 	inClone              // runs in a clone of the repository
 )
 
@@ -83,9 +83,9 @@ const (
 type treatment struct {
 	path, has string   // path of the document, and a text that occurs only in this block; an empty has matches all blocks of the document
 	why       string   // reason to skip the block; empty if the test runs it
-	in        place    // where the block runs
+	in        place    // environment in which the block runs
 	instead   []string // pairs of texts; the second replaces the first in the block
-	then      string   // lines to run after the block
+	then      string   // shell lines that the test adds after the block
 }
 
 // ofProof is the reason to skip the blocks that run tests of the module proof.

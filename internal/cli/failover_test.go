@@ -44,7 +44,7 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 	lab.OK(t, table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}))
 	names := []string{"us-east-1", "us-east-2"}
 	certificate := certificateOf(t, names)
-	at := map[string]string{} // address of the server for each host
+	at := map[string]string{} // by host and port: address of the server that serves the Region
 	for i, name := range names {
 		region := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			switch _, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {

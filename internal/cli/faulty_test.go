@@ -32,7 +32,7 @@ type faulty struct {
 	url    string
 }
 
-// fault answers a request, or passes it to next.
+// A fault is a function that answers a request for operation op, or passes it on to next.
 type fault func(op string, w http.ResponseWriter, r *http.Request, next http.Handler)
 
 // newFaulty starts a server that passes each request to the fault. The fault may pass the
@@ -119,7 +119,8 @@ func while(on *atomic.Bool, f fault) fault {
 	return when(func(string, *http.Request) bool { return on.Load() }, f)
 }
 
-// refusing returns a fault that answers every request with an error of DynamoDB.
+// refusing returns a fault that answers every request with the DynamoDB error of the given
+// code.
 func refusing(code string) fault {
 	return func(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
 		refuse(w, code, "refused for a moment")

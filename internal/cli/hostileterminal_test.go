@@ -75,7 +75,7 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 	lab.Must(term.MakeRaw(int(theirs.Fd())))(t) // the terminal must not change line ends
 	shown := make(chan []byte)
 	go func() {
-		b, _ := io.ReadAll(ours) // ReadAll returns when the other end is closed
+		b, _ := io.ReadAll(ours) // ReadAll returns when the command's end of the terminal is closed
 		shown <- b
 	}()
 	// The commands other than break read their input to its end. break asks for

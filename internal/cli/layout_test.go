@@ -25,7 +25,7 @@ func n(v int64) types.AttributeValue  { return &types.AttributeValueMemberN{Valu
 type foreign struct {
 	layout  layout.Layout
 	item    map[string]types.AttributeValue
-	damaged string // name of a required attribute, which a test removes
+	damaged string // name of an attribute that every record needs; a test removes it to damage the record
 	version string
 	row     string // expected line of leasehold ls in a pipe, without the key
 	name    string // name of the owner, as messages show it
@@ -69,7 +69,8 @@ func foreigners() []foreign {
 	}}
 }
 
-// holds starts a server with a table in which another library holds job.
+// holds starts a server. In its table, the process that used the other library holds the
+// key job.
 func (f foreign) holds(t *testing.T) *faulty {
 	t.Helper()
 	server := newFaulty(t, table.Spec{Layout: f.layout}, healthy)

@@ -222,7 +222,8 @@ func runOnAnyTable(t *testing.T, dir string, more ...string) {
 }
 
 var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	// exits CODE COMMAND [ARG...] runs a command and checks that its exit code is CODE.
+	// The script command exits CODE COMMAND [ARG...] runs a command and checks that its
+	// exit code is CODE.
 	"exits": func(ts *testscript.TestScript, neg bool, args []string) {
 		want, err := strconv.Atoi(args[0])
 		ts.Check(err)
@@ -230,8 +231,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("exit code %d, not %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 		}
 	},
-	// cmpkinds FILE KIND... checks that the events in FILE have exactly these kinds, in
-	// this order.
+	// The script command cmpkinds FILE KIND... checks that the events in FILE have exactly
+	// these kinds, in this order.
 	"cmpkinds": func(ts *testscript.TestScript, _ bool, args []string) {
 		var kinds []string
 		for _, line := range strings.Split(strings.TrimSpace(ts.ReadFile(args[0])), "\n") {
@@ -252,7 +253,8 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Setenv("LEASEHOLD_HELD", fmt.Sprintf(`[{"key":"above","table":%q,"store":%q}]`, args[0], file))
 		}
 	},
-	// eventually COMMAND [ARG...] runs a command repeatedly until its exit code is 0.
+	// The script command eventually COMMAND [ARG...] runs a command repeatedly until its
+	// exit code is 0.
 	"eventually": func(ts *testscript.TestScript, _ bool, args []string) {
 		deadline := time.Now().Add(patience)
 		for ts.Exec(args[0], args[1:]...) != nil {

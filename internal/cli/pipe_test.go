@@ -21,7 +21,7 @@ func readerless(t *testing.T) *os.File {
 	return w
 }
 
-// withoutReader runs a command whose standard output has no reader.
+// withoutReader runs leasehold with a standard output that is a pipe without a reader.
 func withoutReader(t *testing.T, dir string, env []string, args ...string) (stderr string, code int) {
 	t.Helper()
 	w := readerless(t)

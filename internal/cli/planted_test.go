@@ -19,10 +19,10 @@ import (
 // files and links there, before root runs the command.
 type planting struct {
 	t         *testing.T
-	dir       string // directory of the machine's store
+	dir       string // directory of the store that all users of the machine share
 	home      string // home directory of root
 	elsewhere string // a directory that only root may write to
-	leasehold string // path of the command
+	leasehold string // path of the program leasehold
 	env       []string
 }
 

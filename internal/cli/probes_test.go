@@ -193,7 +193,7 @@ func TestKubernetesManifestRunsCommandThatAnswersProbes(t *testing.T) {
 	}
 }
 
-// In this test DynamoDB does not answer.
+// In this test the server answers no request, so the process cannot read the record.
 func TestProbeIsAnsweredWhileDynamoDBDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool

@@ -124,7 +124,8 @@ func (p *process) ends(code int) {
 	}
 }
 
-// endsBy sends a process a signal, and checks that it ends with the exit code of that signal.
+// endsBy sends the signal to the process, and checks that the process ends with the exit
+// code for that signal.
 func (p *process) endsBy(sig syscall.Signal) {
 	p.t.Helper()
 	p.signal(sig)

@@ -305,9 +305,8 @@ func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 	var updates atomic.Int32
 	f := newFaulty(t, table.Spec{}, when(func(op string, _ *http.Request) bool { return op == "UpdateItem" && updates.Add(1) > 1 },
 		refusing("ProvisionedThroughputExceededException")))
-	// A busy machine may delay the server by half a second. With a shorter lease the server
-	// would then not answer in time, and the command could not know that the server
-	// throttles.
+	// A busy machine may delay the server by half a second. With a shorter lease, the reply
+	// would then come too late, and the command could not learn that the server throttles.
 	for _, args := range [][]string{
 		{"run", "-l", "9s", "-g", "1s", "k", "--", "sleep", "60"},
 		{"--json", "run", "-l", "9s", "-g", "1s", "j", "--", "sleep", "60"},

@@ -163,7 +163,7 @@ func (b *bench) hear(m []byte) {
 	}
 }
 
-// heard returns the last status that the page has received.
+// heard returns the latest status message that the page has received.
 func (b *bench) heard() status {
 	b.T.Helper()
 	b.listen()

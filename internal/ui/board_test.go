@@ -76,7 +76,8 @@ func TestReadUnitRateCountsOnlyRecentReads(t *testing.T) {
 	}
 }
 
-// The page loads nothing from other servers, so its own files are all that a browser loads.
+// A browser loads only the files of the page itself, because the page refers to no other
+// server. So their total is the size of the page.
 func TestPageSizeMatchesDocumentation(t *testing.T) {
 	total := 0
 	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)

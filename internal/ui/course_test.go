@@ -55,7 +55,7 @@ type stage struct {
 	layout  layout.Layout
 	skew    time.Duration // MaxSkew of every client; zero if no client sets it
 	proto   protocol.Protocol
-	db, far *dynamodb.Client // clients of the table; far uses the slow network
+	db, far *dynamodb.Client // clients of the table: db for the records that the test writes, far for observers on the slow network
 	send    *attempts.Sender
 	job     protocol.Key // key of the lock
 }
@@ -147,7 +147,7 @@ func (a *actor) key() map[string]types.AttributeValue {
 
 // verdict is the state of a holder as an observer judges it.
 type verdict struct {
-	what string        // live, dead, free or damaged
+	what string        // state of the holder or key: live, dead, free or damaged
 	at   time.Duration // time at which the holder is found dead, counted from the start of the test
 }
 
@@ -164,7 +164,7 @@ type told struct {
 
 func (e told) Unreadable(protocol.Key, protocol.Item, error) error { return e.error }
 
-// asWaiter observes a key as a waiter does.
+// asWaiter observes a key as a waiting acquire does.
 func asWaiter(s *stage, of leasehold.Record) verdict {
 	errDamaged := errors.New("damaged")
 	clock := func() decide.Instant { d := time.Since(s.began); return decide.Instant{Mono: d, Boot: d} }
@@ -359,7 +359,8 @@ func giveOneAnswer(t *testing.T, l layout.Layout, skew time.Duration, play func(
 	})
 }
 
-// holder returns the only record that the client lists.
+// holder returns the record of the holder, which must be the only record in the list of the
+// table.
 func (s *stage) holder() leasehold.Record {
 	s.Helper()
 	locks := lab.Must(leasehold.New(s.db, leasehold.Config{Table: "locks", Layout: s.layout}))(s)

@@ -66,7 +66,7 @@ func kinds(events []Event) string {
 type watched struct {
 	history History
 	last    *Lock
-	now     time.Duration // time of the last read
+	now     time.Duration // time of the latest read, counted from start
 }
 
 // look simulates a read of the key, a time d after the previous read, that returns found.

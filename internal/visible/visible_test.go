@@ -73,7 +73,7 @@ func TestTextIsQuotedUnlessItIsOnePlainWord(t *testing.T) {
 		"two\nlines":                `"two\nlines"`,
 		"\u202eevil":                `"\u202eevil"`,
 		"a…b":                       `"a…b"`,
-		"it\u2800is\u2800free":      "\"it\u2800is\u2800free\"", // a symbol that looks like a space
+		"it\u2800is\u2800free":      "\"it\u2800is\u2800free\"", // U+2800 is a symbol that looks like a space
 		strings.Repeat("a", 200):    strings.Repeat("a", 200),
 		strings.Repeat("ab", 5_000): `"` + strings.Repeat("ab", 50) + "…" + strings.Repeat("ba", 49) + `b"`,
 	} {

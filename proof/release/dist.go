@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// platform is a target of the Go compiler.
+// platform is an operating system and an architecture for which a release is built.
 type platform struct{ os, arch string }
 
 var platforms = []platform{
@@ -77,9 +77,9 @@ func same(a, b []file) error {
 	return errors.Join(problems...)
 }
 
-// releaseOf builds the files of a release from a commit: for each platform an archive and a
-// bill of materials, and the checksums of all files. It builds in a new clone, so that only
-// files of the commit are included.
+// releaseOf builds the files of a release from a commit. These are an archive and a bill of
+// materials for each platform, and a file with the checksums of these files. It builds in a
+// new clone, so that only files of the commit are included.
 func releaseOf(ctx context.Context, module string, c checkout, on []platform) ([]file, error) {
 	dir, err := os.MkdirTemp("", "leasehold-release-")
 	if err != nil {

@@ -87,8 +87,8 @@ func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, er
 	return refused, nil
 }
 
-// answer matches a line of the verifier's output: the verdict on a history, and the number
-// of events that the model executed.
+// answer matches the line of the verifier's output for one history. It contains the
+// verdict, and the number of events that the model could execute.
 var answer = regexp.MustCompile(`(?m)^history \d+ (accepted|refused) (\d+)$`)
 
 func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error) {

@@ -46,7 +46,7 @@ func NewChecker(ctx context.Context, dir string, more int) (*Checker, error) {
 	return &Checker{dir: dir, spin: spin, cc: cc, more: more}, nil
 }
 
-// Result is the result of a search.
+// Result is the outcome of one search through the states of a model.
 type Result struct {
 	Search
 	Report

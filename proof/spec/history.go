@@ -36,7 +36,7 @@ func ReadHistories(from io.Reader) ([]History, error) {
 	return all, lines.Err()
 }
 
-// These numbers must equal those in history.h and record.h.
+// These constants must equal the constants in history.h and record.h.
 const (
 	mostAttempts = 30
 	mostPlaces   = 8
@@ -152,7 +152,7 @@ func (n *numbered) mention() {
 	}
 }
 
-// event returns the ith event, s, as numbers.
+// event returns the event s, which has index i, as the numbers that history.h reads.
 func (n *numbered) event(i int, s step) ([]int, error) {
 	client := 0
 	if s.client != "" {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Verdict is the result of a search.
+// Verdict tells what a search through the states of a model has found.
 type Verdict string
 
 // Values of Verdict. The zero Verdict means that the search did not finish, or that Read

@@ -57,8 +57,8 @@ func (s *Clients) Stats() (sum leasehold.Stats, ok bool) {
 	return sum, ok
 }
 
-// Regions returns how many clients send their requests to each Region. It counts only
-// clients of package regions.
+// Regions returns, by Region, how many clients send their requests to that Region. It
+// counts only clients that use package regions.
 func (s *Clients) Regions() map[string]int {
 	alive, _ := s.alive()
 	clients := map[string]int{}

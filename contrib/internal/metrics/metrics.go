@@ -1,6 +1,7 @@
-// Package metrics defines the metrics for leasehold's events, for every exporter. Package
-// leaseholdotel exports the metrics with these names. Package leaseholdprom uses
-// underscores instead of dots, and adds "_total" to counters.
+// Package metrics defines the metrics that all exporters derive from leasehold's events.
+// Package leaseholdotel exports the metrics under the names given here. Package
+// leaseholdprom uses underscores instead of dots, and adds "_total" to the names of
+// counters.
 package metrics
 
 import (
@@ -137,7 +138,7 @@ const (
 	landed  = "landed"
 	failed  = "failed"  // the caller's own condition on a write failed
 	lost    = "lost"    // the grant had ended before the commit
-	unknown = "unknown" // the writes may have landed
+	unknown = "unknown" // the writes may or may not have been applied
 	refused = "refused" // DynamoDB rejected the writes, or they were never sent
 )
 
@@ -147,7 +148,7 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return landed
-	case errors.Is(err, leasehold.ErrUnknownOutcome): // first, because such an error may also match the cases below
+	case errors.Is(err, leasehold.ErrUnknownOutcome): // checked first, because an error with an unknown outcome may also match a case below
 		return unknown
 	case errors.Is(err, leasehold.ErrLost):
 		return lost

@@ -21,7 +21,7 @@ import (
 type waiting struct {
 	*wait
 	stderr bytes.Buffer
-	now    time.Time // the wait's clock; zero for time.Now
+	now    time.Time // time that the clock of the wait shows; zero for the real time
 	told   []int     // queue positions in the events that the wait reported, guarded by wait.mu
 }
 

@@ -53,7 +53,7 @@ func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 	s.Won(mine, election.Leader{Owner: "me/2/efgh", Token: 7})
 	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
 	mine.running = true
-	s.Saw(election.Leader{Owner: "other/1/abcd"}) // an old event that arrives after this process has won
+	s.Saw(election.Leader{Owner: "other/1/abcd"}) // an event about an earlier leader that arrives after this process has become the leader
 	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
 	says("/live", 200, "live\n")
 	mine.until = now.Add(5 * time.Second)

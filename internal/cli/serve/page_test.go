@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// If the page left one of the addresses free, another user could listen there and receive
-// the page's requests.
+// The server must listen on all addresses of its host name. Otherwise another user could
+// listen on a free one and receive requests of the page.
 func TestUIPageListensOnAllAddressesOfItsHostName(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")

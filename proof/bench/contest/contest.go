@@ -60,8 +60,8 @@ func (c *Contest) Play(ctx context.Context) (*Results, error) {
 	return r, nil
 }
 
-// install installs the contenders. A contender that cannot be installed
-// is recorded as absent, with the reason.
+// install installs the libraries of the contenders. If one cannot be installed, the results
+// list its contenders as absent, with the reason.
 func (c *Contest) install(ctx context.Context, r *Results) error {
 	var can []Contender
 	for _, one := range c.Contenders {
@@ -205,7 +205,7 @@ type stage struct {
 
 // run runs the scenario on the stage and returns the result, which also contains a failure.
 func (s *stage) run(ctx context.Context, distance time.Duration) Run {
-	const patience = 3 * time.Minute // longer than any scenario takes
+	const patience = 3 * time.Minute // time limit of a run, longer than any scenario takes
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done within %v", patience))
 	defer cancel()
 	r := Run{Round: s.round, Scenario: s.scenario.Name, Contender: s.contender.Name}

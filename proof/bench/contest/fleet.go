@@ -143,7 +143,8 @@ func (f *fleet) kill() {
 	}
 }
 
-// each calls fn for all elements at the same time, and returns the first error.
+// each calls fn for all elements at the same time, waits for all calls, and returns the
+// first error.
 func each[T any](all []T, fn func(i int, one T) error) error {
 	errs := make(chan error, len(all))
 	for i, one := range all {

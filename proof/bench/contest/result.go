@@ -10,7 +10,7 @@ type Results struct {
 	Took       time.Duration `json:"took"`
 	Engine     string        `json:"engine"`
 	Distance   time.Duration `json:"distance"` // network delay that was added to each round trip
-	Rounds     int           `json:"rounds"`   // requested number of rounds
+	Rounds     int           `json:"rounds"`   // number of rounds that the user requested
 	Machine    Machine       `json:"machine"`
 	Contenders []Described   `json:"contenders"`
 	Runs       []Run         `json:"runs"`

@@ -13,7 +13,7 @@ type Scenario struct {
 	Name   string
 	Tables []Table
 
-	clients int           // number of clients, callers or locks; the tuned settings depend on it
+	clients int           // number of clients, callers or locks in the scenario; the tuned settings depend on it
 	kind    kind          // subject of the scenario; a contender may be absent from all scenarios of one kind
 	takes   time.Duration // estimated duration of a run, including the start of processes
 	// together means that all contenders run at the same time. It is set for scenarios in
@@ -34,7 +34,7 @@ const (
 	holding
 )
 
-// Table describes a table of the results.
+// Table describes one of the tables that show the results.
 type Table struct {
 	Name    string
 	Title   string
@@ -48,10 +48,10 @@ type Table struct {
 // Column describes a column of a table, which shows the same figure for each contender.
 type Column struct {
 	Figure, Heading string
-	Digits          int // digits after the decimal point
+	Digits          int // number of digits after the decimal point
 }
 
-// Columns that several tables have.
+// Columns that occur in several tables.
 var (
 	perSection = []Column{
 		{"requests", "requests", 1}, {"writes", "write units", 1}, {"reads", "read units", 1}, {"dollars", "$ per million", 2},

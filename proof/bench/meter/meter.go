@@ -52,7 +52,7 @@ func Start(endpoint string, distance time.Duration) (*Meter, error) {
 		transport: &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true},
 	}
 	m.server = &http.Server{Handler: m, ReadHeaderTimeout: time.Minute}
-	go func() { _ = m.server.Serve(listener) }() // Serve returns after Close
+	go func() { _ = m.server.Serve(listener) }() // Serve returns when Close is called; its error then does not matter
 	return m, nil
 }
 

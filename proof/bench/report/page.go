@@ -22,8 +22,8 @@ const (
 	costs     = "performance-cost.svg"
 )
 
-// Publish writes the results, the tables of the page and the pictures to the folder of the
-// documentation.
+// Publish writes the results and the pictures to files in the folder docs, and inserts the
+// tables into the page there.
 func Publish(docs string, r *contest.Results) error {
 	path := filepath.Join(docs, page)
 	text, err := os.ReadFile(path)

@@ -21,7 +21,7 @@ type Picture struct {
 	Series      []Series
 	Rows        []Row
 	Limit       float64  // best possible value; zero if unknown
-	Missing     []string // libraries that were not measured, with the reasons
+	Missing     []string // lines that name the libraries that were not measured, with the reasons
 }
 
 // Series is the name and the colour of the bars that show the same figure for each
@@ -48,7 +48,7 @@ func Cost(r *contest.Results) Picture {
 		append([]source{{Series{"alone", "#a8a8a8"}, "cycle"}}, contending()...))
 }
 
-// source is a series, and the table from which its figures come.
+// source is a series of bars, with the name of the table from which its figures come.
 type source struct {
 	Series
 	table string

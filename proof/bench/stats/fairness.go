@@ -23,7 +23,7 @@ func Jain(shares []float64) float64 {
 // Wait is one wait of a client for a key: when it began, and when the key was granted.
 type Wait struct {
 	Asked   time.Time
-	Granted time.Time // zero if not granted by the end of the run
+	Granted time.Time // time of the grant; zero if the key was not granted before the end of the run
 }
 
 // Overtaken returns, for each wait, the number of waits that began later but ended in a

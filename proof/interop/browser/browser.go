@@ -46,7 +46,7 @@ func Start(ctx context.Context) (*Browser, error) {
 		// ForeignName then behaves like the domain name of an attacker whose DNS entry
 		// points to this machine (DNS rebinding).
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
-	if os.Getuid() == 0 { // Chromium's sandbox does not work as root, and our own pages do not need it
+	if os.Getuid() == 0 { // Chromium's sandbox does not work as root, and the tests open only this project's pages
 		options = append(options, chromedp.NoSandbox)
 	}
 	allocator, free := chromedp.NewExecAllocator(context.Background(), options...)
@@ -260,8 +260,8 @@ var manifest []byte
 //go:embed npm/package-lock.json
 var lockFile []byte
 
-// Axe returns the JavaScript source of axe-core, which finds accessibility problems in a
-// page.
+// Axe returns the JavaScript source of the library axe-core, which finds accessibility
+// problems in a page. It downloads the library first if necessary.
 func Axe(ctx context.Context) (string, error) {
 	dir, err := install.Once(ctx, "axe-core-4.14.1", func(ctx context.Context, dir string) error {
 		if err := install.Require("npm", "install Node 20 or newer (Debian: apt-get install npm)"); err != nil {

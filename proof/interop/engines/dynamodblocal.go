@@ -12,8 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// DynamoDBLocal is AWS's own server for tests, from Maven. Its licence forbids
-// redistribution, so every machine downloads its own copy.
+// DynamoDBLocal is the DynamoDB server that AWS provides for tests. This package downloads
+// it from Maven. Its licence forbids redistribution, so every machine downloads its own
+// copy.
 var DynamoDBLocal = Engine{Name: "DynamoDB Local", Version: "2.6.1", install: installDynamoDBLocal, start: startDynamoDBLocal}
 
 //go:embed pom.xml

@@ -10,7 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// Dynoxide is a small server in one static binary, from npm.
+// Dynoxide is a small DynamoDB server in one static binary, which this package installs
+// from npm.
 var Dynoxide = Engine{Name: "dynoxide", Version: "1.2.1", install: installDynoxide, start: startDynoxide}
 
 // package-lock.json contains the checksum of the npm package, which npm verifies.

@@ -29,7 +29,7 @@ func listening(pid int) ([]netip.AddrPort, error) {
 			return nil, fmt.Errorf("engines: read the sockets of process %d: %w", pid, err)
 		}
 		for line := range strings.Lines(string(content)) {
-			const local, state, inode = 1, 3, 9 // indexes of columns; see proc(5)
+			const local, state, inode = 1, 3, 9 // indexes of columns in /proc/PID/net/tcp; see proc(5)
 			fields := strings.Fields(line)
 			if len(fields) <= inode || fields[state] != "0A" || !slices.Contains(sockets, fields[inode]) {
 				continue
@@ -63,8 +63,8 @@ func socketsOf(proc string) ([]string, error) {
 	return inodes, nil
 }
 
-// parseAddr parses the kernel's notation of an address and a port. The address is in
-// hexadecimal, as words in this machine's byte order.
+// parseAddr parses an address and a port as the kernel writes them. The address is a
+// sequence of 32-bit words in this machine's byte order, in hexadecimal.
 func parseAddr(s string) (netip.AddrPort, error) {
 	words, port, ok := strings.Cut(s, ":")
 	number, portErr := strconv.ParseUint(port, 16, 16)

@@ -54,7 +54,7 @@ func init() {
 // server ends. When stdin is closed, it ends the server. The kernel closes stdin when the
 // process outside the namespace ends.
 func beNamespace(server []string) error {
-	runtime.LockOSThread() // the kernel kills the server when the thread that started it ends, so this thread must stay
+	runtime.LockOSThread() // this thread must not end, because the kernel would then kill the server that it has started
 	if err := loopbackUp(); err != nil {
 		return err
 	}

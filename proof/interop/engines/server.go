@@ -72,7 +72,7 @@ type command struct {
 	path      string
 	name      string // value of argv[0] for the process; if empty, argv[0] is path
 	args      []string
-	namespace bool // whether the process gets its own network namespace
+	namespace bool // true to start the process in a new network namespace
 	files     []*os.File
 }
 
@@ -104,7 +104,7 @@ func launch(c command) (*Server, error) {
 	return s, nil
 }
 
-// waitUntilReady waits until the server has answered a request with any reply.
+// waitUntilReady waits until the server has answered a request, even with an error.
 func (s *Server) waitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

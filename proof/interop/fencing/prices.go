@@ -19,8 +19,9 @@ const Prices = `CREATE TABLE prices (
 )`
 
 // SetPrice changes a price under lock. ErrLost means that a later holder has written the
-// row, or that the row does not exist. In a transaction with an isolation level above READ
-// COMMITTED, a stale writer that meets a current one gets a serialization failure instead.
+// row, or that the row does not exist. If the isolation level is above READ COMMITTED and a
+// later holder writes at the same time, SetPrice returns a serialization failure instead of
+// ErrLost.
 func SetPrice(ctx context.Context, pool *pgxpool.Pool, lock *leasehold.Lock, id, price int64) error {
 	const update = `UPDATE prices SET price = $2, fence = $3 WHERE id = $1 AND fence <= $3`
 	tag, err := pool.Exec(ctx, update, id, price, lock.Token())
@@ -33,7 +34,7 @@ func SetPrice(ctx context.Context, pool *pgxpool.Pool, lock *leasehold.Lock, id,
 	return nil
 }
 
-// PutPrice is like SetPrice, but the price need not exist yet.
+// PutPrice is like SetPrice, but inserts the row if it does not exist.
 func PutPrice(ctx context.Context, pool *pgxpool.Pool, lock *leasehold.Lock, id, price int64) error {
 	const upsert = `INSERT INTO prices (id, price, fence) VALUES ($1, $2, $3)
 		ON CONFLICT (id) DO UPDATE SET price = excluded.price, fence = excluded.fence

@@ -22,8 +22,8 @@ func Debian(ctx context.Context, program string, packages ...string) (string, er
 	return exec.LookPath(program)
 }
 
-// DebianFile installs Debian's packages unless the file at path exists. Use it for a
-// package without a program.
+// DebianFile installs the given Debian packages, unless the file at path exists. Use it for
+// packages that contain no program.
 func DebianFile(ctx context.Context, path string, packages ...string) error {
 	return debian(ctx, path, func() bool {
 		_, err := os.Stat(path)
@@ -31,8 +31,8 @@ func DebianFile(ctx context.Context, path string, packages ...string) error {
 	}, packages)
 }
 
-// debian installs packages unless found returns true. It returns an error if found still
-// returns false after the installation.
+// debian installs the given Debian packages, unless found returns true. If found still
+// returns false after the installation, debian returns an error.
 func debian(ctx context.Context, what string, found func() bool, packages []string) error {
 	if found() {
 		return nil

@@ -33,10 +33,10 @@ type Driver struct {
 	last    int64
 	pending map[int64]*Call
 
-	writing chan struct{} // semaphore: full while a line is being written
+	writing chan struct{} // semaphore: contains an element while a goroutine writes a request line
 }
 
-// Call is a request that was sent to a driver.
+// Call is a request that was sent to a driver, with its reply once it has arrived.
 type Call struct {
 	ID int64
 
@@ -71,7 +71,7 @@ func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, e
 		return nil, err
 	}
 	d.process, err = process.Start(cmd)
-	_ = stdout.Close() // the driver's process has its own copy
+	_ = stdout.Close() // the driver's process has inherited a copy
 	if err != nil {
 		_ = answers.Close()
 		return nil, fmt.Errorf("peers: start %s: %w", p.Name, err)
@@ -203,8 +203,8 @@ func (d *Driver) answer(r Reply) {
 	close(c.done)
 }
 
-// environment returns the environment of a driver, with the variables that every AWS SDK
-// reads. It omits the AWS variables of the user.
+// environment returns the environment of a driver. It sets the variables that every AWS SDK
+// reads, and omits the AWS variables of the user.
 func environment(endpoint string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") })
 	return append(env,

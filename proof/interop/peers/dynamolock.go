@@ -34,7 +34,7 @@ var Dynamolock = Peer{
 }
 
 // Checkout is the name of an environment variable. Its value is the path of a checkout of
-// dynamolock: the folder of one major version, with its go.mod.
+// dynamolock: the folder that contains the go.mod of one major version.
 const Checkout = "LEASEHOLD_DYNAMOLOCK"
 
 // checkedOut returns the module path and the commit of the checkout. It omits what it

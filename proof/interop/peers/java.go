@@ -13,9 +13,9 @@ import (
 
 // Peers for the awslabs lock client for Java.
 var (
-	// AWSLabs has JVM settings for a fast start, for tests.
+	// AWSLabs is for tests: its JVM has settings for a fast start.
 	AWSLabs = awsLabs("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-	// AWSLabsServer has the JVM's default settings, as in a service, for benchmarks.
+	// AWSLabsServer is for benchmarks: its JVM has default settings, as in a service.
 	AWSLabsServer = awsLabs()
 )
 

@@ -21,7 +21,7 @@ type Settings struct {
 	Owner        string `json:"owner,omitempty"`        // empty for the library's default
 
 	// The next two fields are only for leasehold.
-	Shared      bool `json:"shared,omitempty"`      // whether all locks of a client share one lease
+	Shared      bool `json:"shared,omitempty"`      // true to let all locks of a client share one lease
 	Connections int  `json:"connections,omitempty"` // maximum number of idle connections; 0 for the SDK's default
 
 	// The following durations are sent in whole milliseconds.
@@ -34,7 +34,7 @@ type Settings struct {
 
 // Request is one request to a driver. It is sent as one line of JSON.
 type Request struct {
-	ID int64  `json:"id"` // set by Send
+	ID int64  `json:"id"` // identifies the request in the reply; set by Send
 	Do string `json:"do"` // operation: acquire, heartbeat, release, get, list, held or with
 
 	// Client is the number that Open returned for the client; 0 for the first client.
@@ -52,14 +52,14 @@ type Request struct {
 	// The following fields are for the request acquire.
 	Wait          time.Duration `json:"-"`               // longest wait for the lock, in whole milliseconds; 0 to fail at once if the lock is held
 	Owner         string        `json:"owner,omitempty"` // owner for this lock; empty to use Settings.Owner
-	Slots         int           `json:"slots,omitempty"` // number of clients that may hold the key; 0 for a plain lock
+	Slots         int           `json:"slots,omitempty"` // number of clients that may hold the key at once; 0 for an ordinary lock
 	KeepData      bool          `json:"keepData,omitempty"`
 	KeepOnRelease bool          `json:"keepOnRelease,omitempty"`
 	Update        bool          `json:"update,omitempty"` // whether the library updates the record instead of replacing it
 	IfExists      bool          `json:"ifExists,omitempty"`
 	Consistently  bool          `json:"consistently,omitempty"` // whether the library acquires a released lock only if its record has not changed since the library read it
 	Reentrant     bool          `json:"reentrant,omitempty"`
-	Again         int64         `json:"again,omitempty"` // ID of an earlier acquire request, whose lock object is used again
+	Again         int64         `json:"again,omitempty"` // ID of an earlier acquire request, whose lock object the driver uses again; 0 for a new object
 
 	// The following fields are for the requests acquire, heartbeat and release.
 	Data       []byte     `json:"data,omitzero"` // nil if the request has no data

@@ -57,8 +57,8 @@ func Ours(layoutName string) Peer {
 // ours is a leasehold client in the driver's process.
 type ours struct {
 	layout string
-	client *leasehold.Client // set by the request open
-	manual bool              // whether background renewals are off
+	client *leasehold.Client // nil before the request open
+	manual bool              // true if the client does not renew locks in the background
 
 	mu    sync.Mutex
 	locks map[int64]*leasehold.Lock
@@ -76,7 +76,7 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 			b = fmt.Appendf(nil, `{"id":%d,"error":{"kind":"failed","message":%q}}`, r.ID, err.Error())
 		}
 		writing <- struct{}{}
-		_, _ = answers.Write(append(b, '\n')) // an error means that no process reads the answers any longer
+		_, _ = answers.Write(append(b, '\n')) // an error does not matter: it means that the process that reads the answers has ended
 		<-writing
 	}
 	lines := bufio.NewReader(requests)

@@ -54,8 +54,8 @@ func Install(ctx context.Context) (string, error) {
 		if err := install.Run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"); err != nil {
 			return err
 		}
-		// This script creates the symbolic links to the shared libraries, because npm
-		// packages cannot contain symbolic links.
+		// This script of the npm package creates symbolic links to the shared libraries,
+		// because an npm package cannot contain symbolic links.
 		return install.Run(ctx, filepath.Join(dir, native), "node", filepath.Join("scripts", "hydrate-symlinks.js"))
 	})
 	return filepath.Join(dir, native, "native", "bin"), err
@@ -169,8 +169,8 @@ func (s *server) stop() error {
 	}
 	var err error
 	if s.process != nil {
-		// SIGQUIT requests an immediate shutdown: PostgreSQL first ends its other
-		// processes.
+		// SIGQUIT makes PostgreSQL shut down at once: the main process ends all server
+		// processes and then itself.
 		err = s.process.Signal(syscall.SIGQUIT)
 		select {
 		case <-s.process.Ended():

@@ -22,8 +22,8 @@ type Process struct {
 }
 
 // Start starts cmd. The process ends when this process ends, even if this process is
-// killed. The output of cmd must go to files or writers. Pipes from StdoutPipe or
-// StderrPipe would lose output, because Wait closes them.
+// killed. The output of cmd must go to files or writers. A pipe from StdoutPipe or
+// StderrPipe would lose output, because exec.Cmd.Wait closes it.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -56,8 +56,8 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err returns nil while the process runs, and the result of Wait after the process has
-// ended.
+// Err returns nil while the process runs. After the process has ended, it returns the
+// result of exec.Cmd.Wait.
 func (p *Process) Err() error {
 	select {
 	case <-p.ended:

@@ -24,7 +24,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the last kilobytes that were written.
+// String returns the last kilobytes that were written to t.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

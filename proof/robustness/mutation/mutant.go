@@ -18,11 +18,11 @@ type Mutant struct {
 	Func  string
 	Line  int // line of the change
 	At    int // line and, in Col, column of a position; a test that runs the code at this position reaches the change
-	Col   int // see At
+	Col   int // column that belongs to the line in At
 	Start int // byte offset where the replaced text begins
 	End   int // byte offset where the replaced text ends
 	With  string
-	Name  string // name of the mutant, which does not depend on line numbers
+	Name  string // name of the mutant; independent of line numbers, so that harmless.txt stays valid
 }
 
 // mutated returns the source of the file with the mutant's change.
@@ -158,7 +158,8 @@ func (f *finder) negate(stack []ast.Node, n ast.Node, cond ast.Expr) {
 	}
 }
 
-// isLogging reports whether a call only writes to the log.
+// isLogging reports whether an expression is a call that only writes to the log. Its
+// removal would change no behaviour.
 func isLogging(e ast.Expr) bool {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

@@ -24,7 +24,7 @@ type outcome string
 // Values of outcome.
 const (
 	killed   outcome = "killed"
-	timedOut outcome = "timed out" // a test did not end; counts as killed
+	timedOut outcome = "timed out" // a test did not end; the mutant counts as killed
 	survived outcome = "survived"
 	unseen   outcome = "unseen"   // no test reaches the mutant
 	invalid  outcome = "no Go"    // the mutant does not compile

@@ -42,7 +42,7 @@ type witnesses map[string][]block
 
 // block is a block of code as measured by go test -cover, with the tests that run it.
 type block struct {
-	From, To [2]int // line and column of the start and the end
+	From, To [2]int // line and column of the start and the end of the block
 	By       []witness
 }
 
@@ -122,7 +122,8 @@ func findWitnesses(ctx context.Context, root, tmp string) (witnesses, error) {
 	return w, nil
 }
 
-// ask runs each test of one package alone, and adds to w the code that each test runs.
+// ask runs each test of one package alone, and adds to w the blocks of code that each test
+// runs.
 func (w witnesses) ask(ctx context.Context, root, dir, bin, tmp string) error {
 	list := exec.CommandContext(ctx, bin, "-test.list", "^(Test|Fuzz|Example)")
 	list.Dir = filepath.Join(root, dir)
@@ -167,7 +168,7 @@ func (w witnesses) read(profile string, by witness) error {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		path, rest, ok := strings.Cut(lines.Text(), ".go:")
-		if !ok { // the first line contains the mode of the profile
+		if !ok { // the first line of a coverage profile contains its mode, not a block
 			continue
 		}
 		var b block

@@ -21,7 +21,7 @@ const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
 
 // errand tells a CMD (a program that leasehold run starts) what to do.
 type errand struct {
-	Who     string // name of the process of leasehold run
+	Who     string // name of the leasehold run process in the journal
 	Journal string
 	Place   place
 	Lease   time.Duration
@@ -109,7 +109,7 @@ func buildCommand(t testing.TB) string {
 	return binary
 }
 
-// commandRun describes a process of leasehold run.
+// commandRun describes how to start a leasehold run process.
 type commandRun struct {
 	binary string
 	at     place

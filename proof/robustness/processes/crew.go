@@ -52,7 +52,7 @@ type slot struct {
 	ends  bool // true if the processes in this slot end by themselves, without a fault
 
 	// The crew's mutex guards these fields.
-	process *process.Process // nil between the end of one process and the start of the next
+	process *process.Process // nil while no process runs in the slot
 	who     string
 	busy    bool // the test is killing or suspending the process
 	killed  bool // the test has killed the process
@@ -111,8 +111,8 @@ func again(variable string, task any) *exec.Cmd {
 	return cmd
 }
 
-// add adds a slot to the crew. It starts a process there and, whenever that has ended,
-// another one.
+// add adds a slot to the crew. It starts a process there, and a new one each time the
+// process has ended.
 func (c *crew) add(ends bool, start func(who string) *exec.Cmd) {
 	s := &slot{crew: c, name: fmt.Sprintf("%s-%d", c.name, len(c.slots)), start: start, ends: ends}
 	c.mu.Lock()
@@ -164,7 +164,7 @@ func (s *slot) run() {
 	}
 }
 
-// chance returns a new source of random numbers, for one goroutine.
+// chance returns a new source of random numbers, which only one goroutine may use.
 func (c *crew) chance() *rand.Rand {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,11 +18,11 @@ const (
 	Asked    Kind = "asked"    // the worker requests a key
 	Denied   Kind = "denied"   // a call failed; Text is its error
 	Granted  Kind = "granted"  // the key was granted; At is the time of the first check that found the lock held
-	Believes Kind = "believes" // the lock reported that it was held at this time
+	Believes Kind = "believes" // a check found the lock held at the time At
 	Over     Kind = "over"     // the worker has decided to release, and no longer believes that it holds the key
 	Released Kind = "released" // the call of Release has returned without an error
 	Moved    Kind = "moved"    // the worker's requests now go to the Region named in Text
-	Lost     Kind = "lost"     // the lock reported that it is lost
+	Lost     Kind = "lost"     // a check found that the lock is lost
 	Sent     Kind = "sent"     // a write is about to be sent
 	Landed   Kind = "landed"   // the reply to a write: DynamoDB has applied it
 	Refused  Kind = "refused"  // the reply to a write: DynamoDB has not applied it and never will
@@ -43,8 +43,8 @@ const (
 const (
 	Receipt Kind = "receipt" // an item that one commit has written; N is the count after the commit
 	Count   Kind = "count"   // the counter that commits increment
-	Share   Kind = "share"   // number of one worker's writes that were applied with a token
-	Sum     Kind = "sum"     // number of all writes that were applied with a token
+	Share   Kind = "share"   // number of one worker's writes that the counter with token comparison has counted
+	Sum     Kind = "sum"     // number of all writes that the counter with token comparison has counted
 )
 
 // Event is one line of the journal.
@@ -78,7 +78,7 @@ func asHead(is bool) string {
 func now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		panic(err) // CLOCK_BOOTTIME exists since Linux 2.6.39
+		panic(err) // impossible: every Linux since 2.6.39 has CLOCK_BOOTTIME
 	}
 	return time.Duration(ts.Nano())
 }

@@ -24,8 +24,8 @@ func openJournal(path, who string) (*journal, error) {
 	return &journal{f, who}, nil
 }
 
-// write appends an event. It panics on an error: a process that cannot record an action
-// must not perform it.
+// write appends an event. It panics if the write fails, because a process must not perform
+// an action that it cannot record.
 func (j *journal) write(e Event) {
 	if e.Who == "" {
 		e.Who = j.who

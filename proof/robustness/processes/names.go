@@ -22,7 +22,7 @@ type names struct {
 	all map[string]string // IPv4 addresses by host name
 }
 
-// newNames starts a server without names. The server ends with the test.
+// newNames starts a DNS server that knows no names yet. The server ends when the test ends.
 func newNames(t testing.TB) *names {
 	t.Helper()
 	socket, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func (n *names) run() {
 	}
 }
 
-// answer returns the reply to a query, which has one question.
+// answer returns the DNS reply to a query, which must contain one question.
 func (n *names) answer(query []byte) ([]byte, bool) {
 	var m dnsmessage.Message
 	if m.Unpack(query) != nil || len(m.Questions) != 1 {

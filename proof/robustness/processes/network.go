@@ -21,7 +21,7 @@ type network struct {
 	proxy *toxiproxy.Proxy
 }
 
-// connect returns a network to the server at endpoint. It ends with the test.
+// connect returns a network to the server at endpoint. The network ends when the test ends.
 func connect(t testing.TB, name, endpoint string) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())

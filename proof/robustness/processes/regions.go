@@ -41,7 +41,7 @@ const (
 	unavailable way = "503"
 	slow        way = "answers after 2 s"
 	isolated    way = "writes and strong reads let go of"
-	sluggish    way = "answers after 1.2 s" // slow, but does not count as dark
+	sluggish    way = "answers after 1.2 s" // answers slowly, but does not count as dark
 )
 
 // ways lists the ways in which a Region is dark. It omits serves and sluggish, in which a
@@ -80,7 +80,8 @@ type region struct {
 	over chan struct{} // closed when the Region stops failing in the current way
 }
 
-// newGlobalTable returns a globalTable that ends with the test.
+// newGlobalTable starts the simulated Regions of a global table. They end when the test
+// ends.
 func newGlobalTable(t testing.TB) *globalTable {
 	t.Helper()
 	g := &globalTable{t: t, engine: localdynamo.New(), names: newNames(t), writing: map[string]writer{}}

@@ -32,11 +32,11 @@ const (
 type place struct {
 	Endpoint string
 	File     string
-	Regions  []site // Regions, home first
+	Regions  []site // Regions that the process may use, its home Region first
 	Names    string // address of the DNS server that resolves the Regions' endpoints
 }
 
-// site is a Region, and its endpoint.
+// site is the name of a Region, with the URL of its endpoint.
 type site struct{ Name, Endpoint string }
 
 // tables gives access to the tables at a place.
@@ -133,7 +133,7 @@ func textIn(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// keyName is the partition key of both tables.
+// keyName is the name of the partition key attribute of both tables.
 const keyName = "key"
 
 func itemKey(name string) map[string]types.AttributeValue {
@@ -196,10 +196,11 @@ func (t *tables) add(ctx context.Context, key, who string, token int64, unchecke
 	return err
 }
 
-// sharePrefix is the prefix of an attribute that counts one worker's writes.
+// sharePrefix is the prefix of attributes in a counter's item. Each of these attributes
+// counts the writes of one worker.
 const sharePrefix = "by "
 
-// read returns the contents of the work table as events.
+// read reads the work table, and returns events that describe its contents.
 func (t *tables) read(ctx context.Context) (events []Event, err error) {
 	pages := dynamodb.NewScanPaginator(t.db, &dynamodb.ScanInput{TableName: aws.String(workTable), ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {

@@ -27,7 +27,7 @@ const (
 	BadJournal      Rule = "the journal contradicts itself"
 )
 
-// Violation is a broken rule, with the key and a description.
+// Violation reports that the lock has broken a rule, with the key and a description.
 type Violation struct {
 	Rule Rule
 	Key  string

@@ -26,7 +26,7 @@ type Flaw string
 
 // Values of Flaw. Verify must detect the violations that each flaw causes.
 const (
-	Sound           Flaw = ""                       // no flaw
+	Sound           Flaw = ""                       // the worker has no flaw
 	DeafToLoss      Flaw = "deaf to loss"           // the worker continues to work after it has learned that its lock is lost
 	TrustsFromReply Flaw = "trusts from the reply"  // the worker counts its lease from the reply, instead of from the request, and without a margin
 	Unfenced        Flaw = "writes without a fence" // the worker writes the counter without Commit
@@ -74,7 +74,7 @@ func BeWorker() {
 	os.Exit(0)
 }
 
-// worker is one process that contends for keys.
+// worker is the state of a worker process, which contends for keys.
 type worker struct {
 	task
 	journal *journal
@@ -164,7 +164,7 @@ func (w *worker) round(ctx context.Context) {
 
 func (w *worker) upTo(d time.Duration) time.Duration { return time.Duration(w.rand.Int64N(int64(d))) }
 
-// pass blocks for d, or until ctx ends.
+// pass sleeps for d, or until ctx ends.
 func pass(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -225,11 +225,11 @@ func (h *held) believes(kind Kind) bool {
 	return err == nil
 }
 
-// work makes fenced writes until the time for this grant has passed, or until the worker
+// work makes fenced writes until the planned hold time has passed, or until the worker
 // learns that the lock is lost.
 func (h *held) work(ctx context.Context) {
 	enough := now() + h.upTo(300*time.Millisecond)
-	if h.rand.IntN(4) == 0 { // some grants last for several renewals
+	if h.rand.IntN(4) == 0 { // one grant in four is held for an additional lease, so that it is renewed several times
 		enough += h.Lease
 	}
 	if h.Hold != 0 {
@@ -298,9 +298,9 @@ func answer(err error, promised bool) Kind {
 	}
 }
 
-// count reads the counter under the lock, and commits the next number with a receipt. The
-// writes have no other condition, so only the lock prevents two workers from writing the
-// same number.
+// count reads the counter under the lock, and commits the next number together with a
+// receipt. The writes have no condition besides the lock's guard, so only the lock prevents
+// two workers from writing the same number.
 func (h *held) count() {
 	h.send(false, h.lock.Token(), func(id string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), h.Lease)

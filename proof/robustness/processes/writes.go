@@ -48,8 +48,8 @@ func writesOf(events []Event, plain bool) (writes map[string]*write, found []Vio
 // one, and no commit may have a lower token than the previous commit.
 func verifyCommits(events []Event) []Violation {
 	writes, found := writesOf(events, false)
-	receipts := map[string]Event{}           // receipts by the id of the write
-	counted := map[string]map[int64]string{} // id of the write that set each count, by key and count
+	receipts := map[string]Event{}           // by id of the write: its receipt
+	counted := map[string]map[int64]string{} // by key and count: id of the write that set the count
 	counts := map[string]Event{}
 	for _, e := range events {
 		switch e.Kind {

@@ -83,8 +83,8 @@ func report(out io.Writer, runs map[string]map[int][]float64) error {
 	return err
 }
 
-// median returns the median of values. Of an even number of values it returns the upper of
-// the middle two.
+// median returns the median of values. For an even number of values it returns the larger
+// of the two in the middle.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

@@ -26,7 +26,7 @@ type golden struct {
 	Recorded bool   `json:"recorded"` // true if this command wrote the file; false if a person wrote it
 	Case     string `json:"case"`
 
-	// The following fields describe the requests to the peer.
+	// The following fields tell what the requests to the peer were to achieve.
 	State   string `json:"state"` // state of the lock at the end: held, released or absent
 	Owner   string `json:"owner,omitempty"`
 	LeaseMS int64  `json:"leaseMs"`
@@ -45,7 +45,7 @@ type kase struct {
 
 	ours      []peers.Request // requests that leasehold executes before the peer, in the native layout
 	steps     []peers.Request // requests to the peer; a request other than acquire concerns the lock that was acquired last
-	heartbeat bool            // whether to wait until the peer has renewed in the background
+	heartbeat bool            // true to wait, after the steps, until the peer has renewed the lock in the background
 }
 
 // record executes the requests of the case on a new table, and returns the content of the

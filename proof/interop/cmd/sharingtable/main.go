@@ -24,7 +24,7 @@ func main() {
 	}
 }
 
-// event is a line of go test -json (go doc test2json).
+// event is one line of the output of go test -json (see go doc test2json).
 type event struct {
 	Action  string
 	Test    string

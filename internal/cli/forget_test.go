@@ -40,7 +40,7 @@ func TestForgetRemovesFreeKeyAndRefusesHeldKey(t *testing.T) {
 	}
 }
 
-func TestForgetRejectsSessionRow(t *testing.T) {
+func TestForgetRejectsRecordOfSharedLease(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	locks, lock := sharedLock(t, db)

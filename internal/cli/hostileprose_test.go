@@ -86,7 +86,7 @@ func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 // key.
 const longestLine = 8 << 10
 
-func TestTextOfOtherUsersIsShortened(t *testing.T) {
+func TestTextWrittenByOtherUsersIsShortened(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	long := strings.Repeat("long/", 20_000)

@@ -85,7 +85,7 @@ func (p planting) storeElsewhere() string {
 	return file
 }
 
-func TestGroupMemberCannotRedirectRootToAnotherStore(t *testing.T) {
+func TestMemberOfStoreGroupCannotRedirectRootToAnotherStore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ plant, says string }{
 		"a link to nothing":     {`ln -s "$ELSEWHERE/made" locks.db`, "is a symbolic link"},

@@ -253,7 +253,7 @@ func TestHolderWithSharedLeaseIsObservedThroughSession(t *testing.T) {
 	})
 }
 
-func TestHolderIsNotStillDeadAfterRenewalOfSession(t *testing.T) {
+func TestHolderIsNoLongerDeadAfterRenewalOfSession(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, by *checked) {
 		lock := by.acquire("job")
 		by.Limit = time.Second

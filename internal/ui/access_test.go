@@ -159,7 +159,7 @@ func TestRemoteGuardAcceptsIPAddressesButNotHostNames(t *testing.T) {
 	}
 }
 
-func TestResponsesDisableUnneededBrowserFeatures(t *testing.T) {
+func TestUIResponsesDisableUnneededBrowserFeatures(t *testing.T) {
 	for _, path := range []string{"/", "/events"} {
 		h := knock(door(false), "GET", path).Header
 		if p := h.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "unsafe") || !strings.Contains(p, "frame-ancestors 'none'") {
@@ -172,7 +172,7 @@ func TestResponsesDisableUnneededBrowserFeatures(t *testing.T) {
 	}
 }
 
-func TestSecretsAndHostNamesAreLongAndUnique(t *testing.T) {
+func TestUISecretsAndHostNamesAreLongAndUnique(t *testing.T) {
 	if a, b := NewSecret(), NewSecret(); len(a) < 40 || a == b {
 		t.Errorf("secrets %q and %q", a, b)
 	}

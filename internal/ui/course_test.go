@@ -275,7 +275,7 @@ func later(d time.Duration, do func()) func() {
 	return func() { time.Sleep(d); do() }
 }
 
-func TestPageAndCommandAndWaiterAgreeOnStateOfHolder(t *testing.T) {
+func TestUIPageAndCommandAndWaiterAgreeOnStateOfHolder(t *testing.T) {
 	const lease, soon = 20 * time.Second, 5 * time.Second
 	clocked := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	every := clocked.Capabilities().LeaseStep
@@ -308,7 +308,7 @@ func TestPageAndCommandAndWaiterAgreeOnStateOfHolder(t *testing.T) {
 	}
 }
 
-func TestWaiterAndPageAgreeOnHolderUnderMaxSkew(t *testing.T) {
+func TestWaiterAndUIPageAgreeOnHolderUnderMaxSkew(t *testing.T) {
 	const lease, skew = 20 * time.Second, 3 * time.Second
 	for name, course := range map[string]struct {
 		play func(s *stage) (then func())

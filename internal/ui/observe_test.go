@@ -136,7 +136,7 @@ func TestKeyFirstSeenAfterFirstScanCountsAsGranted(t *testing.T) {
 	}
 }
 
-func TestBreakOnPageIsShownWithReason(t *testing.T) {
+func TestBreakOnUIPageIsShownWithReason(t *testing.T) {
 	broke := func(grant string) (string, bool) { return "stuck since noon", grant == "a" }
 	before, _ := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, true, broke)
 	if _, events := observe(&before, free(), at(time.Second), liveness.Rule{}, false, broke); kinds(events) != "break a: stuck since noon" {

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestPageShowsLockChanges(t *testing.T) {
+func TestUIPageShowsLockChanges(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse(2 * time.Second)
 		lock := acquire(w, "job", leasehold.WithData([]byte("10.0.0.7")))
@@ -120,7 +120,7 @@ func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 	})
 }
 
-func TestScanShowsAllLayouts(t *testing.T) {
+func TestUIPageShowsLocksInAllLayouts(t *testing.T) {
 	for _, name := range layout.Names() {
 		l := lab.Must(layout.Parse(name))(t)
 		t.Run(name, func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestScanReadsWholeTableWhilePageShowsOneLock(t *testing.T) {
 	})
 }
 
-func TestPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
+func TestUIPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.Explain = func(error) string { return "the network is down" } })
 		lab.Elapse(2 * time.Second)

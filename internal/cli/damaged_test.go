@@ -16,8 +16,8 @@ func TestBreakRemovesDamagedRecordOnlyIfUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {
-			// These three layouts cover the three kinds of table keys: no sort key, a sort
-			// key that is a string, and a sort key that is a number.
+			// These three layouts cover the three kinds of table keys: no sort key, a
+			// string as sort key, and a number as sort key.
 			continue
 		}
 		t.Run(f.layout.Name(), func(t *testing.T) {

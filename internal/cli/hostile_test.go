@@ -153,8 +153,8 @@ func withFree(row map[string]types.AttributeValue, text string) map[string]types
 	return free
 }
 
-// spoiltRows returns several hostile rows for each benign row of the layout: one with text
-// in all free fields, and one for each attribute, with text in that attribute.
+// spoiltRows returns several hostile rows for each benign row of the layout. In the first,
+// all free fields contain text. In each further row, another attribute contains text.
 func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]types.AttributeValue {
 	names := []string{"key", "lockKey", "lock_key", "lockId", "id"}
 	var out []map[string]types.AttributeValue

@@ -78,7 +78,7 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 		b, _ := io.ReadAll(ours) // ReadAll returns when the command's end of the terminal is closed
 		shown <- b
 	}()
-	// The commands other than break read their input to its end. break asks for
+	// The commands other than break read their input to its end. leasehold break asks for
 	// confirmation: at once if the record is damaged, otherwise after it has observed the
 	// holder for a lease.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {

@@ -186,8 +186,8 @@ func withTable(dir string) ([]string, error) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint(), "LEASEHOLD_TABLE="+name, "TEST_ID="+name), nil
 }
 
-// rewrite is a flag: the test scripts that compare all of a command's output then store the
-// output instead of comparing it: go test -run TestScripts/help ./internal/cli -rewrite
+// rewrite is a flag. With it, test scripts store the output of a command as the expected
+// output, instead of comparing it: go test -run TestScripts/help ./internal/cli -rewrite
 var rewrite = flag.Bool("rewrite", false, "write the output of commands into testdata/script")
 
 func TestScripts(t *testing.T) {

@@ -123,8 +123,8 @@ func numbersOf(h History) ([][]int, error) {
 }
 
 // mention finds the last event that uses each attempt. An event uses an attempt in three
-// cases: it names the attempt, the record then contains the attempt, or a client's belief
-// that it holds the key may be based on the attempt.
+// cases: it names the attempt, the record contains the attempt at that time, or a client's
+// belief may be based on the attempt.
 func (n *numbered) mention() {
 	var record step
 	rests := map[[2]string]string{} // by client and grant: attempt on which the client's belief is based

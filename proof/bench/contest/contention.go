@@ -28,9 +28,9 @@ type section struct {
 
 // contend returns the scenario in which clients contend for one key. It has two or three
 // parts. In the closed loop, each client acquires the key again as soon as it has released
-// it. With 16 clients, a second closed loop has critical sections of random length: a
-// library whose pauses fit sections of equal length may leave the key idle after others. In
-// the open loop, critical sections are due at a fixed rate.
+// it. With 16 clients, a second closed loop has critical sections of random length. After
+// these, a library whose pauses fit sections of equal length may leave the key idle. In the
+// open loop, critical sections are due at a fixed rate.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
@@ -283,9 +283,9 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns two numbers for each critical section: how long its client waited for the
-// key, in ms, and how many waits that began later were granted first. A wait without a
-// grant lasts until the end of the measurement.
+// waits returns two numbers for each critical section. lasted is how long its client waited
+// for the key, in ms. overtaken is the number of waits that began later but were granted
+// first. A wait without a grant lasts until the end of the measurement.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold returns the scenario in which one client holds a key for several seconds, first
-// while one other client waits for it, and then while 16 others wait. The hold lasts for a
-// different fraction of a second in each round. Otherwise it could be a multiple of a
+// longHold returns the scenario in which one client holds a key for several seconds. First
+// one other client waits for the key, and then, in a second hold, 16 others. The hold lasts
+// for a different fraction of a second in each round. Otherwise it could be a multiple of a
 // client's pause between polls. That client would then always poll just before, or just
 // after, the release.
 func longHold() Scenario {

@@ -48,8 +48,8 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run does the work of CMD: for some time it records that it believes the lock to be held,
-// as any CMD must, since it cannot check the lock. A signal ends it at once.
+// run does the work of CMD. A CMD cannot check the lock, so for some time run simply
+// records that it believes the lock to be held. A signal ends it at once.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

@@ -32,7 +32,7 @@ var (
 	ErrChanged        = errors.New("leasehold: record has changed")         // a *ChangedError matches it
 	ErrUnknownOutcome = attempts.ErrUnknownOutcome                          // a write has no reply: it may have been applied, or may be applied later
 	ErrDeadlock       = errors.New("leasehold: this context holds the key") // the wait might never end, because ctx belongs to a lock; see Reentrant
-	ErrTableNotFound  = errors.New("leasehold: no such table")              // wraps DynamoDB's ResourceNotFoundException
+	ErrTableNotFound  = errors.New("leasehold: no such table")              // joined with DynamoDB's ResourceNotFoundException
 	ErrHolderUntold   = breaking.ErrHolderUntold                            // returned by Break: the grant is broken, but its holder's shared lease could not be notified
 )
 

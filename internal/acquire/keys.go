@@ -44,7 +44,8 @@ func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
 	return a
 }
 
-// Grant returns the content of the write by which attempt a acquires the key of w.
+// Grant returns the content of the write that acquires the key wanted by w. The write is
+// the attempt a.
 func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	var session string
 	if a.Session != nil {

@@ -72,7 +72,7 @@ type Regions interface {
 // reasons for it.
 type RegionState struct {
 	Region  string // the Region to which the client now sends requests
-	Changes int    // increases with each change of Region, and when the client learns that Region never changes
+	Changes int    // number of news about Region: each change of it, and the proof that it never changes
 	Left    error  // reason why the client has left the previous Region; nil if Region is the home Region
 	Stays   string // reason why all requests go to the home Region; empty if they may go to another Region
 }

@@ -35,7 +35,7 @@ type Outcome int
 const (
 	Unanswered Outcome = iota // this attempt, or an earlier attempt of the sequence, may have been applied or may still be applied
 	Applied                   // this attempt was applied, or the record shows an earlier attempt of the sequence
-	Rejected                  // the condition failed, and the record shows no attempt of the sequence
+	Rejected                  // the condition failed, and the record shows that no attempt of this write was applied
 	Refused                   // AWS has refused the request, and no attempt of the sequence can be applied later
 	NotApplied                // the attempt was not applied, for example because it was throttled; the client can retry
 )

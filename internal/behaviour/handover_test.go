@@ -361,7 +361,8 @@ func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 	})
 }
 
-// A client that joins late may add an entry to a queue that is already suspended.
+// A client that has not seen the suspension may still add its entry to the suspended queue.
+// The holder's release must not hand the key to that entry.
 func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

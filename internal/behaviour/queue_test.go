@@ -27,7 +27,7 @@ const handOverLease = 10 * time.Second
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
 // A section is the work of one client under the lock. At best, the time from one section to
-// the next is its work plus two round trips: one for the grant and one for the release.
+// the next is the work of the first plus two round trips: for its release and the next grant.
 //
 // If one request in a hundred is slow, each section may take a little longer. But no waiter
 // may miss its turn because of a slow request.
@@ -36,9 +36,9 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // become free. The clients that have waited longest most likely join first.
 //
 // The longest wait is counted in rounds. In a round each client has one section. The
-// figures are medians of several runs, because each run varies by chance: with 64 clients,
-// the longest of 400 waits is 1.6 to 1.9 rounds. With the race detector there is one run,
-// and its figures may be an eighth worse.
+// test compares the median of several runs with each limit, because a run varies by chance:
+// with 64 clients, the longest of 400 waits is 1.6 to 1.9 rounds. With the race detector it
+// does one run, and raises the limits by an eighth.
 func TestQueueGrantsWaitersInOrderOfArrival(t *testing.T) {
 	for _, tc := range []struct {
 		clients int

@@ -148,7 +148,7 @@ func TestKillOfLeaseholdEndsProcessInNewSessionOnAnyTable(t *testing.T) {
 // its process id to the file that the variable names.
 const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
 
-func init() { // init functions run on the first thread
+func init() { // Go runs init functions on the main thread
 	path := os.Getenv(withoutFirstThread)
 	if path == "" {
 		return

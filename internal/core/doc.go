@@ -7,7 +7,6 @@
 //	core.Env → liveness.Observer → lease.Leases → acquire.Keys → hold.Holds → acquire.Acquirer
 //
 // These types call the root package through two interfaces. [Listener] receives events.
-// [Errors] returns the errors whose types are part of the public API. The function that
-// finds the reason of an error calls Errors once, and its callers return that error
-// unchanged.
+// [Errors] makes an error of a public type from an internal one. The function that finds out
+// why an operation failed calls Errors. All its callers return the public error unchanged.
 package core

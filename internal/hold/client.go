@@ -87,8 +87,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats records that the release of h has failed and is repeated or, if repeats is false,
-// that it is no longer repeated. Close also frees locks whose release is repeated.
+// repeats notes whether the failed release of h is being retried. Close also frees the locks
+// whose release is being retried.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,7 +43,7 @@ type session struct {
 
 	marking ctxmutex.Mutex                    // locked while a request marks the row dead; guards the next two fields
 	marks   attempts.Sequence[releaseAttempt] // attempts to mark the session's row dead
-	dead    bool                              // the row is marked dead, or no longer shows the session
+	dead    bool                              // the session's row is marked dead, is gone, or belongs to another session
 
 	mu      sync.Mutex      // guards the fields below; never held across I/O
 	heard   map[string]bool // ids of the break notices in the row; true if the notice needs no further check of its lock

@@ -50,8 +50,8 @@ func LoseReply(r *Request) (*http.Response, error) {
 	return nil, ErrReset
 }
 
-// Unheard is a Fault. The request is applied, but the client receives no reply until its
-// context ends.
+// Unheard is a Fault that applies the request but loses the reply. The client waits until
+// its context ends, and then gets an error.
 func Unheard(r *Request) (*http.Response, error) {
 	_, _ = r.Send()
 	return Cut(r)

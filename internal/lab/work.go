@@ -17,7 +17,7 @@ func (w *World) Work() *World {
 	return w
 }
 
-// WorkKey returns the primary key of an item in table work.
+// WorkKey returns the primary key of an item in the table named "work".
 func WorkKey(id string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": Str(id)}
 }

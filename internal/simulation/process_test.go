@@ -103,8 +103,9 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 
 var keyNames = []string{"a", "b"}
 
-// work calls section again and again on one goroutine of the process, until the faults stop
-// or the process dies. Between the calls it causes faults.
+// work calls section again and again on one goroutine of the process, and causes faults
+// between the calls. It returns when the simulation's time of faults is over, or when the
+// process dies.
 func (c *process) work(r *worker, section func(*worker)) {
 	c.rest(r, 20)
 	for c.goesOn() && !c.isDead() {

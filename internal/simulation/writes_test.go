@@ -87,8 +87,8 @@ func (w *writes) record(item attributeMap) string {
 	return fmt.Sprintf("%s %s %s%s", w.name(item.text("recordVersionNumber")), w.name(item.text("grantId")), state, w.namesOf(item.waiters()))
 }
 
-// wrote adds the sending of a request to the history of its keys. The caller
-// must hold c.mu.
+// wrote notes that r was sent, in the history of each key that r writes. The caller must
+// hold c.mu.
 func (c *checker) wrote(r *request) {
 	if c.writes == nil {
 		return

@@ -30,7 +30,7 @@ type Lock interface {
 	Are() string              // returns the names with a verb: "a is", or "a and b are"
 	Context() context.Context // returns a context that is cancelled when one of the locks is lost
 	Err() error               // returns the error of a lost lock; nil if no lock is lost
-	TrustedUntil() time.Time  // returns when trust ends; each renewal moves this time
+	TrustedUntil() time.Time  // returns the time at which trust ends; each renewal makes it later
 
 	Event(kind string) say.Event // returns an event about the lock
 }

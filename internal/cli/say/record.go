@@ -58,7 +58,7 @@ func (r Record) heldFor(now time.Time) time.Duration {
 	return max(now.Sub(r.Record.GrantedAt), 0)
 }
 
-// Observed returns the Record that prints the result o of an observation.
+// Observed returns the output Record for the result o of an observation.
 func Observed(table, region string, o holders.Observation) Record {
 	r := Record{Table: table, Region: region, Record: o.Record, Holder: o.State}
 	if o.State != holders.Dead {

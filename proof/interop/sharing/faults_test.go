@@ -139,8 +139,8 @@ func TestLeaseholdRoundsExpiryUpUnlikeDynamoDLM(t *testing.T) {
 }
 
 // A release by leasehold must delete the record. If the record remained with its lease,
-// python_dynamodb_lock would wait for this lease. If the record remained without an
-// attribute, python_dynamodb_lock would return an error.
+// python_dynamodb_lock would wait for this lease. If the record remained without one of
+// its attributes, such as its lease, python_dynamodb_lock would return an error.
 func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -57,7 +57,7 @@ type Event struct {
 	Token int64         `json:"token,omitempty"`
 	Lease time.Duration `json:"lease,omitempty"`
 	Until time.Duration `json:"until,omitempty"` // time until which the lock is trusted; not later than Lock.TrustedUntil
-	Dead  string        `json:"dead,omitempty"`  // after a takeover: owner of the dead holder
+	Dead  string        `json:"dead,omitempty"`  // after a takeover: the owner name in the record of the dead holder
 	Write string        `json:"write,omitempty"` // id of the write
 	Plain bool          `json:"plain,omitempty"` // true for a write whose target compares tokens; false for a commit
 	N     int64         `json:"n,omitempty"`

@@ -228,8 +228,9 @@ func (f regionFigures) String() string {
 		f.broken, f.grants, f.kills, f.lost, f.moves, f.release.Round(time.Millisecond), f.first.Round(100*time.Millisecond), f.trust.Round(100*time.Millisecond))
 }
 
-// endRegions ends the worker processes, and reports all rules that their journal violates.
-// It then checks that each key can be acquired within a lease.
+// endRegions ends the worker processes of the test of Regions, reports each rule that their
+// journal violates, and returns the figures of the test. It also checks that each key can
+// then be acquired within the time of one lease.
 func (c *crew) endRegions() regionFigures {
 	c.t.Helper()
 	events := c.end()

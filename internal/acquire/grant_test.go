@@ -33,7 +33,7 @@ func TestNoWaitCallReadsSessionAgainInsteadOfUsingOldRead(t *testing.T) {
 	})
 }
 
-func TestGrantRequestIsAbandonedOnceGrantWouldBeUntrusted(t *testing.T) {
+func TestGrantRequestIsAbandonedOnceItsLeaseWouldBeOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))

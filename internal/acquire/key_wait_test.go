@@ -143,7 +143,7 @@ func TestTryAcquireInLocalQueueReturnsOnceHolderIsKnown(t *testing.T) {
 	})
 }
 
-func TestCancelledCallWithoutRenewalCleansUpBeforeReturn(t *testing.T) {
+func TestCancelledAcquireWithoutRenewalFreesKeyBeforeReturn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))

@@ -45,7 +45,7 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	return done
 }
 
-func TestFinishedWorkWithOnceIsNotRepeated(t *testing.T) {
+func TestOptionOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, a *leasehold.Client, _ *lab.Wire) {
 		b, _ := w.Client(lab.Config())
 		works(w, a, leasehold.Once("mon"))
@@ -407,7 +407,7 @@ func TestLostLockStoresNoDoneMarkForFinishedWork(t *testing.T) {
 
 // Three other processes acquire the key again at once after each release. A waiter without
 // an entry in the queue would never be granted the key.
-func TestWaiterWithOnceJoinsQueue(t *testing.T) {
+func TestWaiterWithOptionOnceJoinsQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup

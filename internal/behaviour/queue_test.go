@@ -202,7 +202,7 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestWaiterBehindFiveDeadWaitersWaitsForOneShortLease(t *testing.T) {
+func TestWaiterBehindFiveDeadOnesWaitsForOneHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 6, lab.Config())
 		for i := range 5 {

@@ -48,7 +48,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 // grouped runs a test with a handle that is alone, and with a handle in a group.
 var grouped = map[string]bool{"alone": false, "in a group": true}
 
-func TestAppliedCommitAndReleaseOfSharedHandleSucceeds(t *testing.T) {
+func TestCommitAndReleaseOfSharedHandleSucceedsOnceApplied(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
 	// Each function is called after the commit was applied and before its reply.
 	for name, between := range map[string]func(s *sharedGrant){

@@ -107,7 +107,7 @@ func TestCancelledWaitDoesNotTakeSlot(t *testing.T) {
 
 // A waiter that leaves the queue has no slot to free. If it freed one, a request that is
 // never sent would get this slot and keep it forever.
-func TestWaiterThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
+func TestLimiterFreesNoSlotIfWaitingRequestGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)
 		leave, _ := l.Take(t.Context())

@@ -368,7 +368,7 @@ func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 	}
 }
 
-func TestTrustIsLimitedByLaterRenewalWithShorterLease(t *testing.T) {
+func TestRenewalWithShorterLeaseShortensTrustInLock(t *testing.T) {
 	inWorld(t, manual, func(t *testing.T, w *world) {
 		earlier := Attempt{Version: "earlier", Sent: w.now(), Lease: 20 * time.Second}
 		w.lease.pending.Add(earlier)

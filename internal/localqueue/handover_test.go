@@ -198,7 +198,7 @@ func TestSuccessorExistsOnlyForGrantThatHoldsKey(t *testing.T) {
 	}
 }
 
-func TestPassAfterDelaysTurnOfNextWaiter(t *testing.T) {
+func TestTurnPassedWithDelayReachesNextWaiterLater(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

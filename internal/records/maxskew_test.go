@@ -84,7 +84,7 @@ func TestClientWithoutMaxSkewIgnoresLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestHandOverToHeadDoesNotStoreLeaseEnd(t *testing.T) {
+func TestHandOverToFirstWaiterDoesNotStoreLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	h, _ := b.hold()
 	p := b.Protocol.(protocol.Native)

@@ -212,7 +212,7 @@ func TestHandOverMarkIsRemovedByNextGrantOrRenewal(t *testing.T) {
 	}
 }
 
-func TestTakeoverSuspendsQueueUntilRequestedTime(t *testing.T) {
+func TestTakeoverStoresTimeUntilWhichQueueIsSuspended(t *testing.T) {
 	b, _, _ := lining(t, 0)
 	until := time.UnixMilli(granted.Add(time.Minute).UnixMilli())
 	take := func(until time.Time) protocol.Record {

@@ -66,9 +66,11 @@ func TestLeaseBarShrinksUntilRenewal(t *testing.T) {
 func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--every", every)
+	began := time.Now()
 	h := s.hold("job", short...)
 	p.Wait(says("job", "held"))
 	h.kill()
+	lived := time.Since(began).Seconds() // more than an instant on a busy machine, where the page shows the holder late
 	p.WaitFor(2*time.Second+polls, says("job", "dead"))
 	p.to("?lock=job")
 	p.Wait(`document.querySelector("#lock .pill.dead") && document.querySelector(".died")`)
@@ -82,8 +84,8 @@ func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
 	}
 	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 5000`) // wait for more than two leases
 	const held = `Number(/^(\d+)s$/.exec(document.querySelector("[aria-label=Grants] tbody td:nth-child(5)").innerText)[1])`
-	if s := browser.Eval[float64](p.Page, held); s > 4 {
-		t.Errorf("a holder that died at once held it for %v s", s)
+	if s := browser.Eval[float64](p.Page, held); s > lived+4 {
+		t.Errorf("a holder that died after %.1f s is shown as holding for %v s", lived, s)
 	}
 }
 

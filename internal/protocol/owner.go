@@ -87,10 +87,12 @@ func VersionTime(v string) time.Time {
 	return time.UnixMilli(ms)
 }
 
+const hexDigits = "0123456789abcdef"
+
 // IsVersion reports whether v has the form of a version from NewVersion.
 func IsVersion(v string) bool {
-	digits := strings.ReplaceAll(v, "-", "") // VersionOfHex puts the hyphens back in their places
-	return len(digits) != len(v) && VersionOfHex(digits) == v
+	return len(v) == 36 && v[8] == '-' && v[13] == '-' && v[18] == '-' && v[23] == '-' &&
+		strings.Count(v, "-") == 4 && strings.Trim(v, "-"+hexDigits) == ""
 }
 
 // VersionHex returns a version as 32 hexadecimal digits, without hyphens. It returns any
@@ -105,7 +107,7 @@ func VersionHex(v string) string {
 // VersionOfHex returns the version whose 32 hexadecimal digits VersionHex returned. It
 // returns any other string unchanged.
 func VersionOfHex(v string) string {
-	if len(v) != 32 || strings.Trim(v, "0123456789abcdef") != "" {
+	if len(v) != 32 || strings.Trim(v, hexDigits) != "" {
 		return v
 	}
 	return v[:8] + "-" + v[8:12] + "-" + v[12:16] + "-" + v[16:20] + "-" + v[20:]

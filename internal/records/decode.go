@@ -23,12 +23,12 @@ type decoder struct {
 	err     error
 }
 
-// mapOf returns a decoder for the attributes inside the map attribute called name. If the
-// item has no such map, the decoder finds no attributes.
+// mapOf returns a decoder for the attributes inside the map attribute called name, or nil if
+// the item has no such map. Most items have none, so that case allocates nothing.
 func mapOf(item protocol.Item, name string) *decoder {
-	m, _ := item[name].(*types.AttributeValueMemberM)
-	if m == nil {
-		return &decoder{}
+	m, ok := item[name].(*types.AttributeValueMemberM)
+	if !ok {
+		return nil
 	}
 	return &decoder{item: m.Value}
 }

@@ -61,6 +61,9 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 // such a map, too.
 func doneOf(item protocol.Item) *protocol.Done {
 	d := mapOf(item, attrLastDone)
+	if d == nil {
+		return nil
+	}
 	d.lenient = true
 	done := protocol.Done{Owner: d.text(attrDoneBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
 	if period, ok := d.floored(attrPeriod); ok {

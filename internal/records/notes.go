@@ -42,6 +42,9 @@ func setBroken(w *protocol.Write, r protocol.Record, b protocol.Break) {
 // error.
 func brokenOf(item protocol.Item) *protocol.Broken {
 	d := mapOf(item, attrLastBreak)
+	if d == nil {
+		return nil
+	}
 	b := protocol.Broken{By: d.text(attrBrokenBy), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
 	if d.has(attrBrokenReason) {
 		b.Reason = d.text(attrBrokenReason)
@@ -79,6 +82,9 @@ func setTakenOver(w *protocol.Write, g protocol.Grant) {
 // an error.
 func takenOverOf(item protocol.Item) *protocol.TakenOver {
 	d := mapOf(item, attrLastTakeover)
+	if d == nil {
+		return nil
+	}
 	t := protocol.TakenOver{From: d.text(attrTakenFrom), At: d.time(attrAt, time.UnixMilli), Token: d.token()}
 	if d.err != nil {
 		return nil
@@ -109,4 +115,10 @@ func (p native) Ask(h protocol.Hold, by string, at time.Time) *protocol.Write {
 
 // askedOf returns the grant id in the stepDown map. It returns "" if the item has no such
 // map, or if the map is damaged.
-func askedOf(item protocol.Item) string { return mapOf(item, attrStepDown).text(attrGrant) }
+func askedOf(item protocol.Item) string {
+	d := mapOf(item, attrStepDown)
+	if d == nil {
+		return ""
+	}
+	return d.text(attrGrant)
+}

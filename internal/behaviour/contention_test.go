@@ -2,6 +2,7 @@ package behaviour_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -242,5 +243,44 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 		stop()
 		all.Wait()
 		lab.Elapse(time.Minute)
+	})
+}
+
+// While the holder holds the key, the queue does not move. Its head reads four times a
+// second, and the other queued waiters once a second. A waiter outside the queue reads once
+// in twelve seconds.
+func TestThousandWaitersBehindLongHoldReadAtMost120TimesASecond(t *testing.T) {
+	waiters, most := 1000, 120
+	if lab.Race {
+		waiters, most = 100, 36
+	}
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		lock := holds(w, "job")
+		ctx, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		wires := make([]*lab.Wire, waiters)
+		for i := range wires {
+			c, wire := w.Client(lab.Config())
+			wire.SetFault(distant(uneven, uint64(i)))
+			wires[i] = wire
+			all.Go(func() {
+				if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.Canceled) {
+					t.Errorf("the wait ended with %v", err)
+				}
+				lab.OK(t, c.Close(context.WithoutCancel(ctx)))
+			})
+		}
+		sent := func(during time.Duration) (n int) {
+			lab.Elapse(during)
+			for _, wire := range wires {
+				n += len(wire.Sent())
+			}
+			return n
+		}
+		sent(2 * time.Minute)
+		lab.WantRange(t, "requests in a minute", sent(time.Minute), 60, 60*most)
+		leave()
+		all.Wait()
+		w.Release(lock)
 	})
 }

@@ -202,16 +202,16 @@ func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 	})
 }
 
-func TestWaiterBehindFiveDeadOnesWaitsForOneHandOverLease(t *testing.T) {
+func TestWaiterBehindCrashedFleetWaitsForOneHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 6, lab.Config())
-		for i := range 5 {
+		l := inOrder(t, w, 17, lab.Config())
+		for i := range 16 {
 			l.wires[i].SetFault(lab.Cut)
 		}
 		w.Release(l.lock)
 		began := time.Now()
-		next := <-l.got[5]
-		lab.WantTook(t, "behind five that are dead it waited for", began, 0, handOverLease+2*time.Second)
+		next := <-l.got[16]
+		lab.WantTook(t, "behind sixteen that are dead it waited for", began, 0, handOverLease+2*time.Second)
 		l.wantWaiting(0)
 		w.Release(next)
 		for _, leave := range l.leave {

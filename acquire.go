@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
@@ -28,12 +27,9 @@ import (
 // requests if DynamoDB has answered a request of this call before. Any other refusal is an
 // *OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
-	want, err := c.newRequest(key, opts)
+	want, err := c.newRequest(ctx, key, opts)
 	if err != nil {
 		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, c.env.Errorf("acquire", want.Key, "%w", attempts.Cause(ctx))
 	}
 	h, err := c.within(ctx, want)
 	switch {
@@ -149,12 +145,9 @@ func (c *Client) gaveUp(ctx context.Context, found acquire.Result, began decide.
 // first held key. A key that ctx already holds is left out or, with Reentrant, its grant is
 // shared. It returns ErrDeadlock if no key is left, or every wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
-	wants, err := c.newRequests(keys, opts)
+	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {
 		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: acquire one of %v and others: %w", wants[0].Key, attempts.Cause(ctx))
 	}
 	var sought []*acquire.Want
 	var deadlock error

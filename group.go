@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
 
@@ -129,12 +128,9 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // given) or to a Group with a key that sorts above one of them (unless NoWait is given):
 // acquire them all in one call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
-	wants, err := c.newRequests(keys, opts)
+	wants, err := c.newRequests(ctx, keys, opts)
 	if err != nil {
 		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, c.env.Errorf("acquire", wants[0].Key, "%w", attempts.Cause(ctx))
 	}
 	shared := map[Key]*hold.Lock{}
 	var wanted []*acquire.Want
@@ -183,8 +179,8 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 }
 
 // newRequests returns a request for each key, in the order in which the keys were first
-// given. If a key or an option is invalid, it returns an error.
-func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, error) {
+// given. If a key or an option is invalid, or ctx has ended, it returns an error.
+func (c *Client) newRequests(ctx context.Context, keys []Key, opts []AcquireOption) ([]*request, error) {
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("leasehold: acquire in table %s: no keys: name at least one", c.cfg.Table)
 	}
@@ -195,7 +191,7 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 		if key.Sort != "" {
 			own = append(slices.Clip(opts), WithSortKey(key.Sort))
 		}
-		want, err := c.newRequest(key.Partition, own)
+		want, err := c.newRequest(ctx, key.Partition, own)
 		if err != nil {
 			return nil, err
 		}

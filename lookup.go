@@ -199,22 +199,7 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 		Reason: opts.Reason, Unrenewed: opts.IfUnrenewed,
 	}
 	breaks := breaking.Breaker{Env: c.env}
-	return c.untilClosing(ctx, "break", key, func(ctx context.Context) error { return breaks.Break(ctx, request) })
-}
-
-// untilClosing calls call, unless ctx has ended or the client is closed. Close cancels the
-// context that call receives, and waits until call returns.
-func (c *Client) untilClosing(ctx context.Context, op string, key Key, call func(context.Context) error) error {
-	if ctx.Err() != nil {
-		return c.env.Errorf(op, key, "%w", attempts.Cause(ctx))
-	}
-	if !c.env.Enter() {
-		return c.env.AfterClose(op, key)
-	}
-	defer c.env.Leave()
-	ctx, stop := c.env.UntilClosing(ctx)
-	defer stop()
-	return call(ctx)
+	return c.env.Call(ctx, "break", key, func(ctx context.Context) error { return breaks.Break(ctx, request) })
 }
 
 // ForgetDone removes the mark of r, as Get or List returned it, so that the next call does
@@ -232,7 +217,7 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 		return c.env.Errorf("forget", key, "the record does not say that anything was done: pass one that Get or List returned")
 	}
 	var tried attempts.Sequence[attempts.Version]
-	return c.untilClosing(ctx, "forget", key, func(ctx context.Context) error {
+	return c.env.Call(ctx, "forget", key, func(ctx context.Context) error {
 		return c.env.Outlive(ctx, "forget", key, &tried, func() error { return c.forget(ctx, key, protocol.Done(*r.Done), &tried) })
 	})
 }

@@ -1,10 +1,12 @@
 package leasehold
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/attribute"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/lease"
@@ -16,8 +18,8 @@ import (
 const maxItemBytes = 400 << 10
 
 // newRequest returns one call of Acquire with its options and defaults. If an option is
-// invalid, it returns an error.
-func (c *Client) newRequest(partition string, opts []AcquireOption) (*request, error) {
+// invalid, or ctx has ended, it returns an error.
+func (c *Client) newRequest(ctx context.Context, partition string, opts []AcquireOption) (*request, error) {
 	r := &request{Want: acquire.Want{Key: Key{Partition: partition}, Timing: c.timing}}
 	if err := apply(c, "acquire", r.Key, opts, AcquireOption.toAcquire, r); err != nil {
 		return nil, err
@@ -57,7 +59,11 @@ func (c *Client) newRequest(partition string, opts []AcquireOption) (*request, e
 			return nil, c.env.Errorf("acquire", key, "an expiry warning needs a function and a time of 0 or more, not %v", n.left)
 		}
 	}
-	return r, c.checkChanges("acquire", key, r.Changes)
+	err = c.checkChanges("acquire", key, r.Changes)
+	if err == nil && ctx.Err() != nil {
+		err = c.env.Errorf("acquire", key, "%w", attempts.Cause(ctx))
+	}
+	return r, err
 }
 
 // newTerms returns the terms of a release: the terms of the grant, changed by opts. If an

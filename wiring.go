@@ -141,10 +141,6 @@ func (e userErrors) Held(key protocol.Key, holder protocol.Record, why error) er
 	return &HeldError{Table: e.c.cfg.Table, Key: key, Holder: recordOf(holder), Err: why}
 }
 
-func (e userErrors) Ended(key protocol.Key, why error) error {
-	return e.c.env.Errorf("acquire", key, "%w", why)
-}
-
 func (e userErrors) Done(key protocol.Key, done protocol.Done) error {
 	return &DoneError{Table: e.c.cfg.Table, Key: key, Done: Done(done)}
 }

@@ -53,22 +53,18 @@ func (e *Election) StepDown(ctx context.Context) error {
 	case decide.LooksDead(r.WrittenAt, r.Lease, env.Wall()):
 		return ErrLeaderDead
 	}
-	if !env.Enter() {
-		return env.AfterClose("step down", r.Key)
-	}
-	defer env.Leave()
-	until, stop := env.UntilClosing(ctx)
-	defer stop()
-	for {
-		if err := ask(until, env, r); err != nil {
-			return env.Errors.Failed("step down", r.Key, attempts.Joined(attempts.Cause(until), err))
+	return env.Call(ctx, "step down", r.Key, func(ctx context.Context) error {
+		for {
+			if err := ask(ctx, env, r); err != nil {
+				return env.Errors.Failed("step down", r.Key, attempts.Joined(attempts.Cause(ctx), err))
+			}
+			replaced, err := e.awaitEnd(ctx, r)
+			if replaced == nil {
+				return err
+			}
+			r = *replaced
 		}
-		replaced, err := e.awaitEnd(ctx, r)
-		if replaced == nil {
-			return err
-		}
-		r = *replaced
-	}
+	})
 }
 
 // ask sends the request to step down until it is answered. It returns nil if the request's

@@ -234,5 +234,5 @@ func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *e
 	case last != nil:
 		return c.Errors.Failed("acquire", want.Key, errors.Join(why, *last))
 	}
-	return c.Errors.Ended(want.Key, why)
+	return c.Errorf("acquire", want.Key, "%w", why)
 }

@@ -49,10 +49,6 @@ type Errors interface {
 	// why is the reason why the wait ended, or nil if the call did not wait.
 	Held(key protocol.Key, holder protocol.Record, why error) error
 
-	// Ended returns the error of a wait that ended before DynamoDB had answered a request for
-	// the key. why is the reason why the wait ended.
-	Ended(key protocol.Key, why error) error
-
 	// Done returns the error of a call whose work a client has already marked as done. The
 	// parameter by is the mark.
 	Done(key protocol.Key, by protocol.Done) error

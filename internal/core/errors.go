@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -147,40 +146,16 @@ func (e *lossless) Error() string { return e.text }
 
 func (e *lossless) Unwrap() []error { return e.parts }
 
-// endedError wraps ErrReleased, ErrDetached or ErrClosed, and adds the key and the table to
-// its text.
-type endedError struct {
-	table string
-	op    string       // name of the call on a closed client; "" if the error is about a lock that has ended
-	key   protocol.Key // key of the lock or the call; empty if the call has no single key
-	err   error
-}
-
-func (e *endedError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.err.Error() + ":")
-	if e.op != "" {
-		b.WriteString(" " + e.op)
-	}
-	if e.key != (protocol.Key{}) {
-		fmt.Fprintf(&b, " %v", e.key)
-	}
-	b.WriteString(" in table " + e.table)
-	return b.String()
-}
-
-func (e *endedError) Unwrap() error { return e.err }
-
 // AfterClose returns the error of the call op on a closed client.
 func (e *Env) AfterClose(op string, key protocol.Key) error {
-	return &endedError{table: e.Table, op: op, key: key, err: ErrClosed}
+	return fmt.Errorf("%w: %s %v in table %s", ErrClosed, op, key, e.Table)
 }
 
 // Naming returns err with the key of the lock added to its text, if err is ErrReleased,
 // ErrDetached or ErrClosed. It returns any other error unchanged.
 func (e *Env) Naming(key protocol.Key, err error) error {
 	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // what wraps one names it already
-		return &endedError{table: e.Table, key: key, err: err}
+		return fmt.Errorf("%w: %v in table %s", err, key, e.Table)
 	}
 	return err
 }

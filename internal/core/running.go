@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Running counts the calls and goroutines for which a client's Close waits. It is safe for
@@ -158,6 +159,21 @@ func (c *Calls) Wait(limit context.Context) bool {
 	case <-limit.Done():
 		return c.AreOver()
 	}
+}
+
+// Call calls fn, unless ctx has ended or the client is closed. Close cancels the context that
+// fn receives, and waits until fn returns. op and key name the call in errors.
+func (e *Env) Call(ctx context.Context, op string, key protocol.Key, fn func(context.Context) error) error {
+	if ctx.Err() != nil {
+		return e.Errorf(op, key, "%w", attempts.Cause(ctx))
+	}
+	if !e.Enter() {
+		return e.AfterClose(op, key)
+	}
+	defer e.Leave()
+	ctx, stop := e.UntilClosing(ctx)
+	defer stop()
+	return fn(ctx)
 }
 
 // AtLeastGrace returns a context with the values of ctx but without its cancellation. The

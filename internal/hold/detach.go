@@ -58,23 +58,24 @@ func (l *Handle) Detach() (Detached, error) {
 // Resume resumes a grant that this process or another has detached. It renews the grant, and
 // repeats the renewal until DynamoDB answers. If ctx ends first, the caller may call Resume
 // again: the client remembers its attempts.
-func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes) (*Lock, error) {
-	if ctx.Err() != nil {
-		return nil, c.Errorf("resume", want.Key, "%w", attempts.Cause(ctx))
-	}
-	if !c.Enter() {
-		return nil, c.AfterClose("resume", want.Key)
-	}
-	defer c.Leave()
-	var tried attempts.Sequence[releaseAttempt]
-	ctx, stop := c.UntilClosing(ctx)
-	defer stop()
+func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes) (h *Lock, err error) {
+	err = c.Call(ctx, "resume", want.Key, func(ctx context.Context) (err error) {
+		h, err = c.resumeUntil(ctx, d, want, ch)
+		return err
+	})
+	return h, err
+}
+
+// resumeUntil resumes a detached grant. If ctx ends first, the renewal continues without the
+// caller, and a grant that it resumes is detached again.
+func (c *Holds) resumeUntil(ctx context.Context, d Detached, want *acquire.Want, ch lease.Changes) (*Lock, error) {
 	end, ok := c.beginResume(ctx, d.ID)
 	if !ok { // ctx has ended while an earlier Resume of the grant still waited for its answer
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
 	}
 	var h *Lock
 	var err error
+	var tried attempts.Sequence[releaseAttempt]
 	done, unknown := attempts.Outlive(ctx, c.Detach, &tried, func() { h, err = c.resume(ctx, d, want, ch, &tried) })
 	if unknown != nil {
 		c.Detach(func() {

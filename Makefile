@@ -44,6 +44,7 @@ check: lint govulncheck ## Lint and test every module, with the race detector an
 	go test -race -timeout 30m ./...
 	@# In its own directory go test shows what it prints: how much was done.
 	cd internal/simulation && LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=$(FAULTED) go test -timeout 60m -run '^TestSimulationAtScale$$'
+	LEASEHOLD_SEEDS=5 go test -run '^TestSameSeedGivesSameHistory$$' ./internal/simulation
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' ./internal/hold
 	go test ./internal/ambiguity && cd proof/robustness && go test -timeout 30m ./histories
 	$(MAKE) fuzz

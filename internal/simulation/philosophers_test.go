@@ -17,7 +17,7 @@ import (
 // faults stop must eat once more.
 
 const (
-	philosopherSeeds  = 40
+	philosopherSeeds  = 15
 	philosophers      = 20
 	philosopherFaults = 5 * time.Second // time for which faults happen
 )

@@ -198,3 +198,54 @@ func TestAcquireAllAndAcquireAnyUseSharedLease(t *testing.T) {
 		_ = heir.Close(t.Context())
 	})
 }
+
+func TestAcquireAllReadsRemainingKeysOnceBeforeItWaits(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		c, wire := w.Client(lab.Config())
+		for i, key := range []string{"b", "c"} {
+			lock := w.Acquire(other, key)
+			time.AfterFunc(time.Duration(5+5*i)*time.Second, func() { _ = lock.Release(t.Context()) })
+		}
+		g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
+		lab.Want(t, "batch reads", lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "BatchGetItem" }), 1)
+		w.Release(g)
+	})
+}
+
+func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		b := w.Acquire(other, "b")
+		c, _ := w.Client(lab.Config())
+		granted := make(chan *leasehold.Group)
+		go func() { granted <- w.AcquireAll(c, leasehold.Keys("a", "b")) }()
+		lab.Elapse(time.Second)
+		w.Steal("a") // the next renewal of a finds the loss, while the call waits for b
+		lab.Elapse(10 * time.Second)
+		w.Release(b)
+		g := <-granted
+		lab.WantErr(t, "group", g.Err(), nil)
+		lab.Want(t, "owner of a", lab.Text(w.Item("a"), "ownerName"), g.Locks()[0].Record().Owner)
+		w.Release(g)
+	})
+}
+
+func TestAcquireAllRetriesDeniedRequestForKeyItHasReadBefore(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		for key, held := range map[string]time.Duration{"a": time.Second, "b": 5 * time.Second} {
+			lock := w.Acquire(other, key)
+			time.AfterFunc(held, func() { _ = lock.Release(t.Context()) })
+		}
+		c, wire := w.Client(lab.Config())
+		began := time.Now()
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if after := time.Since(began); after > 2*time.Second && after < 4*time.Second { // at this time the call holds a and waits for b
+				return lab.Refused("AccessDeniedException")(r)
+			}
+			return r.Send()
+		})
+		w.Release(w.AcquireAll(c, leasehold.Keys("a", "b")))
+	})
+}

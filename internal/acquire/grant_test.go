@@ -11,27 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/internal/lease"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
-
-func TestNoWaitCallReadsSessionAgainInsteadOfUsingOldRead(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		row := w.underSession("job")
-		c := w.client("me")
-		if _, err := c.One(t.Context(), c.want("job", noWait)); !errors.As(err, new(*heldError)) {
-			t.Fatalf("its holder lives: %v", err)
-		}
-		session := w.proto.(protocol.Native).Session()
-		r := lab.Must(session.Decode(w.item(row)))(t)
-		// This write breaks the session in the same way as the session's own client does when it
-		// closes.
-		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()}))
-		c.one("job", noWait)
-	})
-}
 
 func TestGrantRequestIsAbandonedOnceItsLeaseWouldBeOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -99,56 +80,6 @@ func TestGrantThatArrivesVeryLateIsReplacedBySameClientAtOnce(t *testing.T) {
 			t.Errorf("acquired %v later", took)
 		}
 		w.Release(lock)
-	})
-}
-
-// session is a shared lease without renewals.
-type session struct {
-	lease.Holder
-	owner string
-	lease *lease.Lease
-}
-
-func (s *session) Names() (id, owner string) { return protocol.ClientID(s.owner), s.owner }
-func (s *session) Lease() *lease.Lease       { return s.lease }
-func (s *session) Lost(lease.Loss)           { s.lease.End(errors.New("lost")) }
-
-// beginSession returns a shared lease that is never renewed.
-func (c *client) beginSession() acquire.Session {
-	leases := &lease.Leases{Env: c.env}
-	a := lease.Attempt{Version: protocol.NewVersion(), Sent: c.w.now(), Lease: timing.Lease}
-	next := &session{owner: protocol.NewOwner("me")}
-	next.lease = leases.New(lease.Terms{Timing: timing, Manual: true}, a, protocol.Record{}, next)
-	next.lease.Start()
-	return next
-}
-
-func TestCancelledCallUnderSharedLeaseFreesUnansweredGrant(t *testing.T) {
-	eachInWorld(t, map[string]int{"the attempt before": 1, "the last attempt": 2}, func(t *testing.T, w *world, applied int) {
-		c := w.client("me")
-		c.session = c.beginSession
-		ctx, leave := context.WithCancel(t.Context())
-		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n > 2 { // the requests after the second one try to free the key, and each is answered
-				deliver()
-				return nil
-			}
-			if n == applied {
-				deliver()
-			}
-			if n == 2 {
-				leave()
-				time.Sleep(time.Millisecond)
-			}
-			return errReset
-		}
-		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
-		}
-		c.left()
-		if held := w.owner("job"); held != "" {
-			t.Errorf("left to %s", held)
-		}
 	})
 }
 

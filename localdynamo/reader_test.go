@@ -1,9 +1,16 @@
 package localdynamo
 
 import (
+	"bytes"
 	"encoding/json"
+	"hash/crc32"
+	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -122,4 +129,188 @@ func TestMemoryForDecodedBodyIsBounded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// operations lists the operations of the engine. The stored inputs of FuzzBody contain
+// indexes into this list.
+var operations = slices.Concat(slices.Sorted(maps.Keys(itemCalls)), slices.Sorted(maps.Keys(tableCalls)))
+
+// bodySeeds contains request bodies, by operation.
+var bodySeeds = map[string][]string{
+	"GetItem": {`{"TableName":"locks","Key":{"id":{"S":"a"}},"ProjectionExpression":"m.y[1], #n","ExpressionAttributeNames":{"#n":"n"},"ConsistentRead":true}`},
+	"PutItem": {
+		`{"TableName":"locks","Item":{"id":{"S":"b"},"n":{"N":"1"}},"ConditionExpression":"attribute_not_exists(id)","ReturnValues":"ALL_OLD"}`,
+		`{"TableName":"locks","Item":{"id":{"S":"a"},"x":{"NULL":true},"t":{"BOOL":false}},"ReturnConsumedCapacity":"TOTAL"}`,
+		`{"TableName":"locks","Item":` + strings.Repeat(`{"M":{"x":`, 40) + `{"S":"x"}` + strings.Repeat(`}}`, 40) + `}`,
+	},
+	"UpdateItem": {
+		`{"TableName":"locks","Key":{"id":{"S":"a"}},"UpdateExpression":"SET n = if_not_exists(n, :v) + :v, l[1] = :s REMOVE m.x ADD s :set","ConditionExpression":"n BETWEEN :v AND :w","ExpressionAttributeValues":{":v":{"N":"1"},":w":{"N":"9"},":s":{"S":"q"},":set":{"SS":["c"]}},"ReturnValues":"UPDATED_NEW","ReturnValuesOnConditionCheckFailure":"ALL_OLD"}`,
+		`{"TableName":"locks","Key":{"id":{"S":"new"}},"UpdateExpression":"SET c = list_append(:l, :l)","ExpressionAttributeValues":{":l":{"L":[{"N":"1e125"}]}}}`,
+	},
+	"DeleteItem":         {`{"TableName":"locks","Key":{"id":{"S":"a"}},"ConditionExpression":"contains(s, :a) OR size(l) > :n","ExpressionAttributeValues":{":a":{"S":"a"},":n":{"N":"3"}}}`},
+	"Query":              {`{"TableName":"locks","KeyConditionExpression":"id = :id","FilterExpression":"n > :n","ExpressionAttributeValues":{":id":{"S":"a"},":n":{"N":"0"}},"Limit":1,"ScanIndexForward":false}`},
+	"Scan":               {`{"TableName":"locks","TotalSegments":3,"Segment":1,"Select":"COUNT"}`, `{"TableName":"locks","ExclusiveStartKey":{"id":{"S":"a"}}}`},
+	"BatchGetItem":       {`{"RequestItems":{"locks":{"Keys":[{"id":{"S":"a"}},{"id":{"S":"b"}}]}}}`},
+	"BatchWriteItem":     {`{"RequestItems":{"locks":[{"PutRequest":{"Item":{"id":{"S":"c"}}}},{"DeleteRequest":{"Key":{"id":{"S":"a"}}}}]}}`},
+	"TransactGetItems":   {`{"TransactItems":[{"Get":{"TableName":"locks","Key":{"id":{"S":"a"}}}}]}`},
+	"TransactWriteItems": {`{"ClientRequestToken":"t","TransactItems":[{"Put":{"TableName":"locks","Item":{"id":{"S":"d"}}}},{"ConditionCheck":{"TableName":"locks","Key":{"id":{"S":"a"}},"ConditionExpression":"n = :n","ExpressionAttributeValues":{":n":{"N":"5"}}}}]}`},
+	"CreateTable":        {`{"TableName":"more","KeySchema":[{"AttributeName":"k","KeyType":"HASH"},{"AttributeName":"r","KeyType":"RANGE"}],"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"B"},{"AttributeName":"r","AttributeType":"N"}],"BillingMode":"PAY_PER_REQUEST","Tags":[{"Key":"a","Value":"b"}]}`},
+	"DeleteTable":        {`{"TableName":"locks"}`},
+	"DescribeTable":      {`{"TableName":"arn:aws:dynamodb:local:000000000000:table/locks"}`},
+	"ListTables":         {`{"Limit":1,"ExclusiveStartTableName":"a"}`},
+	"UpdateTable":        {`{"TableName":"locks","BillingMode":"PROVISIONED","ProvisionedThroughput":{"ReadCapacityUnits":1,"WriteCapacityUnits":1}}`},
+	"UpdateTimeToLive":   {`{"TableName":"locks","TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}`},
+	"DescribeTimeToLive": {`{"TableName":"locks"}`},
+	"TagResource":        {`{"ResourceArn":"arn:aws:dynamodb:local:000000000000:table/locks","Tags":[{"Key":"a","Value":"b"}]}`},
+	"UntagResource":      {`{"ResourceArn":"arn:aws:dynamodb:local:000000000000:table/locks","TagKeys":["a"]}`},
+	"ListTagsOfResource": {`{"ResourceArn":"arn:aws:dynamodb:local:000000000000:table/locks"}`},
+	"DescribeLimits":     {`{}`}, "DescribeEndpoints": {``},
+}
+
+// seededEngine returns an engine that has the table "locks" with the item "a".
+func seededEngine(t testing.TB) *Engine {
+	t.Helper()
+	e := New()
+	for _, r := range [][2]string{
+		{"CreateTable", `{"TableName":"locks","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],"BillingMode":"PAY_PER_REQUEST"}`},
+		{"PutItem", `{"TableName":"locks","Item":{"id":{"S":"a"},"n":{"N":"5"},"s":{"SS":["b","a"]},"l":{"L":[{"S":"1"},{"S":"2"}]},"m":{"M":{"x":{"S":"q"},"y":{"L":[{"N":"1"},{"N":"2"}]}}}}}`},
+	} {
+		if w := send(e, r[0], r[1]); w.Code != http.StatusOK {
+			t.Fatalf("%s: %d %s", r[0], w.Code, w.Body)
+		}
+	}
+	return e
+}
+
+// send sends a request to the engine without the SDK. The functions in change can modify
+// the request before that.
+func send(e *Engine, operation, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	return serve(e, operation, strings.NewReader(body), change...)
+}
+
+func serve(e *Engine, operation string, body io.Reader, change ...func(*http.Request)) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8000/", body)
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	for _, change := range change {
+		change(r)
+	}
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r)
+	return w
+}
+
+// ofLength sets the ContentLength of a request. With -1, the body is sent in chunks.
+func ofLength(n int64) func(*http.Request) { return func(r *http.Request) { r.ContentLength = n } }
+
+func TestServeHTTPRefusesBodyWithTooManyValues(t *testing.T) {
+	repeated := func(one string, n int) string { return strings.Repeat(one+",", n-1) + one }
+	item := func(list string) string {
+		return `{"TableName":"locks","Item":{"id":{"S":"many"},"l":{"L":[` + list + `]}}}`
+	}
+	for name, body := range map[string]string{
+		"maps in a list":       item(repeated(`{"M":{}}`, maxValues/2+1)),
+		"elements of a set":    `{"TableName":"locks","Item":{"id":{"S":"many"},"s":{"SS":[` + repeated(`""`, maxValues+1) + `]}}}`,
+		"keys":                 `{"Keys":[` + repeated(`{}`, maxValues+1) + `]}`,
+		"names":                `{"ExpressionAttributeNames":{` + repeated(`"":""`, maxValues+1) + `}}`,
+		"an ignored member":    `{"Unknown":[` + repeated(`0`, maxValues+1) + `]}`,
+		"more than one can be": item(repeated(`{"NULL":true}`, maxValues)),
+	} {
+		e := seededEngine(t)
+		before := storedBy(t, e)
+		w := send(e, "PutItem", body)
+		if said := w.Body.String(); w.Code != http.StatusBadRequest || !strings.Contains(said, "#ValidationException") || !strings.Contains(said, strconv.Itoa(maxValues)) {
+			t.Errorf("%s: %d %.300s", name, w.Code, said)
+		}
+		if !maps.Equal(before, storedBy(t, e)) {
+			t.Errorf("%s: something was stored", name)
+		}
+	}
+	// The item has the maximum size, and consists of the smallest possible values, of 2 bytes
+	// each.
+	if w := send(seededEngine(t), "PutItem", item(repeated(`{"NULL":true}`, 400<<10/2-10))); w.Code != http.StatusOK {
+		t.Errorf("a full item: %d %.300s", w.Code, w.Body)
+	}
+}
+
+// ok ends the test if err is not nil.
+func ok(t interface{ Fatal(...any) }, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// storedBy returns all keys and values in the engine's store.
+func storedBy(t testing.TB, e *Engine) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	ok(t, e.store.View(func(tx Tx) error {
+		for key, value := range tx.Range(nil, nil) {
+			all[string(key)] = string(value)
+		}
+		return nil
+	}))
+	return all
+}
+
+// FuzzBody sends random bodies to every operation. Each reply must have the form that the
+// DynamoDB API requires. A reply that is an error must name the problem, and the request
+// must have changed nothing. Every stored item must be readable, and must be accepted if it
+// is written back.
+func FuzzBody(f *testing.F) {
+	for n, operation := range operations {
+		if len(bodySeeds[operation]) == 0 {
+			f.Fatalf("no seed for %s", operation)
+		}
+		for _, body := range bodySeeds[operation] {
+			f.Add(uint8(n), body)
+		}
+		for _, body := range []string{``, `null`, `[]`, `{`, "\xff", `{"TableName":5}`, `{"TableName":"locks"}`, strings.Repeat(`[`, 1000)} {
+			f.Add(uint8(n), body)
+		}
+	}
+	f.Fuzz(func(t *testing.T, n uint8, body string) {
+		operation := operations[int(n)%len(operations)]
+		e := seededEngine(t)
+		before := storedBy(t, e)
+		w := send(e, operation, body)
+		if want := strconv.FormatUint(uint64(crc32.ChecksumIEEE(w.Body.Bytes())), 10); w.Header().Get("X-Amz-Crc32") != want {
+			t.Errorf("%s: checksum %s, want %s", operation, w.Header().Get("X-Amz-Crc32"), want)
+		}
+		var reply map[string]any
+		nothing := w.Code == http.StatusOK && w.Body.Len() == 0 && (operation == "TagResource" || operation == "UntagResource")
+		if err := json.Unmarshal(w.Body.Bytes(), &reply); err != nil && !nothing {
+			t.Fatalf("%s: %d with %q: %v", operation, w.Code, w.Body, err)
+		}
+		if w.Code != http.StatusOK {
+			kind, _ := reply["__type"].(string)
+			message, _ := reply["message"].(string)
+			if upper, ok := reply["Message"].(string); ok {
+				message = upper
+			}
+			if w.Code != http.StatusBadRequest || kind == "" || message == "" || kind == typeInternal {
+				t.Errorf("%s: %d %s", operation, w.Code, w.Body)
+			}
+			if !maps.Equal(before, storedBy(t, e)) {
+				t.Errorf("%s failed with %s, and has changed the tables", operation, w.Body)
+			}
+			return
+		}
+		after := storedBy(t, e)
+		if maps.Equal(before, after) || after[string(tableKey("locks"))] == "" {
+			return
+		}
+		scanned := send(e, "Scan", `{"TableName":"locks"}`)
+		var page struct{ Items []json.RawMessage }
+		if err := json.Unmarshal(scanned.Body.Bytes(), &page); err != nil || scanned.Code != http.StatusOK {
+			t.Fatalf("after %s: scan: %d %s, %v", operation, scanned.Code, scanned.Body, err)
+		}
+		for _, item := range page.Items {
+			if w := send(e, "PutItem", `{"TableName":"locks","Item":`+string(item)+`}`); w.Code != http.StatusOK {
+				t.Errorf("%s has stored %s, which cannot be put: %s", operation, item, w.Body)
+			}
+		}
+		if again := send(e, "Scan", `{"TableName":"locks"}`); !bytes.Equal(again.Body.Bytes(), scanned.Body.Bytes()) {
+			t.Errorf("%s has stored %s, which was put as %s", operation, scanned.Body, again.Body)
+		}
+	})
 }

@@ -2,6 +2,8 @@ package localdynamo
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -9,6 +11,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
 )
 
 // fragile is a Store whose transactions panic at their second Put.
@@ -111,6 +118,142 @@ func TestTruncatedBodyChangesNothing(t *testing.T) {
 		}
 		if !maps.Equal(before, storedBy(t, e)) {
 			t.Errorf("%s: it was stored", name)
+		}
+	}
+}
+
+const theID, theSecret = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+
+// guarded starts an HTTP server for an engine that requires an access key. It returns the
+// server's URL.
+func guarded(t *testing.T) string {
+	t.Helper()
+	e := New(WithAccessKey(theID, theSecret))
+	server := httptest.NewServer(e)
+	t.Cleanup(func() { ok(t, e.Close()) })
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestServerWithAccessKeyRefusesOtherCredentials(t *testing.T) {
+	url := guarded(t)
+	for name, tc := range map[string]struct {
+		credentials aws.CredentialsProvider
+		want        string // expected error code; empty if the request must succeed
+	}{
+		"the key":             {credentials.NewStaticCredentialsProvider(theID, theSecret, ""), ""},
+		"with a session":      {credentials.NewStaticCredentialsProvider(theID, theSecret, "session"), ""},
+		"another id":          {credentials.NewStaticCredentialsProvider("local", theSecret, ""), "UnrecognizedClientException"},
+		"the beginning of it": {credentials.NewStaticCredentialsProvider(theID[:5], theSecret, ""), "UnrecognizedClientException"},
+		"another secret":      {credentials.NewStaticCredentialsProvider(theID, "local", ""), "InvalidSignatureException"},
+		"no secret":           {aws.AnonymousCredentials{}, "MissingAuthenticationTokenException"},
+	} {
+		client := dynamodb.New(dynamodb.Options{BaseEndpoint: aws.String(url), Region: "eu-west-1", Credentials: tc.credentials})
+		_, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{})
+		var api smithy.APIError
+		switch {
+		case tc.want == "":
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		case !errors.As(err, &api) || api.ErrorCode() != tc.want || !strings.Contains(api.ErrorMessage(), "AWS_ACCESS_KEY_ID"):
+			t.Errorf("%s: %v, want %s that says what to do", name, err, tc.want)
+		}
+	}
+}
+
+// signedAs signs a request with the SDK, lets change modify the signed request, and sends
+// it to the engine.
+func signedAs(t *testing.T, e *Engine, change func(*http.Request)) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	client := dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String("http://127.0.0.1:8000"), Region: "eu-west-1",
+		Credentials: credentials.NewStaticCredentialsProvider(theID, theSecret, ""), Retryer: aws.NopRetryer{},
+		HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
+			if r.Host == "" {
+				r.Host = r.URL.Host
+			}
+			change(r)
+			e.ServeHTTP(w, r)
+			return nil, errors.New("that is all")
+		}),
+	})
+	_, _ = client.ListTables(context.Background(), &dynamodb.ListTablesInput{Limit: aws.Int32(7)})
+	return w
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
+
+// replaced returns a function that replaces a text in the Authorization header of a
+// request.
+func replaced(old, by string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Set("Authorization", strings.Replace(r.Header.Get("Authorization"), old, by, 1))
+	}
+}
+
+func TestSignatureIsInvalidForChangedRequest(t *testing.T) {
+	e := New(WithAccessKey(theID, theSecret))
+	defer e.Close()
+	if w := signedAs(t, e, func(*http.Request) {}); w.Code != http.StatusOK {
+		t.Fatalf("as it was signed: %d %s", w.Code, w.Body)
+	}
+	for name, change := range map[string]func(*http.Request){
+		"body":               func(r *http.Request) { r.Body, r.ContentLength = http.NoBody, 0 },
+		"operation":          func(r *http.Request) { r.Header.Set("X-Amz-Target", "DynamoDB_20120810.DescribeLimits") },
+		"host":               func(r *http.Request) { r.Host = "127.0.0.1:9000" },
+		"time":               func(r *http.Request) { r.Header.Set("X-Amz-Date", "20200101T000000Z") },
+		"path":               func(r *http.Request) { r.URL.Path = "/x" },
+		"headers that count": replaced(";x-amz-target", ""),
+		"region":             replaced("eu-west-1", "eu-west-2"),
+		"kind":               replaced("HMAC", "ECDSA-P256"),
+		"signature, which is gone": func(r *http.Request) {
+			given, _, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
+			r.Header.Set("Authorization", given+"Signature=")
+		},
+		"scope, which is gone": func(r *http.Request) { r.Header.Set("Authorization", algorithm+" Credential="+theID) },
+	} {
+		if w := signedAs(t, e, change); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "Signature") && !strings.Contains(w.Body.String(), "Authorization") {
+			t.Errorf("with another %s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}
+
+// The request and the signature are Amazon's published example post-vanilla
+// (aws-sig-v4-test-suite).
+func TestSignatureMatchesExamplePublishedByAmazon(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/", nil)
+	r.Host = "example.amazonaws.com"
+	r.Header.Set("X-Amz-Date", "20150830T123600Z")
+	s := signature{
+		scope: []string{"20150830", "us-east-1", "service", "aws4_request"}, headers: []string{"host", "x-amz-date"},
+		mac: "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
+	}
+	if key := (&accessKey{theID, theSecret}); !s.isOf(r, "", key) || s.isOf(r, "x", key) {
+		t.Error("it is refused, or another body is not")
+	}
+}
+
+// noBody is a request body that fails the test if it is read.
+type noBody struct{ t *testing.T }
+
+func (b noBody) Read([]byte) (int, error) {
+	b.t.Error("the body was read")
+	return 0, errors.New("not for you")
+}
+
+func (noBody) Close() error { return nil }
+
+func TestBodyOfUnsignedRequestIsNotRead(t *testing.T) {
+	e := New(WithAccessKey(theID, theSecret))
+	defer e.Close()
+	for _, authorization := range []string{"", "Basic eA==", algorithm + " Credential=local/20200101/local/dynamodb/aws4_request, SignedHeaders=host;x-amz-target, Signature=00"} {
+		w := serve(e, "ListTables", noBody{t}, func(r *http.Request) { r.Header.Set("Authorization", authorization) })
+		if w.Code != http.StatusBadRequest {
+			t.Errorf("%q: %d %s", authorization, w.Code, w.Body)
 		}
 	}
 }

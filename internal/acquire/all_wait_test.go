@@ -10,6 +10,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestAcquireAllDoesNotBlockHigherKeysWhileItWaits(t *testing.T) {
@@ -247,5 +248,25 @@ func TestAcquireAllRetriesDeniedRequestForKeyItHasReadBefore(t *testing.T) {
 			return r.Send()
 		})
 		w.Release(w.AcquireAll(c, leasehold.Keys("a", "b")))
+	})
+}
+
+func TestAcquireAllSendsNothingWhileOtherProcessesGoFirst(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // this layout has no queue in its records
+		cfg.PollMax = time.Second
+		c, wire := w.Client(cfg)
+		a := w.Acquire(c, "a")
+		lab.Elapse(30 * time.Second) // after 30 s, other processes that wait pause for PollMax between their polls
+		// After so many hand-overs, the local queue lets other processes go first.
+		for range 15 {
+			next := w.Queue(c, "a")
+			w.Release(a)
+			a = <-next
+		}
+		ended := lab.Go(func() error { return lab.ErrorOf(c.AcquireAll(w.Within(time.Second), leasehold.Keys("a", "b"))) })
+		w.Release(a)
+		w.WantSilence(wire, time.Minute)
+		lab.WantErr(t, "AcquireAll", <-ended, context.DeadlineExceeded)
 	})
 }

@@ -377,3 +377,38 @@ func TestAcquireAnyPassesOnLocalTurnOfDamagedKey(t *testing.T) {
 		w.Release(<-granted)
 	})
 }
+
+// Failed requests of a wait.
+
+func TestRequestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		events := lab.Events(&cfg, leasehold.EventWaitError)
+		c, wire := w.Client(cfg)
+		wire.SetFault(lab.Cut)
+		lab.WantFailed(t, "Acquire", lab.ErrorOf(c.Acquire(w.Within(time.Second), "job")))
+		lab.Elapse(time.Minute) // the grant in flight has failed meanwhile
+		lab.Want(t, "reports", len(events()), 0)
+	})
+}
+
+func TestThrottledWaitReportsNoFailureIfOneRequestIsAnswered(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		_, _, lock := w.Holding(lab.Config())
+		cfg := lab.Config()
+		events := lab.Events(&cfg, leasehold.EventWaitError)
+		c, wire := w.Client(cfg)
+		began, n := time.Now(), 0
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			after := time.Since(began)
+			if n++; n > 1 && (after < 50*time.Second || after > 55*time.Second) {
+				return lab.Throttled(r)
+			}
+			return r.Send()
+		})
+		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(w.Within(90*time.Second), "job")), context.DeadlineExceeded)
+		lab.Want(t, "reports", len(events()), 0)
+		lab.OK(t, c.Close(t.Context()))
+		w.Release(lock)
+	})
+}

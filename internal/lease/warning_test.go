@@ -1,10 +1,15 @@
 package lease
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 func TestWarningIsGivenOnceEachTimeTrustRunsLow(t *testing.T) {
@@ -76,4 +81,79 @@ func TestWarningOfChildLeaseIsGivenWhenTrustInParentRunsLow(t *testing.T) {
 		elapse(time.Second)
 		want(t, "warnings", given.Load(), 1)
 	})
+}
+
+func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
+	inWorld(t, manual, func(t *testing.T, w *world) {
+		ctx, leave := context.WithCancelCause(t.Context())
+		errLeft := errors.New("left")
+		leave(errLeft)
+		if unknown, err := w.lease.Renew(ctx, Changes{}); !errors.Is(err, errLeft) || unknown || w.requests() != 0 {
+			t.Errorf("unknown: %v, %v, after %d requests", unknown, err, w.requests())
+		}
+	})
+}
+
+func TestQueuedRenewReturnsFailureOfItsLastAttempt(t *testing.T) {
+	inWorld(t, manual, func(t *testing.T, w *world) {
+		w.will(dropped)
+		// enter blocks renewals of the lease before Renew sends its second attempt.
+		time.AfterFunc(time.Millisecond, func() { w.lease.enter(context.Background()) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if unknown, err := w.lease.Renew(ctx, Changes{}); !errors.Is(err, errLost) || !unknown || w.requests() != 1 {
+			t.Errorf("unknown: %v, %v, after %d requests", unknown, err, w.requests())
+		}
+	})
+}
+
+// slowly is a fate: the renewal is applied, and answered after two seconds.
+func slowly(apply func() (protocol.Item, error)) (protocol.Item, error) {
+	defer time.Sleep(2 * time.Second)
+	return apply()
+}
+
+func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		time.Sleep(3 * time.Second)
+		w.will(slowly)
+		go func() { _, _ = w.lease.Renew(context.Background(), Changes{}) }()
+		time.Sleep(100 * time.Millisecond)
+		go w.lease.ByHand()
+		time.Sleep(10 * time.Second) // a renewal in the background became due while ByHand waited for Renew
+		want(t, "renewals", w.requests(), 1)
+	})
+}
+
+func TestShortestLeaseIsTrustedLongEnoughForEveryMaxSkew(t *testing.T) {
+	for skew, shortest := range map[time.Duration]time.Duration{
+		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
+		17 * time.Second: 21 * time.Second, 20 * time.Second: 24500 * time.Millisecond, 30 * time.Second: 36 * time.Second,
+	} {
+		want(t, fmt.Sprint("shortest lease for a skew of ", skew), Shortest(skew), shortest)
+	}
+	for skew := time.Duration(0); skew < time.Minute; skew += 70 * time.Millisecond {
+		if trust := Usual(Shortest(skew), skew).Trust(); trust < ShortestTrust {
+			t.Errorf("%v: trusted for %v", skew, trust)
+		}
+	}
+}
+
+func TestUsualTimingRenewsThreeTimesWithinTrust(t *testing.T) {
+	for skew, timing := range map[time.Duration]Timing{
+		0:                {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second},
+		12 * time.Second: {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 2 * time.Second, Skew: 12 * time.Second},
+	} {
+		want(t, fmt.Sprint("timing for a skew of ", skew), Usual(20*time.Second, skew), timing)
+	}
+}
+
+func TestScaledTimingFitsLengthOfLease(t *testing.T) {
+	usual := Usual(20*time.Second, 12*time.Second)
+	for lease, timing := range map[time.Duration]Timing{
+		40 * time.Second: {Lease: 40 * time.Second, Margin: 4 * time.Second, Every: 4 * time.Second, Skew: 12 * time.Second},
+		15 * time.Second: {Lease: 15 * time.Second, Margin: 1500 * time.Millisecond, Every: 500 * time.Millisecond, Skew: 12 * time.Second},
+	} {
+		want(t, fmt.Sprint("timing of a lease of ", lease), usual.Scaled(lease), timing)
+	}
 }

@@ -1,12 +1,24 @@
 package simulation
 
 import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"io"
+	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // fault is a kind of failure that a request, a process or the table meets in a
@@ -100,4 +112,171 @@ func planned() []string {
 		return strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
 	}
 	return nil
+}
+
+// attributeMap is an item as the JSON of DynamoDB represents it.
+type attributeMap map[string]map[string]any
+
+func (m attributeMap) text(name string) string {
+	s, _ := m[name]["S"].(string)
+	return s
+}
+
+// waiters returns the version of each entry in the record's queue.
+func (m attributeMap) waiters() (versions []string) {
+	list, _ := m["waiters"]["L"].([]any)
+	for _, v := range list {
+		entry, _ := v.(map[string]any)
+		if version := versionOf(entry); version != "" {
+			versions = append(versions, version)
+		}
+	}
+	return versions
+}
+
+// versionOf returns the version that an entry of a queue contains.
+func versionOf(entry map[string]any) string {
+	b, _ := entry["B"].(string)
+	raw, err := base64.StdEncoding.DecodeString(b)
+	if err != nil || len(raw) <= 16 {
+		return ""
+	}
+	return protocol.VersionOfHex(hex.EncodeToString(raw[:16]))
+}
+
+func (m attributeMap) number(name string) int64 {
+	s, _ := m[name]["N"].(string)
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}
+
+// attributesOf returns the attributes of an item, with the types that the checker uses. It
+// returns nil if item is nil.
+func attributesOf(item map[string]types.AttributeValue) attributeMap {
+	if item == nil {
+		return nil
+	}
+	m := attributeMap{}
+	for name, v := range item {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			m[name] = map[string]any{"S": v.Value}
+		case *types.AttributeValueMemberN:
+			m[name] = map[string]any{"N": v.Value}
+		case *types.AttributeValueMemberB:
+			m[name] = map[string]any{"B": base64.StdEncoding.EncodeToString(v.Value)}
+		case *types.AttributeValueMemberL:
+			list := make([]any, len(v.Value))
+			for i, v := range v.Value {
+				list[i] = attributesOf(map[string]types.AttributeValue{"is": v})["is"]
+			}
+			m[name] = map[string]any{"L": list}
+		case *types.AttributeValueMemberM:
+			inner := map[string]any{}
+			for name, v := range attributesOf(v.Value) {
+				inner[name] = v
+			}
+			m[name] = map[string]any{"M": inner}
+		}
+	}
+	return m
+}
+
+// attributes returns the item that the reply to an update contains.
+func attributes(res *http.Response) attributeMap {
+	var out struct{ Attributes attributeMap }
+	_ = json.Unmarshal(bodyOf(res), &out)
+	return out.Attributes
+}
+
+// bodyOf reads the body of a reply, and replaces it so that it can be read
+// again.
+func bodyOf(res *http.Response) []byte {
+	body, _ := io.ReadAll(res.Body)
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return body
+}
+
+// edited decodes the JSON body of a request or a reply, calls change on the result and
+// encodes it again. A body that it cannot decode is returned unchanged.
+func edited[T any](body []byte, change func(T)) []byte {
+	var in T
+	if json.Unmarshal(body, &in) != nil {
+		return body
+	}
+	change(in)
+	out, err := json.Marshal(in)
+	if err != nil {
+		return body
+	}
+	return out
+}
+
+// request is one request that a process sends.
+type request struct {
+	lab.Call
+	by      *process
+	at      time.Time
+	keys    []string
+	manner  manner
+	givesUp bool // the request ends a grant that its sender holds
+}
+
+// manner says which operation a request is. It is found from the body once, when the
+// request is created.
+type manner string
+
+const (
+	reads     manner = "reads"
+	commits   manner = "commits"
+	releases  manner = "releases"
+	handsOver manner = "hands over"
+	grants    manner = "grants"
+	renews    manner = "renews"
+	other     manner = "is about"
+)
+
+func newRequest(by *process, call lab.Call) *request {
+	r := &request{Call: call, by: by, at: time.Now(), keys: call.Keys(), manner: other}
+	switch {
+	case call.Reads():
+		r.manner = reads
+	case call.Commits():
+		r.manner, r.givesUp = commits, call.EndsLock()
+	case call.Releases():
+		r.manner, r.givesUp = releases, true
+	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
+		// These are hand-overs. Requests for a session's row, and requests for a record
+		// that must exist, also get the manner handsOver, although they are none. Faults
+		// are drawn by the manner. So a correct manner for those requests would change the
+		// runs of all seeds.
+		r.manner, r.givesUp = handsOver, call.HandsOver()
+	case call.Grants():
+		r.manner = grants
+	case call.Writes("UpdateItem") && !bytes.Contains(call.Body, []byte(`"stepDown"`)):
+		r.manner = renews
+	}
+	return r
+}
+
+// asks describes a request by its operation and keys, without random parts. It adds the
+// length of the body, which distinguishes two requests at the same instant.
+func (r *request) asks() string {
+	manner := r.manner
+	if manner == renews {
+		manner = other
+	}
+	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
+}
+
+// operation returns a name for the operation to which the request belongs, if
+// the client itself has started that operation.
+func (r *request) operation() string {
+	if r.manner == renews {
+		return "renewal in the background"
+	}
+	if r.manner == other {
+		return "request in the background"
+	}
+	return "in the background: what " + string(r.manner)
 }

@@ -2,7 +2,11 @@ package simulation
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,4 +98,104 @@ func (c *process) section(r *worker) {
 	if err == nil {
 		c.releasedForGood(lock)
 	}
+}
+
+// Clients wait in the queue of the record. Some die while they wait, and some leave the
+// queue. A takeover erases the queue.
+func TestSimulationOfQueues(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
+
+func lines(seed uint64) world {
+	return world{shared: seed%5 == 0}
+}
+
+// A record contains hints about its queue: whether the key was handed over, until when the
+// queue is suspended, and which clients wait. In this world the hints are wrong. No promise
+// depends on them, so all promises hold.
+func TestSimulationOfWrongQueueAdviceInRecord(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(wrongAdvice))
+}
+
+func wrongAdvice(seed uint64) world {
+	w := lines(seed)
+	w.beside = adviseWrongly
+	return w
+}
+
+func adviseWrongly(_ *testing.T, s *run, r *worker) {
+	for s.goesOn() {
+		time.Sleep(upTo(r, time.Second))
+		key := keyNames[r.IntN(len(keyNames))]
+		changes := map[string]types.AttributeValue{}
+		switch r.IntN(4) {
+		case 0:
+			changes["handed"] = lab.Str("1")
+		case 1:
+			changes["handed"] = nil
+		// Suspend the queue until some time: in the past, in the near future, or so far in the
+		// future that no client accepts it.
+		case 2:
+			until := time.Now().Add(upTo(r, 9*usualLease) - usualLease)
+			changes["noQueueUntil"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(until.UnixMilli(), 10)}
+		case 3:
+			changes["waiters"] = nil
+		}
+		s.mu.Lock()
+		if to := r.trouble(); s.records[key] != nil && s.happensTo(misled, to) {
+			s.history.enter("%s is advised wrongly by hand", key)
+			s.w.Update(key, changes)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// stale returns the greatest age of a reading of a session's row on which a waiter still
+// relies.
+func (s *run) stale() time.Duration {
+	if s.plan.shared {
+		return time.Second
+	}
+	return 0
+}
+
+// lastArrival returns the last time at which some write affected how long the key is held:
+// it changed the key's record or renewed a session. Such a write may be a late copy of a
+// request. If the last such time is before from, lastArrival returns from.
+func (s *run) lastArrival(key string, from time.Time) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for of, at := range s.arrived {
+		if (of == key || strings.HasPrefix(of, "session ")) && at.After(from) {
+			from = at
+		}
+	}
+	return from
+}
+
+// checkLiveness acquires every key after the faults have stopped. Invariant 12 of
+// docs/guarantees.md limits the time until each key is granted.
+func (s *run) checkLiveness(t *testing.T, seed uint64) {
+	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
+	for _, key := range keyNames {
+		// By now, the workers of live processes have released their locks and returned.
+		// Locks of dead processes, and locks that a process gave up without a release,
+		// become free when their lease ends.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		began := time.Now()
+		asked, over := late.operation(ctx, "acquire")
+		lock, err := late.client.Acquire(asked, key)
+		over()
+		cancel()
+		took := time.Since(s.lastArrival(key, began))
+		// The limit is a lease by the waiter's clock, two longest polls and a round trip.
+		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
+			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
+		}
+		if err == nil {
+			s.believes(late, lock)
+			if err := lock.Release(late.asks(context.Background(), "release")); err != nil && !errors.Is(err, leasehold.ErrLost) {
+				s.violated("12: release with no fault: %v", err)
+			}
+		}
+	}
+	_ = late.client.Close(context.Background())
 }

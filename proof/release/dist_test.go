@@ -5,10 +5,12 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"io"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"time"
 
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+	"golang.org/x/mod/semver"
 
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
@@ -123,5 +126,53 @@ func TestCommandsAndHelpTopicsHaveManualPages(t *testing.T) {
 	}
 	if page := pages["leasehold-exit-codes.1"]; !strings.Contains(page, "\n  123       the lock was lost") {
 		t.Errorf("the table of exit codes is not kept as it is:\n%s", page)
+	}
+}
+
+func TestReleasedCommandIsStrippedAndContainsItsCommit(t *testing.T) {
+	command, info, err := build(t.Context(), "../..", filepath.Join(t.TempDir(), "leasehold"), platform{"linux", "amd64"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	of, err := elf.NewFile(bytes.NewReader(command.content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range of.Sections {
+		if slices.Contains([]string{".symtab", ".strtab", ".debug_info", ".zdebug_info", ".debug_line"}, s.Name) {
+			t.Errorf("it has %s, of %d bytes", s.Name, s.Size)
+		}
+	}
+	if info.Main.Path != mainModule || len(info.Deps) == 0 || len(info.Settings) == 0 {
+		t.Errorf("it does not know what it was built from: %v", info)
+	}
+}
+
+func TestAdapterModulesRequireSameReleaseOfLeasehold(t *testing.T) {
+	versions := map[string]string{}
+	for _, adapter := range adapters {
+		version, err := requiredBy("../..", adapter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions[version] = adapter
+		if semver.Canonical(version) != version || semver.Prerelease(version) != "" {
+			t.Errorf("%s requires %s, which will never be a tag", adapter, version)
+		}
+	}
+	if len(versions) != 1 {
+		t.Errorf("the adapters require different versions: %v", versions)
+	}
+}
+
+func TestReleaseTagRequiresValidVersionAndMatchingAdapters(t *testing.T) {
+	for version, want := range map[string]string{
+		"1.2":     "is not a version",
+		"v99.0.0": "contrib/leaseholdgocron/go.mod requires",
+	} {
+		problems, err := tagProblems(t.Context(), "../..", version)
+		if err != nil || !strings.Contains(strings.Join(problems, "\n"), want) {
+			t.Errorf("%s: %q, %v", version, problems, err)
+		}
 	}
 }

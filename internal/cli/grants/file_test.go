@@ -1,17 +1,25 @@
 package grants
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestGrantFileAcceptsOnlyOneOfConcurrentWrites(t *testing.T) {
@@ -80,4 +88,81 @@ func TestRemoveKeepsGrantFileReplacedByNewerGrant(t *testing.T) {
 	} else if in, ok := parse(b); !ok || in.ID != "next" {
 		t.Errorf("it holds %s", b)
 	}
+}
+
+func TestGrantPlaceDependsOnRegionEndpointAndAccount(t *testing.T) {
+	at := func(table, region, server, account string) Place {
+		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, Home: dynamodb.New(dynamodb.Options{
+			Region: region, BaseEndpoint: aws.String(server),
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret", AccountID: account}, nil
+			}),
+		})})
+	}
+	made := at("locks", "eu-west-1", "", "111111111111")
+	for what, same := range map[string]Place{
+		"itself":                    made,
+		"an unknown account":        at("locks", "eu-west-1", "", ""),
+		"a grant without its store": {},
+	} {
+		if d := made.differs(same); d != "" {
+			t.Errorf("%s differs by %s", what, d)
+		}
+		if d := same.differs(made); d != "" {
+			t.Errorf("%s differs by %s the other way round", what, d)
+		}
+	}
+	for want, other := range map[string]Place{
+		"--file":         {File: "/locks.db"},
+		"--endpoint-url": at("locks", "eu-west-1", "https://dynamodb.example", "111111111111"),
+		"--region":       at("locks", "eu-west-2", "", "111111111111"),
+		"--profile":      at("locks", "eu-west-1", "", "222222222222"),
+	} {
+		if d := made.differs(other); d != want {
+			t.Errorf("%v differs from %v by %q, want %s", other, made, d, want)
+		}
+	}
+	if p := at("arn:aws:dynamodb:eu-west-1:111111111111:table/locks", "eu-west-1", "", "222222222222"); p.Account != "" {
+		t.Errorf("a table whose name has its account is said to be of the caller's, %s", p.Account)
+	}
+	if p := at("locks", "local", "http://127.0.0.1:8000", "222222222222"); p.Account != "" {
+		t.Errorf("a server on loopback is said to have the account %s", p.Account)
+	}
+}
+
+// FuzzGrantFile parses files for the flag --grant. If a file is accepted, writing its grant
+// and reading it again returns the same grant, and no proper prefix of the written file is
+// accepted.
+func FuzzGrantFile(f *testing.F) {
+	for _, seed := range []string{
+		`{"table":"locks","key":"job","owner":"web/812","token":42,"grant":"g","versions":["v"],"leaseMs":600000,"trustedUntil":"2026-11-21T12:00:00.000Z","file":"/var/lib/leasehold/locks.db"}`,
+		`{"table":"locks","key":"job","sortKey":"s","owner":"o","token":1,"grant":"g","versions":["v","w"],"leaseMs":1,"trustedUntil":"2026-11-21T12:00:00Z","region":"eu-west-1","account":"123456789012"}`,
+		`{"table":"locks","grant":"g","leaseMs":-1,"trustedUntil":"2026-11-21T12:00:00Z"}`, `{"table":"locks","grant":"g","leaseMs":18446744073710,"trustedUntil":"2026-11-21T12:00:00Z"}`,
+		`{}`, ``, `null`, `not a grant`, "\xff",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		g, ok := parse(b)
+		if !ok {
+			return
+		}
+		if g.ID == "" || g.Table == "" || g.Lease < 0 || leaseEnds(g).Before(g.TrustedUntil) {
+			t.Errorf("%q reads as %+v", b, g)
+		}
+		written := lab.Must(json.Marshal(g))(t)
+		again, ok := parse(written)
+		again.TrustedUntil = g.TrustedUntil // the file rounds times to milliseconds, so TrustedUntil may differ
+		if !ok || !reflect.DeepEqual(again, g) {
+			t.Errorf("%q reads as %+v, which was written as %s and read as %+v", b, g, written, again)
+		}
+		if g.At.differs(again.At) != "" {
+			t.Errorf("%+v is another place than itself", g.At)
+		}
+		for cut := range written {
+			if _, ok := parse(written[:cut]); ok {
+				t.Errorf("a part is taken for a grant: %s", written[:cut])
+			}
+		}
+	})
 }

@@ -1,10 +1,17 @@
 package say
 
 import (
+	"bytes"
+	jsonv1 "encoding/json"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
 func TestLeaseIsShownAsDurationOrExpiryTime(t *testing.T) {
@@ -49,6 +56,153 @@ func TestQueueSuspensionIsShownUntilItEnds(t *testing.T) {
 			if f[0] == "noQueueUntil" && f[1] != want {
 				t.Errorf("until %v: %q, want %q", until, f[1], want)
 			}
+		}
+	}
+}
+
+func TestListingShowsLongNamesInOneRow(t *testing.T) {
+	now := time.Now()
+	long := leasehold.Record{
+		Key:   leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"},
+		Owner: "ip-10-20-30-40.eu-west-1.compute.internal/worker-17/47110815", Lease: 20 * time.Second,
+		GrantedAt: now.Add(-3 * time.Minute), Token: 1764230400000042,
+	}
+	short := long
+	short.Key.Partition, short.Owner = "k", "host/1"
+	for _, checked := range []bool{false, true} {
+		for _, colour := range []bool{false, true} {
+			for _, columns := range []int{80, 100, 200} {
+				var out bytes.Buffer
+				l := Listing{Terminal: true, Columns: columns, Checked: checked}
+				rows := []Record{{Record: long, Holder: holders.Dead}, {Record: short, Holder: holders.Live}}
+				lab.OK(t, l.Write(&Output{To: &out, Terminal: true, Coloured: colour}, rows, now))
+				text := strings.NewReplacer("\x1b[31m", "", "\x1b[0m", "").Replace(out.String())
+				lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+				if len(lines) != 3 {
+					t.Fatalf("%d lines:\n%s", len(lines), text)
+				}
+				for _, line := range lines {
+					if utf8.RuneCountInString(line) > columns {
+						t.Errorf("%d columns, not %d: %s", utf8.RuneCountInString(line), columns, line)
+					}
+				}
+				if !strings.HasPrefix(lines[1], "tenants/") || !strings.Contains(lines[1], "part-007  ") || !strings.Contains(lines[1], "1764230400000042") {
+					t.Errorf("%d columns: not the beginning and the end: %s", columns, lines[1])
+				}
+				if whole := strings.Contains(lines[1], long.Key.Partition); whole != (columns == 200) {
+					t.Errorf("%d columns: the whole key: %v", columns, whole)
+				}
+				for _, name := range []string{"OWNER", "TOKEN"} {
+					before, _, _ := strings.Cut(lines[0], name)
+					at := utf8.RuneCountInString(before)
+					if row := []rune(lines[2]); row[at-1] != ' ' || row[at] == ' ' {
+						t.Errorf("%s is not aligned:\n%s", name, text)
+					}
+				}
+			}
+		}
+	}
+	var pipe bytes.Buffer
+	if err := (Listing{}).Write(&pipe, []Record{{Record: long}}, now); err != nil || !strings.HasPrefix(pipe.String(), long.Key.Partition+"\t"+long.Owner+"\t") {
+		t.Errorf("a pipe has %q, %v", &pipe, err)
+	}
+}
+
+func TestListAtTerminalMarksLocksUnderSharedLease(t *testing.T) {
+	now := time.Now()
+	for session, want := range map[string]string{"": "20s", "id": "20s shared"} {
+		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "job"}, Owner: "host", Lease: 20 * time.Second, Session: session}}
+		if lease := (Listing{Terminal: true}).cells(r, now)[3].text; lease != want {
+			t.Errorf("session %q: %q", session, lease)
+		}
+		if lease := (Listing{}).cells(r, now)[3].text; lease != "20s" {
+			t.Errorf("session %q in a pipe: %q", session, lease)
+		}
+	}
+}
+
+func TestListAtTerminalShowsDataOfHolder(t *testing.T) {
+	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "ci/1", Lease: time.Second, GrantedAt: time.Now(), Data: []byte("deploying v42")}
+	for _, tc := range []struct {
+		terminal, released, want bool
+	}{{true, false, true}, {true, true, false}, {false, false, false}} {
+		var out bytes.Buffer
+		r.Released = tc.released
+		to := &Output{To: &out, Terminal: tc.terminal}
+		lab.OK(t, (Listing{Terminal: tc.terminal, Columns: 100}).Write(to, []Record{{Record: r}}, time.Now()))
+		if strings.Contains(out.String(), "ci/1: deploying v42") != tc.want {
+			t.Errorf("%+v: %s", tc, out.String())
+		}
+	}
+}
+
+func TestListAtTerminalShowsDoneMarkOfLastGrant(t *testing.T) {
+	const token = 1764230400000042
+	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+	for want, done := range map[string]*leasehold.Done{
+		"released":                      nil,
+		"done: v42":                     {Once: "v42", Token: token},
+		"done: 2026-11-24":              {Period: night.Local(), Token: token},
+		"done: 2026-11-24 06:00:00 UTC": {Period: night.Add(6 * time.Hour), Token: token},
+	} {
+		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "nightly"}, Owner: "vm/31903", Lease: 20 * time.Second, Token: token, Released: true, Done: done}}
+		var out bytes.Buffer
+		lab.OK(t, (Listing{Terminal: true, Columns: 80, States: true}).Write(&out, []Record{r}, night))
+		if !strings.HasSuffix(out.String(), "  "+want+"\n") {
+			t.Errorf("not %s: %s", want, &out)
+		}
+	}
+	// The done mark in this record has an earlier grant's token. So it must not appear as
+	// the result of the current, released grant.
+	r := Record{Record: leasehold.Record{Token: token, Released: true, Done: &leasehold.Done{Once: "v42", Token: token - 1}}}
+	if cells := (Listing{Terminal: true, States: true}).cells(r, night); cells[len(cells)-1].text != "released" {
+		t.Errorf("%q", cells[len(cells)-1].text)
+	}
+}
+
+func TestListingShowsDeadHoldersLockAsHeldUntilLeaseEnds(t *testing.T) {
+	now := time.Now()
+	granted := now.Add(-3 * time.Minute)
+	rec := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", GrantedAt: granted, Lease: 10 * time.Second, Version: "1", Grant: "1"}
+	beat := liveness.Beat{Until: granted.Add(10 * time.Second)}
+	for state, want := range map[holders.State]string{holders.Dead: "10s", holders.Live: "3m0s"} {
+		r := Observed("locks", "", holders.Observation{Record: rec, State: state, Beat: beat})
+		var screen, piped bytes.Buffer
+		if err := (Listing{Terminal: true, Columns: 100, Checked: true}).Write(&screen, []Record{r}, now); err != nil || strings.Fields(strings.Split(screen.String(), "\n")[1])[2] != want {
+			t.Errorf("%s: %s, %v", state, &screen, err)
+		}
+		lab.OK(t, (Listing{JSON: true}).Write(&piped, []Record{r}, now))
+		var json struct{ HeldMs int64 }
+		if err := jsonv1.Unmarshal(piped.Bytes(), &json); err != nil || (json.HeldMs == 10_000) != (state == holders.Dead) {
+			t.Errorf("%s: %s, %v", state, &piped, err)
+		}
+	}
+}
+
+func TestTerminalReceivesNoEscapeSequencesFromData(t *testing.T) {
+	const evil = "\x1b[2J\u009b2J\u202e\xff\r"
+	for _, c := range []struct {
+		out  Output
+		want string
+	}{
+		{Output{}, `\u001b[2J\u009b2J\u202e\xff\u000d`},
+		{Output{Terminal: true}, "\r\x1b[K" + `\u001b[2J\u009b2J\u202e\xff\u000d`},
+		{Output{Terminal: true, Coloured: true}, "\r\x1b[K\x1b[31m" + `\u001b[2J\u009b2J\u202e\xff\u000d` + "\x1b[0m"},
+	} {
+		var got bytes.Buffer
+		c.out.To = &got
+		if err := c.out.Show(append([]any{overLine}, Red.Of(evil)...)...); err != nil || got.String() != c.want {
+			t.Errorf("%+v: %q, %v", c.out, got.String(), err)
+		}
+	}
+}
+
+func TestDataIsRawInPipeAndEscapedAtTerminal(t *testing.T) {
+	data := []byte("\x1b[2J\xff\u202e\n")
+	for terminal, want := range map[bool]string{false: string(data), true: `\u001b[2J\xff\u202e` + "\n"} {
+		var got bytes.Buffer
+		if err := (&Output{To: &got, Terminal: terminal}).Data(data); err != nil || got.String() != want {
+			t.Errorf("terminal %v: %q, %v", terminal, got.String(), err)
 		}
 	}
 }

@@ -166,3 +166,121 @@ func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 		})
 	}
 }
+
+// The server must listen on all addresses of its host name. Otherwise another user could
+// listen on a free one and receive requests of the page.
+func TestUIPageListensOnAllAddressesOfItsHostName(t *testing.T) {
+	if !isAddressHere(t.Context(), "::1") {
+		t.Skip("this machine has no ::1")
+	}
+	at := lab.Must(ForPage(t.Context(), "127.0.0.1:0", false))(t)
+	defer at.Close()
+	host, port, err := net.SplitHostPort(at.Host)
+	if err != nil || at.Host != at.Name || !strings.HasSuffix(host, ".localhost") {
+		t.Errorf("it is at %s, its name is %s", at.Host, at.Name)
+	}
+	for _, ip := range []string{"127.0.0.1", "::1"} {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(ip, port))
+		if err == nil {
+			t.Errorf("somebody else can listen on %s", l.Addr())
+			_ = l.Close()
+		}
+	}
+}
+
+func TestUIPageIsNotServedIfOneAddressIsInUse(t *testing.T) {
+	if !isAddressHere(t.Context(), "::1") {
+		t.Skip("this machine has no ::1")
+	}
+	for _, c := range [][2]string{{"127.0.0.1", "::1"}, {"::1", "127.0.0.1"}} {
+		theirs := lab.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(c[1], "0")))(t)
+		defer theirs.Close()
+		_, port, _ := net.SplitHostPort(theirs.Addr().String())
+		if at, err := ForPage(t.Context(), net.JoinHostPort(c[0], port), false); err == nil {
+			t.Errorf("it listens on %s alone", at.Listeners[0].Addr())
+			at.Close()
+		} else if !strings.Contains(err.Error(), "is in use") {
+			t.Errorf("it says %q", err)
+		}
+	}
+}
+
+func TestUIPageOnWildcardAddressHasIPAddressInURL(t *testing.T) {
+	at := lab.Must(ForPage(t.Context(), "0.0.0.0:0", true))(t)
+	defer at.Close()
+	if strings.Contains(at.Host, "localhost") || at.Name == at.Host || len(at.Listeners) != 1 {
+		t.Errorf("it is at %s, its name is %s", at.Host, at.Name)
+	}
+}
+
+func TestProbesListenOnLoopbackUnlessAddressIsSet(t *testing.T) {
+	for addr, local := range map[string]bool{":0": true, "127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false} {
+		l, err := ForProbes(t.Context(), addr)
+		if err != nil {
+			t.Errorf("%s: %v", addr, err)
+			continue
+		}
+		if got := l.Addr().(*net.TCPAddr); got.IP.IsLoopback() != local || got.Port == 0 {
+			t.Errorf("%s: it listens on %v", addr, got)
+		}
+		if _, err := ForProbes(t.Context(), l.Addr().String()); err == nil || !strings.Contains(err.Error(), "is in use: choose another address with --http") {
+			t.Errorf("%s, again: %v", addr, err)
+		}
+		_ = l.Close()
+	}
+	for addr, want := range map[string]string{"": "use HOST:PORT", "8080": "use HOST:PORT", "127.0.0.1": "use HOST:PORT", ":http-no": "--http", "127.0.0.1:65536": "--http"} {
+		if l, err := ForProbes(t.Context(), addr); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, %v", addr, l, err)
+		}
+	}
+}
+
+// elsewhere is a listener with a non-loopback address, such as the address of a Kubernetes
+// pod.
+type elsewhere struct{ pipes }
+
+func (elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 8080} }
+
+// probe starts the probe server on the listener, sends text to it, and returns the status
+// of the reply.
+func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text string) (status int) {
+	t.Helper()
+	synctest.Wait()
+	server := Probes(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "yes") }), listener)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	status, _ = says(t, dial(), text)
+	_ = server.Close()
+	<-served
+	time.Sleep(time.Second) // net/http waits for the unread rest of a request body for half a second
+	return status
+}
+
+func TestProbesOnLoopbackRejectNonLocalHostHeaders(t *testing.T) {
+	for host, want := range map[string][2]int{ // expected status by Host header: from a server on loopback, and from a server on another address
+		"127.0.0.1:8080":   {200, 200},
+		"localhost":        {200, 200},
+		"192.0.2.7:8080":   {421, 200},
+		"evil.example":     {421, 200},
+		"scheduler.prod:9": {421, 200},
+	} {
+		text := fmt.Sprintf("GET /leader HTTP/1.1\r\nHost: %s\r\n\r\n", host)
+		synctest.Test(t, func(t *testing.T) {
+			here := pipes{make(chan net.Conn), make(chan struct{})}
+			there := elsewhere{pipes{make(chan net.Conn), make(chan struct{})}}
+			if got := [2]int{probe(t, here, here.dial, text), probe(t, there, there.dial, text)}; got != want {
+				t.Errorf("%s: %v, want %v", host, got, want)
+			}
+		})
+	}
+}
+
+func TestIdleProbeConnectionIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here := pipes{make(chan net.Conn), make(chan struct{})}
+		began := time.Now()
+		if got := probe(t, here, here.dial, "GET /leader HTTP/1.1\r\nHost: "); got != 0 || time.Since(began) > 15*time.Second {
+			t.Errorf("%d after %v", got, time.Since(began))
+		}
+	})
+}

@@ -2,19 +2,28 @@ package adapters
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"net/http"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/pressly/goose/v3/lock/locktesting"
+	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	_ "modernc.org/sqlite" // registers the database driver
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/byname"
 	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/locktest"
@@ -91,4 +100,145 @@ func TestManagerRunsOnlyInProcessThatLeads(t *testing.T) {
 			}
 		}
 	})
+}
+
+// journal is a cron logger that counts skipped jobs and keeps the last error.
+type journal struct {
+	skipped atomic.Int32
+	failed  atomic.Pointer[error]
+}
+
+func (j *journal) Info(msg string, _ ...any) {
+	if msg == "skip" {
+		j.skipped.Add(1)
+	}
+}
+
+func (j *journal) Error(err error, _ string, _ ...any) { j.failed.Store(&err) }
+
+func TestCronJobsRunInOneProcessAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		var runs, inside atomic.Int32
+		var said journal
+		var processes []*cron.Cron
+		for range 3 {
+			c := cron.New(cron.WithChain(Locked(t.Context(), env.Client(leasehold.Config{}), "reports", &said)))
+			lab.Must(c.AddFunc("@every 1h", func() {
+				if inside.Add(1) > 1 {
+					t.Error("two at a time")
+				}
+				time.Sleep(40 * time.Minute)
+				inside.Add(-1)
+				runs.Add(1)
+			}))(t)
+			c.Start()
+			processes = append(processes, c)
+		}
+		lab.Elapse(2*time.Hour + 50*time.Minute)
+		for _, c := range processes {
+			<-c.Stop().Done()
+		}
+		if runs.Load() != 2 || said.skipped.Load() != 4 {
+			t.Errorf("%d runs in two hours, and %d were skipped", runs.Load(), said.skipped.Load())
+		}
+		if err := said.failed.Load(); err != nil {
+			t.Error(*err)
+		}
+	})
+}
+
+func TestCronJobIsNotifiedOfLostLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		var said journal
+		c := cron.New()
+		stopped := make(chan error, 1)
+		c.Schedule(cron.Every(time.Hour), LockedJob(t.Context(), env.Client(leasehold.Config{}), "reports", &said, func(ctx context.Context, _ *leasehold.Lock) error {
+			env.Steal("reports")
+			<-ctx.Done()
+			stopped <- context.Cause(ctx)
+			return nil
+		}))
+		c.Start()
+		if err := <-stopped; !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("stopped by %v", err)
+		}
+		<-c.Stop().Done()
+		if err := said.failed.Load(); err == nil || !errors.Is(*err, leasehold.ErrLost) {
+			t.Errorf("logged %v", err)
+		}
+	})
+}
+
+// byname.Database implements the interfaces that goose needs.
+var (
+	_ lock.Locker        = (*byname.Database)(nil)
+	_ lock.SessionLocker = (*byname.Database)(nil)
+)
+
+// migrations contains two migrations for SQLite. goose has no lock of its own for SQLite.
+var migrations = fstest.MapFS{
+	"1_orders.sql": {Data: []byte("-- +goose Up\nCREATE TABLE orders (id INTEGER);\n")},
+	"2_prices.sql": {Data: []byte("-- +goose Up\nCREATE TABLE prices (id INTEGER);\n")},
+}
+
+// open opens the SQLite database at path, which several processes share.
+func open(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db := lab.Must(sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(60000)"))(t)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestGooseMigratesInOneProcessAtATime(t *testing.T) {
+	for name, with := range map[string]func(*byname.Database) goose.ProviderOption{
+		"Locker":        func(d *byname.Database) goose.ProviderOption { return goose.WithLocker(d) },
+		"SessionLocker": func(d *byname.Database) goose.ProviderOption { return goose.WithSessionLocker(d) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			env, path := locktest.New(t), filepath.Join(t.TempDir(), "orders.db")
+			locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
+				names := namesOf(t, env, leasehold.Config{}, "migrate/")
+				return lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, path), migrations, with(names.ForDatabase("orders"))))(t)
+			})
+		})
+	}
+}
+
+func TestGooseLockersExcludeEachOther(t *testing.T) {
+	env := locktest.New(t)
+	db := open(t, filepath.Join(t.TempDir(), "orders.db"))
+	locktesting.TestConcurrentLocking(t, db, func(t *testing.T) lock.Locker {
+		return namesOf(t, env, leasehold.Config{}, "migrate/").ForDatabase("orders")
+	}, time.Second)
+}
+
+func TestGooseReportsLostLock(t *testing.T) {
+	env := locktest.New(t)
+	names := namesOf(t, env, leasehold.Config{}, "migrate/")
+	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {
+		env.Steal("migrate/orders")
+		return nil
+	}}, nil)
+	p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil,
+		goose.WithGoMigrations(migration), goose.WithLocker(names.ForDatabase("orders"))))(t)
+	if _, err := p.Up(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+		t.Errorf("migrated without the lock: %v", err)
+	}
+}
+
+func TestMigrationInsideDoStopsWhenLockIsLost(t *testing.T) {
+	env := locktest.New(t)
+	locks := env.Client(leasehold.Config{Lease: time.Second})
+	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
+		env.Steal("migrate/orders")
+		<-ctx.Done() // this line blocks the test forever if the migration's context does not end
+		return context.Cause(ctx)
+	}}, nil)
+	p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil, goose.WithGoMigrations(migration)))(t)
+	err := locks.Do(t.Context(), "migrate/orders", func(ctx context.Context, _ *leasehold.Lock) error {
+		return lab.ErrorOf(p.Up(ctx))
+	})
+	if !errors.Is(err, leasehold.ErrLost) {
+		t.Errorf("migrated without the lock: %v", err)
+	}
 }

@@ -3,9 +3,11 @@
 package sharing
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
@@ -80,5 +82,100 @@ func TestTakeoverFromOtherLibraryHappensOnlyAfterLease(t *testing.T) {
 			t.Logf("taken over %v after the earliest moment", reply.At.Sub(earliest).Round(time.Millisecond))
 			waiter.Release(t, reply.ID)
 		})
+	})
+}
+
+// looks returns the operation with which a library polls a held key, and the number of
+// these requests in one poll.
+func looks(p peers.Peer) (operation string, perLook int) {
+	switch p.Name {
+	case peers.DynamoDLM.Name:
+		return "PutItem", 1 // dynamo-dlm polls with the conditional put that acquires the key
+	case peers.DyndbMutex.Name:
+		return "PutItem", 2 // dyndb-mutex sends two puts: the first deletes an expired record, and the second acquires the key
+	}
+	return "GetItem", 1
+}
+
+// No lease expires during this test, because each lease lasts an hour. So only the release
+// can end the wait.
+func TestWaiterWaitsUntilHolderOfOtherLibraryReleases(t *testing.T) {
+	matches(t, time.Hour, func(t *testing.T, m match) {
+		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
+			holder := m.run(t, first)
+			waiter, front := m.runBehind(t, second)
+			held := holder.Acquire(t, key)
+			waiter.Refused(t, key)
+
+			front.Reset()
+			operation, perLook := looks(second)
+			wait := waiter.Send(peers.Request{Do: "acquire", Key: key, Wait: 10 * time.Minute})
+			tick(t, "the waiter looks three times", func() bool { return front.Asked(operation) >= 3*perLook })
+			waiting(t, wait)
+
+			released := holder.Release(t, held)
+			front.Reset()
+			reply := granted(t, wait)
+			if n := front.Asked(operation); n > perLook {
+				t.Errorf("the waiter took %d looks after the release, want at most one", n/perLook)
+			}
+			holder.Refused(t, key)
+			t.Logf("granted %v after the release", reply.At.Sub(released.At).Round(time.Millisecond))
+			waiter.Release(t, reply.ID)
+		})
+	})
+}
+
+func TestOtherLibraryAndLeaseholdRenewLockDespiteWaiter(t *testing.T) {
+	matches(t, 6*time.Second, func(t *testing.T, m match) {
+		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
+			if !first.Heartbeats {
+				t.Skip(first.Name, "has no heartbeats: its lock ends with its lease")
+			}
+			holder, waiter := m.run(t, first), m.run(t, second)
+			held := holder.Acquire(t, key)
+			wait := waiter.Send(peers.Request{Do: "acquire", Key: key, Wait: 10 * time.Minute})
+			elapse(t, 3*m.settings.Lease)
+			waiting(t, wait)
+			if !holder.Held(t, held) {
+				t.Errorf("%s says that it lost the lock", first.Name)
+			}
+			holder.Release(t, held)
+			waiter.Release(t, granted(t, wait).ID)
+		})
+	})
+}
+
+func TestPausedHolderDoesNotChangeRecordOfNewHolder(t *testing.T) {
+	matches(t, 6*time.Second, func(t *testing.T, m match) {
+		const key = "paused"
+		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
+		late := peer.Acquire(t, key)
+		wait := ours.Send(peers.Request{Do: "acquire", Key: key, Wait: 10 * time.Minute})
+		sign := lastSign(t, m, peer, key)
+		lab.OK(t, peer.Stop())
+		reply := granted(t, wait)
+		if early := sign.Add(m.settings.Lease).Sub(reply.At); versionName(m) != "" && early > 0 {
+			t.Errorf("taken over from a paused holder %v before the lease was over", early)
+		}
+		lab.OK(t, peer.Continue())
+		if m.peer.Heartbeats {
+			tick(t, "the peer notices", func() bool { return !peer.Held(t, late) })
+		}
+		// The peer lost its lock while it was paused. So its release may, but need not, return an
+		// error.
+		_, err := peer.Ask(t, peers.Request{Do: "release", Lock: late})
+		if err != nil && !errors.Is(err, peers.ErrLost) {
+			t.Errorf("the late release failed: %v", err)
+		}
+		peer.Refused(t, key)
+		if !ours.Held(t, reply.ID) {
+			t.Error("ours lost the lock to a peer that was late")
+		}
+		now := ours.Must(t, peers.Request{Do: "get", Key: key}).Record
+		if now == nil || now.Token != reply.Record.Token || now.Owner != reply.Record.Owner {
+			t.Errorf("the record is %+v, want still that of the grant, %+v", now, reply.Record)
+		}
+		ours.Release(t, reply.ID)
 	})
 }

@@ -3,10 +3,13 @@
 package processes
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -116,4 +119,70 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Three hundred processes of the leasehold command, with the flag for not waiting, use one
+// file at the same time. The kernel queues them for the file lock. So each process must get
+// a definite answer, even on a busy machine.
+func TestConcurrentProcessesDoNotFailOnLockedStoreFile(t *testing.T) {
+	const crowd = 300
+	binary, file := buildCommand(t), filepath.Join(t.TempDir(), "locks.db")
+	var mu sync.Mutex // guards the map codes
+	codes := map[int]int{}
+	var running sync.WaitGroup
+	for range crowd {
+		running.Go(func() {
+			cmd := exec.Command(binary, "run", "--file", file, "-n", "k", "--", "true")
+			said, err := cmd.CombinedOutput()
+			code := 0
+			if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+				code = failed.ExitCode()
+			} else if err != nil {
+				t.Error(err)
+			}
+			if code != 0 && code != 75 {
+				t.Errorf("exit code %d: %s", code, said)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			codes[code]++
+		})
+	}
+	running.Wait()
+	t.Logf("exit codes: %v", codes)
+	if codes[0] == 0 {
+		t.Error("nobody was granted the key")
+	}
+}
+
+func says(e Event, words string) bool { return strings.Contains(e.Text, words) }
+
+func TestFullDiskDoesNotBreakLocksInFile(t *testing.T) {
+	t.Parallel()
+	const lease, workers = time.Second, 6
+	d := mountDisk(t)
+	at := place{File: filepath.Join(d.root, "locks.db")}
+	c := newCrew(t, "disk", at)
+	for range workers {
+		c.worker(task{Place: at, Keys: keysOf(3), Lease: lease})
+	}
+	full := func(e Event) bool { return says(e, "no space left on device") }
+	var seen int
+	for range 4 {
+		wait(lease)
+		c.journal.write(Event{Kind: Broke, Text: "the disk is full"})
+		from := now()
+		d.fill()
+		// bbolt first uses the free pages in its file. So the first writes on the full disk may
+		// still succeed.
+		if _, ok := c.watcher.await(bound, func(e Event) bool { return e.At > from && full(e) }); ok {
+			seen++
+		}
+		wait(lease)
+		d.free()
+	}
+	if seen == 0 {
+		t.Error("nobody noticed")
+	}
+	verify(t, c.finish())
 }

@@ -1,11 +1,15 @@
 package cli_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // The test kills the shell that started leasehold, as a CI system does when a step is
@@ -83,4 +87,61 @@ func TestParentExitIsIgnoredWithoutDieWithParentOnAnyTable(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until the other processes have ended; the store is removed after the test
+}
+
+// Any user of the machine can read the command lines of all processes, so these must not
+// contain secrets.
+func TestCommandLinesContainNoSecrets(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	const mine = "nobody-else-may-know-0123456789"
+	run := start(t, dir, append(env, "AWS_SECRET_ACCESS_KEY="+mine), "run", "k", "--", "sh", "-c", works)
+	cmd := fileNumber(t, filepath.Join(dir, "pid"))
+	dog := watchdogOf(t, run.cmd.Process.Pid, cmd)
+
+	page := start(t, dir, env, "ui")
+	eventually(t, "the page is served", func() bool { return strings.Contains(page.stdout.String(), "#token=") })
+	_, token, _ := strings.Cut(strings.TrimSpace(page.stdout.String()), "#token=")
+
+	start(t, dir, bare(dir), "local", "--addr", "127.0.0.1:0", "--", "sh", "-c", `echo "$AWS_SECRET_ACCESS_KEY" >made; exec sleep 300`)
+	eventually(t, "a key is made", func() bool {
+		b, err := os.ReadFile(filepath.Join(dir, "made"))
+		return err == nil && len(b) > 20
+	})
+	made := lab.Must(os.ReadFile(filepath.Join(dir, "made")))(t)
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(lines) < 4 || len(token) < 32 {
+		t.Fatal(lines, len(token), err)
+	}
+	for _, path := range lines {
+		line, _ := os.ReadFile(path) // the process may have ended
+		for what, secret := range map[string]string{"AWS's key": mine, "the page's token": token, "the engine's key": strings.TrimSpace(string(made))} {
+			if bytes.Contains(line, []byte(secret)) {
+				t.Errorf("%s is in %q", what, line)
+			}
+		}
+	}
+	if b, err := os.ReadFile("/proc/" + strconv.Itoa(dog) + "/environ"); err != nil || len(b) > 0 {
+		t.Errorf("the watchdog has an environment of %d bytes, %v", len(b), err)
+	}
+}
+
+// In a container that docker run -t starts, leasehold is process 1 and has a terminal, but
+// no shell could resume a suspended process. If Ctrl-Z suspended CMD, CMD would never
+// continue, and KEY would stay held.
+func TestCtrlZIsIgnoredByFirstProcessOfContainerOnAnyTable(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p := processOf(t, dir, env, "leasehold", "run", "k", "--", "sh", "-c",
+		`trap 'exit 40' WINCH; echo 1 >ready; while :; do sleep 0.01; done`)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	p.cmd.Stderr = &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Skipf("only root may start the first process of a container: %v", err)
+	}
+	t.Cleanup(p.kill)
+	fileNumber(t, filepath.Join(dir, "ready"))
+	p.signal(syscall.SIGTSTP)
+	p.signal(syscall.SIGWINCH) // CMD handles SIGWINCH only if the previous signal has not suspended CMD
+	p.ends(40)
 }

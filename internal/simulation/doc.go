@@ -48,7 +48,7 @@
 //	chance     random numbers, which all depend on the seed
 //	network    lost, delayed, repeated and refused requests
 //	workloads  locks, once, groups, detach, hands (of an operator), odd, wallclock,
-//	           boundedclocks, semaphores, elections, philosophers, load, everything
+//	           boundedclocks, semaphores, elections, philosophers, everything
 //	checker    records requests, writes and beliefs; checkgrants, checksessions and
 //	           checkcommits check them
 //	liveness   checks that free keys are granted in time once faults have stopped

@@ -121,9 +121,6 @@ func mustUint(t *testing.T, s string) uint64 {
 // check replays more seeds.
 func TestSameSeedGivesSameHistory(t *testing.T) {
 	for _, w := range worlds {
-		if w.test == "TestSimulationOfLoad" { // skipped: this simulation records no history
-			continue
-		}
 		t.Run(w.test, func(t *testing.T) {
 			forSeeds(t, 1, func(t *testing.T, seed uint64, _ world) {
 				var first []string

@@ -183,7 +183,7 @@ func planted(owner string) string {
 // page of another user may have installed such a worker for an address and port that
 // leasehold ui uses later.
 func TestServiceWorkerOfEarlierServerDoesNotSeeURL(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	owner := attack(t, "0", &attacker{})
 	before := attack(t, "0", &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
 	tab := chromium.Page(t)
@@ -245,7 +245,7 @@ func tries(target string) string {
 }
 
 func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--allow-break", "--token-file", "token")
 	h := s.hold("job")
 	p.Wait(says("job", "held", h.token))
@@ -299,7 +299,7 @@ func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 // TestDNSRebindingIsRefused simulates DNS rebinding. The browser loads a page from an
 // attacker's server. After that, the same name and port lead to leasehold ui.
 func TestDNSRebindingIsRefused(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	evil := attack(t, "0", &attacker{})
 	tab := chromium.Page(t)
 	tab.Open("http://" + browser.ForeignName + ":" + evil.port + "/")
@@ -331,7 +331,7 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 // page must not show the attacker's text. The attacker must receive nothing that still
 // works after leasehold ui restarts with the same secret.
 func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	addr := freePort(t)
 	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}
 	p := s.ui(flags...)
@@ -389,7 +389,7 @@ func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
 // The attacker takes the port of the page. It forwards requests for a proof to another
 // leasehold ui with the same secret, and returns the valid proof of that server.
 func TestPageRejectsProofRelayedFromAnotherPort(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--token-file", "token")
 	elsewhere := s.start("ui", "--token-file", "token")
 	at := elsewhere.line()

@@ -3,9 +3,6 @@
 package ui
 
 import (
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -13,7 +10,6 @@ import (
 
 	lib "github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
@@ -24,7 +20,7 @@ func inLock(words ...string) string {
 }
 
 func TestElectionIsShownWithItsTermsAndLeaders(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--every", "300ms")
 	lead := func(name string) *running {
 		return s.start("elect", "scheduler", "LEASEHOLD_OWNER="+name, "--value", name+":8080", "-l", "5s",
@@ -42,7 +38,7 @@ func TestElectionIsShownWithItsTermsAndLeaders(t *testing.T) {
 }
 
 func TestSharedLeaseIsShownWithItsLocks(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	c := s.client(lib.Config{Owner: "worker", SharedLease: true, Lease: 5 * time.Second})
 	for _, key := range []string{"customer/1", "customer/2", "customer/3"} {
@@ -56,7 +52,7 @@ func TestSharedLeaseIsShownWithItsLocks(t *testing.T) {
 }
 
 func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	s.hold("job", "--data", `{"step":"aggregate","of":3}`)
 	p.Wait(says("job", "held"))
@@ -75,7 +71,7 @@ func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
 // text. A key may contain invisible characters that make it look like another key.
 func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 	const key, key2 = "job\u200b\u202egol", `job\u200b\u202egol`
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--allow-break")
 	locks := s.client(lib.Config{Owner: "ops\u202e\u009b\u00a0b\U000e0041"})
 	lab.Must(locks.Acquire(t.Context(), key, lib.WithData([]byte("seen\u2066\u001bc\n"))))(t)
@@ -105,7 +101,7 @@ func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 // quotes, so that they do not look like messages of leasehold.
 func TestPageQuotesNamesChosenByOtherUsers(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--every", every)
 	locks := s.client(lib.Config{Owner: speech})
 	lock := lab.Must(locks.Acquire(t.Context(), "job"))(t)
@@ -120,29 +116,8 @@ func TestPageQuotesNamesChosenByOtherUsers(t *testing.T) {
 	}
 }
 
-func TestLocksOfAllLayoutsAndOfALocalStoreAreShown(t *testing.T) {
-	for _, name := range layout.Names() {
-		t.Run(name, func(t *testing.T) { showsALock(t, newScene(t, name)) })
-	}
-	t.Run("local store", func(t *testing.T) { showsALock(t, newFileScene(t)) })
-}
-
-func showsALock(t *testing.T, s *scene) {
-	p := s.ui()
-	h := s.hold("job")
-	p.to("?q=job")
-	row := `document.querySelector(".row")`
-	p.Wait(row + `.innerText.includes("job") && ` + row + `.innerText.includes(` + js(h.token) + `) && ` + row + `.querySelector(".c-state").textContent === "held"`)
-	p.Wait(`/\d+\.\ds of/.test(` + row + `.querySelector(".words").textContent)`)
-	if browser.Eval[string](p.Page, `getComputedStyle(document.querySelector(".c-layout")).display`) != "none" {
-		t.Error("there is a column of layouts, and all have the same")
-	}
-	h.interrupt()
-	p.Wait(`!` + row + ` || ` + row + `.querySelector(".c-state").textContent === "released"`)
-}
-
 func TestTokenIsRemovedFromAddressBarAndNotStoredInCookie(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	if !strings.Contains(p.url, "#token=") {
 		t.Errorf("printed: %s", p.url)
@@ -159,59 +134,5 @@ func TestTokenIsRemovedFromAddressBarAndNotStoredInCookie(t *testing.T) {
 	}
 	if complaints := p.Problems(); len(complaints) > 0 {
 		t.Errorf("the policy blocks %q", complaints)
-	}
-}
-
-func TestRequestWithWrongTokenHostOrOriginIsRefused(t *testing.T) {
-	s := newScene(t, "native")
-	p := s.ui("--allow-break")
-	h := s.hold("job")
-	p.Wait(says("job", "held", h.token))
-	u := lab.Must(url.Parse(p.url))(t)
-	shows := func(tab *browser.Page, at, words string) {
-		t.Helper()
-		tab.Open(at)
-		tab.Wait("document.body.innerText.includes(" + js(words) + ")")
-	}
-	stranger := chromium.Page(t)
-	shows(stranger, p.origin()+"/", "Open the URL that leasehold ui printed")
-	shows(stranger, p.origin()+"/#token=wrong", "Open the URL that leasehold ui printed")
-	// The browser uses a foreign host name for this server's address, as after DNS rebinding.
-	// leasehold ui must refuse this name even with the right token, because scripts of the
-	// name's owner could read the page.
-	rebound := "http://" + browser.ForeignName + ":" + u.Port()
-	shows(stranger, rebound+"/#"+u.Fragment, "This is not the name of this server")
-
-	// The page from localhost belongs to another site. The page from 127.0.0.1 belongs to the
-	// same site, but has another port.
-	for _, name := range []string{"localhost", "127.0.0.1"} {
-		t.Run("from a page of "+name, func(t *testing.T) {
-			evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "text/html")
-				fmt.Fprintf(w, `<form method="post" enctype="text/plain" action="%s/break"><input name='{"key":"job","typed":"job","grant":"g","version":"v","reason":"' value='"}'></form>`, p.origin())
-			}))
-			defer evil.Close()
-			at := strings.Replace(evil.URL, "127.0.0.1", name, 1)
-			tab := p.Another()
-			tab.Open(at)
-			got := browser.Eval[string](tab, `(async () => {
-				const target = `+js(p.origin())+`;
-				const tried = [];
-				for (const how of [{}, {mode: "no-cors"}]) for (const path of ["/events", "/rate", "/break"]) {
-					const post = path === "/events" ? {} : {method: "POST", body: "{}", headers: {"Content-Type": how.mode ? "text/plain" : "application/json"}};
-					tried.push(await fetch(target + path, {credentials: "include", ...how, ...post}).then((r) => r.type === "opaque" ? "opaque" : String(r.status), () => "refused"));
-				}
-				tried.push(await new Promise((done) => { const e = new EventSource(target + "/events", {withCredentials: true}); e.onopen = () => done("open"); e.onerror = () => done("refused") }));
-				return tried.join();
-			})()`)
-			if want := "refused,refused,refused,refused,refused,refused,refused"; got != want {
-				t.Errorf("a script got %s", got)
-			}
-			tab.Run(`document.forms[0].submit()`)
-			tab.Wait(`document.body.innerText.includes("The request comes from another site")`)
-		})
-	}
-	if out := s.run("get", "job", "--json"); !strings.Contains(out, h.token) || !strings.Contains(out, `"held"`) {
-		t.Errorf("the record: %s", out)
 	}
 }

@@ -23,7 +23,7 @@ const (
 )
 
 func TestPageShowsTableChangesWithinTwoPolls(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--every", every)
 	var holders []*holder
 	for _, key := range []string{"deploy/prod", "import/7", "import/8"} {
@@ -51,10 +51,13 @@ func TestPageShowsTableChangesWithinTwoPolls(t *testing.T) {
 	if js(got) != js(want) {
 		t.Errorf("the page shows %v, the table holds %v", got, want)
 	}
+	if browser.Eval[string](p.Page, `getComputedStyle(document.querySelector(".c-layout")).display`) != "none" {
+		t.Error("there is a column of layouts, and all have the same")
+	}
 }
 
 func TestLeaseBarShrinksUntilRenewal(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	s.hold("job", short...)
 	p.Wait(says("job", "held"))
@@ -64,7 +67,7 @@ func TestLeaseBarShrinksUntilRenewal(t *testing.T) {
 }
 
 func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--every", every)
 	began := time.Now()
 	h := s.hold("job", short...)
@@ -90,7 +93,7 @@ func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
 }
 
 func TestTakeoverIsShownOnTimelineWithBothTokens(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--every", "300ms")
 	first := s.hold("job", append([]string{"LEASEHOLD_OWNER=first"}, long...)...)
 	p.Wait(says("job", "held", first.token))
@@ -105,7 +108,7 @@ func TestTakeoverIsShownOnTimelineWithBothTokens(t *testing.T) {
 }
 
 func TestBreakOnPageIsShownOnAnotherPage(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--allow-break", "--every", every)
 	h := s.hold("import/7")
 	p.to("?lock=import/7")
@@ -141,7 +144,7 @@ func TestBreakOnPageIsShownOnAnotherPage(t *testing.T) {
 }
 
 func TestBreakIsRejectedIfGrantHasChanged(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--allow-break")
 	first := s.hold("job")
 	p.to("?lock=job")
@@ -159,7 +162,7 @@ func TestBreakIsRejectedIfGrantHasChanged(t *testing.T) {
 }
 
 func TestPageWithoutAllowBreakHasNoBreakButton(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	s.hold("job")
 	p.to("?lock=job")
@@ -182,7 +185,7 @@ func freePort(t *testing.T) string {
 }
 
 func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	flags := []string{"--addr", freePort(t), "--token-file", "token"}
 	p := s.ui(flags...)
 	h := s.hold("job")
@@ -200,7 +203,7 @@ func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
 }
 
 func TestPageShowsBannerAndUnknownHoldersIfServerIsSilent(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	h := s.hold("job", "-l", "6s")
 	s.hold("other")
@@ -227,7 +230,7 @@ func TestPageShowsBannerAndUnknownHoldersIfServerIsSilent(t *testing.T) {
 }
 
 func TestPageAsksForNewURLIfRestartedServerHasNewToken(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	flags := []string{"--addr", freePort(t)}
 	p := s.ui(flags...)
 	p.server.kill()
@@ -240,7 +243,7 @@ func TestPageAsksForNewURLIfRestartedServerHasNewToken(t *testing.T) {
 }
 
 func TestPageCanPauseAndResumeReads(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	p.Wait(`/^[0-9.]+ read units\/s$/.test(document.getElementById("reading").textContent)`)
 	const set = `(v) => { const r = document.getElementById("rate"); r.value = v; r.dispatchEvent(new Event("change")) }`
@@ -256,7 +259,7 @@ func TestPageCanPauseAndResumeReads(t *testing.T) {
 }
 
 func TestDeadHoldersAreListedFirstByDefault(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	s.hold("a")
 	s.hold("b", short...).kill()

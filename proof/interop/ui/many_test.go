@@ -106,7 +106,7 @@ func TestPageStaysUsableWithTenThousandLocks(t *testing.T) {
 	counts := func(n int) string {
 		return `document.getElementById("grid").getAttribute("aria-rowcount") === "` + fmt.Sprint(n+1) + `"`
 	}
-	s := newScene(t, "native")
+	s := newScene(t)
 	s.many(n)
 	p := s.ui("--reads", "2000")
 	p.Wait(counts(n)) // wait until the page has read the whole table

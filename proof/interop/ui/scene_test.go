@@ -72,28 +72,19 @@ type scene struct {
 	dir string
 	env []string
 
-	local *running // process that serves the table; nil if the table is in a local file
+	local *running // process that serves the table
 }
 
-// newScene returns a scene with an empty lock table of the given layout. The command
+// newScene returns a scene with an empty lock table. The command
 // "leasehold local" serves the table.
-func newScene(t testing.TB, layout string) *scene {
+func newScene(t testing.TB) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
 	s.env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true", "GORACE=atexit_sleep_ms=0",
 		"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}
 	s.local = s.start("local", "--addr", "127.0.0.1:0")
-	s.env = append(s.env, "AWS_ENDPOINT_URL_DYNAMODB="+s.local.line(), "LEASEHOLD_TABLE=locks", "LEASEHOLD_LAYOUT="+layout)
+	s.env = append(s.env, "AWS_ENDPOINT_URL_DYNAMODB="+s.local.line(), "LEASEHOLD_TABLE=locks")
 	s.run("table", "create")
-	return s
-}
-
-// newFileScene returns a scene whose lock table is in a local file.
-func newFileScene(t testing.TB) *scene {
-	t.Helper()
-	s := &scene{t: t, dir: t.TempDir()}
-	s.env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "LEASEHOLD_FILE=" + filepath.Join(s.dir, "locks.db"), "GORACE=atexit_sleep_ms=0"}
-	s.run("table", "create") // creates the file, which leasehold ui would not create
 	return s
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	for _, key := range []string{"a/1", "b/2", "b/3"} {
 		s.hold(key)
@@ -42,7 +42,7 @@ func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 }
 
 func TestShortcutsInFooterWorkOnFreshPageAndInSearchField(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	for _, key := range []string{"a/1", "b/2", "b/3"} {
 		s.hold(key)
@@ -85,7 +85,7 @@ func TestShortcutsInFooterWorkOnFreshPageAndInSearchField(t *testing.T) {
 }
 
 func TestCopiedLinkRestoresViewOfPage(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	for _, key := range []string{"deploy/prod", "import/7", "import/8"} {
 		s.hold(key, "LEASEHOLD_OWNER=runner")
@@ -118,7 +118,7 @@ func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	axe := lab.Must(browser.Axe(ctx))(t)
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui("--allow-break")
 	s.hold("job", "--data", "text")
 	dead := s.hold("stuck", short...)
@@ -153,7 +153,7 @@ func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
 func TestLeaseTextFitsOrdinaryScreen(t *testing.T) {
-	s := newScene(t, "native")
+	s := newScene(t)
 	p := s.ui()
 	s.hold("living")
 	s.hold("stuck", short...).kill()
@@ -187,7 +187,7 @@ func TestLeaseTextFitsOrdinaryScreen(t *testing.T) {
 
 // night returns a scene whose page shows every kind of element.
 func night(t *testing.T) *scene {
-	s := newScene(t, "native")
+	s := newScene(t)
 	s.hold("billing/nightly-report", "LEASEHOLD_OWNER=batch-3", "--data", `{"step":"aggregate","done":41822,"of":90000}`)
 	s.hold("deploy/prod", "LEASEHOLD_OWNER=ci-runner-17", "--data", "release 2026.11.3")
 	s.hold("deploy/staging", "LEASEHOLD_OWNER=ci-runner-4")

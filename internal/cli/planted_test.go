@@ -123,20 +123,6 @@ func TestMemberOfStoreGroupCannotRedirectRootToAnotherStore(t *testing.T) {
 	}
 }
 
-func TestSymlinkInPathIsFollowedIfOwnedByRootOrCaller(t *testing.T) {
-	t.Parallel()
-	p := newPlanting(t, 0o777|os.ModeSticky, 0)
-	p.sh(`ln -s "$ELSEWHERE" theirs; mkdir their-own; chmod 777 their-own`)
-	lab.OK(t, errors.Join(os.Mkdir(filepath.Join(p.dir, "real"), 0o755), os.Symlink("real", filepath.Join(p.dir, "ours"))))
-	for file, says := range map[string]string{
-		"theirs/locks.db": "theirs is a symbolic link of user 54321", "their-own/locks.db": "their-own is a directory of user 54321",
-	} {
-		p.root(says, "run", "k", "--file", p.dir+"/"+file, "--", "true")
-	}
-	p.untouched()
-	p.root("", "run", "k", "--file", p.dir+"/ours/locks.db", "--", "true")
-}
-
 // A directory may give a user the permission to search it (x) but not to read it (r). The
 // command cannot use os.Root there, because os.Root opens the directory for reading.
 func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {

@@ -113,22 +113,6 @@ func TestDisconnectedLeaderFailsProbesBeforeSuccessorLeads(t *testing.T) {
 	answers(t, leader+"/live", 0, "") // the process has ended
 }
 
-func TestProbeAddressInUseIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	first, _, _ := atWork(t, dir, env, "elect", "--http", "127.0.0.1:0", "k")
-	url := probesOf(t, first)
-	at := strings.TrimPrefix(url, "http://")
-	second := start(t, dir, env, "elect", "--http", at, "other", "--", "touch", "ran")
-	second.ends(125)
-	if want := "leasehold: " + at + " is in use: choose another address with --http, such as 127.0.0.1:0 for any free port\n"; second.stderr.String() != want {
-		t.Errorf("it says %q, want %q", &second.stderr, want)
-	}
-	start(t, dir, env, "get", "other").ends(1) // exit code 1: the key other has no record, so the second process never acquired it
-	answers(t, url+"/leader", 200, "")
-	first.endsBy(syscall.SIGTERM)
-}
-
 func TestProbeSendsNoRequestToDynamoDB(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64

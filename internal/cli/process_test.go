@@ -228,14 +228,6 @@ func TestSignalsAreForwardedToCMDOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestExitCodeShowsSignalThatKilledCMDOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	p, _, child := atWork(t, dir, env, "run", "k")
-	p.endsBy(syscall.SIGTERM)
-	dead(t, child, "the signal did not reach CMD's group")
-}
-
 func TestLockedMetricsFileDoesNotDelayRunOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -327,26 +319,6 @@ func TestCMDStartsAsIfLeaseholdWereAbsentOnAnyTable(t *testing.T) {
 	if got := tell("leasehold", "run", "k", "--"); got != want {
 		t.Errorf("under leasehold:\n%s\nwithout:\n%s", got, want)
 	}
-}
-
-func TestSignalEndsWaitOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	holder, _, _ := atWork(t, dir, env, "run", "k")
-	p := start(t, dir, env, "run", "k", "--", "true")
-	eventually(t, "that it waits", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
-	p.endsBy(syscall.SIGINT)
-	holder.endsBy(syscall.SIGTERM)
-	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
-}
-
-func TestKillOfLeaseholdEndsCMDAndItsGroupOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	p, cmd, child := atWork(t, dir, env, "run", "k")
-	p.signal(syscall.SIGKILL)
-	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
-	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
 }
 
 // The test uses a server, not a local store. A process suspended (SIGSTOP) during a request

@@ -56,13 +56,18 @@ func (b *bench) hang() (end func()) {
 	}
 }
 
-// serve starts a ui server for w's table and connects a page to it. The server ends when
-// the test ends.
+// serve starts a ui server for w's table, which has the layout l, and connects a page to
+// it. The server ends when the test ends.
 func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config)) *bench {
 	t.Helper()
-	proto := lab.Must(records.Of(l))(t)
-	cfg := lab.Config()
-	cfg.Layout = l
+	return serveWith(t, w, lab.ConfigOf("locks", l), change...)
+}
+
+// serveWith is like serve. The server has the layout and the MaxSkew of cfg.
+func serveWith(t *testing.T, w *lab.World, cfg leasehold.Config, change ...func(*Config)) *bench {
+	t.Helper()
+	l := cfg.Layout
+	proto := lab.Must(records.WithMaxSkew(l, cfg.MaxSkew))(t)
 	locks, _ := w.Client(cfg)
 	b := &bench{World: w, wire: w.Wire(), rows: map[int]rowView{}, stopped: make(chan struct{})}
 	b.wire.Meter = &lab.Meter{}

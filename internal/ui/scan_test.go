@@ -3,7 +3,6 @@ package ui
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,16 +203,6 @@ func TestLockHistoryShowsTimeSinceWhichItIsComplete(t *testing.T) {
 		b.show("job", "")
 		if first := max(b.lock.Events[0].At, b.lock.Spans[0].From); b.lock.Known != first || first <= b.hello.Started {
 			t.Errorf("known since %d, and the first that is kept was at %d", b.lock.Known, first)
-		}
-	})
-}
-
-func TestDamagedRecordIsShownWithReason(t *testing.T) {
-	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
-		w.Put(lab.Key("odd"))
-		lab.Elapse(2 * time.Second)
-		if r := b.row("odd"); r.State != Damaged || !strings.Contains(r.Problem, "attribute") {
-			t.Errorf("%+v", r)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // The library dynamo-dlm fails this: its waiters read without pauses.
-func TestWaiterPausesBetweenReads(t *testing.T) {
+func TestWaiterReadsTwicePerSecondWhileHolderRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, _, lock := w.Holding(lab.Config())
 		lab.Elapse(time.Minute) // after this minute the grant is old, and a waiter reads the record of an old grant rarely

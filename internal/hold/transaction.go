@@ -150,8 +150,8 @@ func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) err
 		return c.Errorf("commit", key, "%d guards alone: a transaction takes %d items: commit under fewer locks at once",
 			len(rows), attempts.MaxTransact)
 	case len(writes) > most:
-		return c.Errorf("commit", key, "%d writes: at most %d beside %s: split them, or write one item that refers to the rest",
-			len(writes), most, nameGuards(len(holds), len(rows)))
+		return c.Errorf("commit", key, "%d writes: at most %d beside the guards, which are one for each lock and one for a shared lease: "+
+			"split them, or write one item that refers to the rest", len(writes), most)
 	}
 	for i, w := range writes {
 		table, item, n := target(w)
@@ -167,17 +167,6 @@ func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) err
 		}
 	}
 	return nil
-}
-
-// nameGuards returns the words for the given number of guards in an error message.
-func nameGuards(locks, guards int) string {
-	switch {
-	case guards > locks:
-		return fmt.Sprintf("%d guards, which are one for each lock and one for their shared lease", guards)
-	case guards > 1:
-		return fmt.Sprintf("%d guards", guards)
-	}
-	return "the guard"
 }
 
 // target returns the table that a write names, its item or key, and the number of operations

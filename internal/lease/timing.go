@@ -27,16 +27,6 @@ func Usual(lease, skew time.Duration) Timing {
 	return t
 }
 
-// Shortest returns the shortest lease that is advisable if wall clocks may be wrong by skew.
-// Of that lease, a tenth of the skew is trusted, but at least ShortestTrust and at most two
-// seconds. With less trust, a machine that is busy for a moment would lose the lock.
-func Shortest(skew time.Duration) time.Duration {
-	const step = 500 * time.Millisecond // the result is a multiple of this step, so that people can type it
-	trust := min(max(skew/10, ShortestTrust), 2*time.Second)
-	least := durations.Scale(durations.Sum(skew, trust), float64(10)/9) // the factor adds the margin, which is a tenth of the lease
-	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))
-}
-
 // Trust returns how long a grant or a renewal is trusted, counted from when it was sent.
 func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))

@@ -125,20 +125,6 @@ func TestSwitchToManualRenewalCancelsOverdueRenewal(t *testing.T) {
 	})
 }
 
-func TestShortestLeaseIsTrustedLongEnoughForEveryMaxSkew(t *testing.T) {
-	for skew, shortest := range map[time.Duration]time.Duration{
-		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
-		17 * time.Second: 21 * time.Second, 20 * time.Second: 24500 * time.Millisecond, 30 * time.Second: 36 * time.Second,
-	} {
-		want(t, fmt.Sprint("shortest lease for a skew of ", skew), Shortest(skew), shortest)
-	}
-	for skew := time.Duration(0); skew < time.Minute; skew += 70 * time.Millisecond {
-		if trust := Usual(Shortest(skew), skew).Trust(); trust < ShortestTrust {
-			t.Errorf("%v: trusted for %v", skew, trust)
-		}
-	}
-}
-
 func TestUsualTimingRenewsThreeTimesWithinTrust(t *testing.T) {
 	for skew, timing := range map[time.Duration]Timing{
 		0:                {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second},

@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
@@ -266,6 +267,20 @@ func TestEC2IsDetectedFromHardware(t *testing.T) {
 		lab.OK(t, os.WriteFile(path, []byte(c.content), 0o600))
 		if got := onEC2(sys); got != c.want {
 			t.Errorf("%s says %q: %v", c.file, c.content, got)
+		}
+	}
+}
+
+func TestShortestLeaseIsTrustedLongEnoughForEveryMaxSkew(t *testing.T) {
+	for skew, shortest := range map[time.Duration]time.Duration{
+		0: time.Second, 200 * time.Millisecond: 1200 * time.Millisecond, 2 * time.Second: 3 * time.Second,
+		17 * time.Second: 21 * time.Second, 20 * time.Second: 24500 * time.Millisecond, 30 * time.Second: 36 * time.Second,
+	} {
+		lab.Want(t, fmt.Sprint("shortest lease for a skew of ", skew), shortestLease(skew), shortest)
+	}
+	for skew := time.Duration(0); skew < time.Minute; skew += 70 * time.Millisecond {
+		if trust := lease.Usual(shortestLease(skew), skew).Trust(); trust < lease.ShortestTrust {
+			t.Errorf("%v: trusted for %v", skew, trust)
 		}
 	}
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
-	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/regions"
@@ -186,7 +185,7 @@ func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	// Without a lease, the client only reads, or resumes a grant with its own lease. The
 	// default must still be long enough for any MaxSkew.
 	if cfg.Lease == 0 {
-		cfg.Lease = max(protocol.DefaultLease, lease.Shortest(s.Proto.Skew()))
+		cfg.Lease = max(protocol.DefaultLease, s.ShortestLease())
 	}
 	// leasehold prints events and errors itself, so the client needs no log.
 	cfg.Logger = slog.New(slog.DiscardHandler)

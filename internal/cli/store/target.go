@@ -17,6 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -97,12 +98,25 @@ func (r Records) Key(partition, sort string) leasehold.Key {
 	return r.Proto.Complete(protocol.Key{Partition: partition, Sort: sort})
 }
 
+// ShortestLease returns the shortest lease that is advisable.
+func (r Records) ShortestLease() time.Duration { return shortestLease(r.Proto.Skew()) }
+
+// shortestLease returns the shortest lease that is advisable if wall clocks may be wrong by
+// skew. Of that lease, a tenth of the skew is trusted, but at least lease.ShortestTrust and
+// at most two seconds. With less trust, a machine that is busy for a moment would lose the
+// lock.
+func shortestLease(skew time.Duration) time.Duration {
+	const step = 500 * time.Millisecond // the result is a multiple of this step, so that people can type it
+	trust := min(max(skew/10, lease.ShortestTrust), 2*time.Second)
+	least := durations.Scale(durations.Sum(skew, trust), float64(10)/9) // the factor adds the margin, which is a tenth of the lease
+	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))
+}
+
 // RefuseShortLease returns an error if a lease of the given length is too short for the
 // layout. A layout that relies on clocks subtracts their possible difference from the
 // lease. A short lease would then be trusted for almost no time.
 func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
-	skew := r.Proto.Skew()
-	least := lease.Shortest(skew)
+	skew, least := r.Proto.Skew(), r.ShortestLease()
 	switch {
 	case length >= least:
 		return nil

@@ -17,7 +17,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -154,7 +153,7 @@ func (c *Commands) Release() *cobra.Command {
 				opts = append(opts, data)
 			}
 			err = c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
-				lock, err := file.Grant.ResumeToRelease(ctx, locks, here, lease.Shortest(r.Proto.Skew()))
+				lock, err := file.Grant.ResumeToRelease(ctx, locks, here, r.ShortestLease())
 				if err != nil {
 					return err
 				}

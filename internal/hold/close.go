@@ -13,7 +13,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
-	"github.com/leasehold-go/leasehold/internal/inflight"
+	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
@@ -30,7 +30,7 @@ func (c *Holds) Close(ctx context.Context) error {
 	defer c.EndClose()
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
-	cl := &closer{c: c, limit: limit, limiter: inflight.New(c.Renewals)}
+	cl := &closer{c: c, limit: limit, slots: make(ctxmutex.Mutex, c.Renewals)}
 	held := c.byTrust() // called before failedToFree: a lock whose release fails between the two calls is then in held
 	locks := slices.Concat(c.failedToFree(), held)
 	cl.freeAll(locks)
@@ -43,11 +43,11 @@ func (c *Holds) Close(ctx context.Context) error {
 
 // closer frees the locks of a client that closes.
 type closer struct {
-	c       *Holds
-	limit   context.Context
-	limiter *inflight.Limiter
-	wg      sync.WaitGroup
-	busy    atomic.Bool // a function in Do did not return in time, and still runs
+	c     *Holds
+	limit context.Context
+	slots ctxmutex.Mutex // has room for Renewals requests in flight; locked by each of them
+	wg    sync.WaitGroup
+	busy  atomic.Bool // a function in Do did not return in time, and still runs
 
 	mu   sync.Mutex // guards errs
 	errs []error
@@ -98,8 +98,8 @@ func (cl *closer) freeAll(locks []*Lock) {
 // goroutine.
 func (cl *closer) freeOne(h *Lock) {
 	if h.working.AreOver() {
-		leave, ok := cl.limiter.Take(cl.limit)
-		cl.wg.Go(func() { cl.free(h, leave, ok) })
+		ok := cl.slots.Lock(cl.limit)
+		cl.wg.Go(func() { cl.free(h, ok) })
 		return
 	}
 	cl.wg.Go(func() {
@@ -110,22 +110,21 @@ func (cl *closer) freeOne(h *Lock) {
 				h.key, attempts.Cause(cl.limit)))
 			return
 		}
-		leave, ok := cl.limiter.Take(cl.limit)
-		cl.free(h, leave, ok)
+		cl.free(h, cl.slots.Lock(cl.limit))
 	})
 }
 
-// free frees a lock. ok is true if the request has a slot, which leave returns. If ok is
+// free frees a lock. ok is true if the first request of the release has a slot. If ok is
 // false, no time is left, and free only ends the lock.
-func (cl *closer) free(h *Lock, leave func(), ok bool) {
+func (cl *closer) free(h *Lock, ok bool) {
 	if !ok {
 		h.end(core.ErrClosed)
 		cl.failed(cl.c.Errors.Failed("release", h.key, fmt.Errorf("nothing was sent, no time was left: %w", attempts.Cause(cl.limit))))
 		return
 	}
+	r, leave := h.newRelease(), sync.OnceFunc(cl.slots.Unlock)
 	defer leave()
-	r := h.newRelease()
-	r.effort = cl.limiter.Effort(leave)
+	r.slots, r.leave = cl.slots, leave
 	r.begin(cl.limit, core.ErrClosed)
 	cl.failed(r.finish(cl.limit))
 }

@@ -148,7 +148,7 @@ func (f *freeing) named() protocol.Hold {
 func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[releaseAttempt] {
 	h := f.h
 	op.BeforeSend = func() (func(), error) {
-		leave, ok := f.r.effort.Take(f.r.limit)
+		leave, ok := f.r.enter()
 		if !ok {
 			return nil, attempts.Cause(f.r.limit)
 		}

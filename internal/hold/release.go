@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/inflight"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -116,9 +116,10 @@ func (h *Lock) GiveBack() {
 type release struct {
 	h      *Lock
 	terms  Terms
-	effort *inflight.Effort // limits the number of requests in flight; nil for no limit
-	again  bool             // this release repeats a failed one; it has no caller, and sends a single attempt
-	handle *Handle          // the handle to end if other handles share the grant; nil if the grant is to end
+	slots  ctxmutex.Mutex // limits the number of requests in flight of a client that closes; nil for no limit
+	leave  func()         // frees the slot that the next request already has; nil if it has none
+	again  bool           // this release repeats a failed one; it has no caller, and sends a single attempt
+	handle *Handle        // the handle to end if other handles share the grant; nil if the grant is to end
 
 	// Fields of a release that sends requests; method open sets them:
 	limit context.Context    // context of the call; the release begins no request after limit has ended
@@ -130,6 +131,18 @@ type release struct {
 	// Fields of the release that may send requests now, which is freeing.r:
 	started decide.Instant
 	refused bool // DynamoDB refused the last request for good, so a repetition is of little use
+}
+
+// enter waits for a slot for the next request. It returns false if limit ends first.
+func (r *release) enter() (leave func(), ok bool) {
+	switch given := r.leave; {
+	case given != nil:
+		r.leave = nil
+		return given, true
+	case r.slots == nil:
+		return func() {}, true
+	}
+	return r.slots.Unlock, r.slots.Lock(r.limit)
 }
 
 // newRelease returns a release with the terms of the lock's last release. If the lock has no

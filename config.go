@@ -157,10 +157,6 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		}
 	}
 	cfg.Lease = cmp.Or(cfg.Lease, protocol.DefaultLease)
-	long := cfg.Lease >= minLease
-	if !long {
-		bad("Lease is %v: at least %v", cfg.Lease, minLease)
-	}
 	var skew time.Duration
 	if proto != nil {
 		skew = proto.Skew()
@@ -169,7 +165,8 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	trust := lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Skew: skew}.Trust()
 	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
 	switch {
-	case !long: // the checks below need a valid lease
+	case cfg.Lease < minLease:
+		bad("Lease is %v: at least %v", cfg.Lease, minLease)
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
 	case skew > 0 && trust < lease.ShortestTrust:
@@ -197,9 +194,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	if _, ok := proto.(protocol.Native); cfg.SharedLease && proto != nil && !ok {
 		problems = append(problems, cfg.unsupported("SharedLease"))
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.Default()
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	return cfg, errors.Join(problems...)
 }
 

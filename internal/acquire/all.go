@@ -42,7 +42,9 @@ func (w *call) acquireAll() error {
 			return err
 		}
 		held = append(held, h)
-		w.keep(h)
+		w.mu.Lock()
+		w.held = append(w.held, h)
+		w.mu.Unlock()
 		r := h.Lease().Record()
 		// Calls of this client with NoWait return ErrHeld at once, instead of waiting for this
 		// call to end.
@@ -135,13 +137,6 @@ func (w *call) readAhead(left []*waiter) error {
 		}
 	}
 	return nil
-}
-
-// keep adds a holding to the holdings of a call that is still acquiring more keys.
-func (w *call) keep(h Holding) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.held = append(w.held, h)
 }
 
 // takeHeld returns the holdings of the call and removes them from w.held. The function that

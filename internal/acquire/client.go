@@ -60,7 +60,6 @@ type Session interface {
 type Holding interface {
 	localqueue.Grant
 	Lease() *lease.Lease
-	GiveBack() // releases the key because the caller has stopped waiting
 }
 
 // Want describes one key that a call is to acquire, and the terms of its grant.

@@ -36,7 +36,7 @@ func (w *call) first() {
 		return
 	}
 	// Release the key at once, without waiting until leaveOthers has given up the other keys.
-	given := w.c.detached(h.GiveBack)
+	given := w.c.detached(func() { w.c.keeper.GiveBack([]Holding{h}) })
 	w.leaveOthers(of)
 	<-given
 }

@@ -120,10 +120,7 @@ func (w *waiter) grant(session Session, takeOver bool) (GrantAttempt, *protocol.
 // returns false if there is no such attempt, or if less than half of its trusted time is
 // left. The attempt had no answer, or DynamoDB received its request twice.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
-	if item == nil {
-		return GrantAttempt{}, false
-	}
-	r, err := w.c.Decode(w.want.Key, item)
+	r, err := w.c.Decode(w.want.Key, item) // an error, and an empty record, if item is nil
 	if a, ok := w.handed(r); ok && err == nil && !r.Released {
 		return a, true
 	}

@@ -90,7 +90,7 @@ func (c *Acquirer) leavePlace(p *place, waits bool) {
 	}
 	passed := c.detached(func() {
 		if given.Granted != nil {
-			given.Granted.GiveBack()
+			c.keeper.GiveBack([]Holding{given.Granted})
 			return
 		}
 		c.Local.Pass(p.Key, nil)

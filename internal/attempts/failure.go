@@ -1,6 +1,7 @@
 package attempts
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,12 +89,8 @@ func (s *Sender) Pause(ctx context.Context, p *Pauses) bool {
 
 // NextPause returns the pause before the next retry, and counts it in p.
 func (s *Sender) NextPause(p *Pauses) time.Duration {
-	most := p.Most
-	if most == 0 {
-		most = time.Second
-	}
 	p.n++
-	return durations.Sum(p.Least, decide.Backoff(p.n-1, 50*time.Millisecond, most, s.Chance()))
+	return durations.Sum(p.Least, decide.Backoff(p.n-1, 50*time.Millisecond, cmp.Or(p.Most, time.Second), s.Chance()))
 }
 
 // Wait waits for d, or until ctx ends. It returns false if ctx has ended.

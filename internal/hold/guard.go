@@ -160,13 +160,9 @@ func (h *Lock) stillHeld(items []protocol.Item) error {
 }
 
 func (h *Lock) checkGets(gets []types.TransactGetItem) error {
-	rows := len(rowsOf([]*Lock{h}))
-	if most := attempts.MaxTransact - rows; len(gets) > most {
-		what := "the lock's record"
-		if rows > 1 {
-			what += " and the row of its shared lease"
-		}
-		return h.c.Errorf("read", h.key, "%d items: at most %d beside %s: read them in several calls", len(gets), most, what)
+	if most := attempts.MaxTransact - len(rowsOf([]*Lock{h})); len(gets) > most {
+		return h.c.Errorf("read", h.key, "%d items: at most %d beside the lock's record and the row of a shared lease: "+
+			"read them in several calls", len(gets), most)
 	}
 	for i, g := range gets {
 		switch {

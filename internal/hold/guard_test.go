@@ -190,8 +190,8 @@ func TestGuardedReadErrorStatesHowManyItemsAreAllowed(t *testing.T) {
 		said string
 	}
 	lab.Each(t, map[string]row{
-		"own lease":    {lab.Config(), "at most 99 beside the lock's record: "},
-		"shared lease": {lab.SharedConfig(), "at most 98 beside the lock's record and the row of its shared lease: "},
+		"own lease":    {lab.Config(), "at most 99 beside the lock's record"},
+		"shared lease": {lab.SharedConfig(), "at most 98 beside the lock's record"},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, _, lock := w.Holding(tc.cfg)
 		lab.WantText(t, "read", lab.ErrorOf(lock.Read(t.Context(), make([]types.TransactGetItem, 100))), tc.said)

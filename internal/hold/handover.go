@@ -99,7 +99,7 @@ func (f *freeing) handOver() (ended bool) {
 		g, err := f.grantTo(next.Caller.Want)
 		if err != nil || g.Version == "" {
 			repeated := f.repeat(err)
-			if !h.c.keys.Local.LetSeek(next) {
+			if !h.c.keys.Local.HandOver(next, nil) {
 				h.passTurn()
 			}
 			f.report(err, repeated)

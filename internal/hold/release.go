@@ -106,11 +106,6 @@ func (c *Holds) GiveBack(held []acquire.Holding) {
 	_ = c.release(EndedContext(), rs) // errors of these releases are reported as events
 }
 
-// GiveBack frees a lock whose caller has left.
-func (h *Lock) GiveBack() {
-	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // the release's error is reported as an event
-}
-
 // release is the release of one lock by one call. If several calls release a lock, only one
 // of their releases sends requests at a time.
 type release struct {

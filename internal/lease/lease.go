@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -305,10 +306,7 @@ func (l *Lease) Outlived() (Loss, bool) {
 // lease itself. Other clients may take the key over one lease after they have observed its
 // last renewal.
 func (l *Lease) Root() *Lease {
-	if l.terms.Parent != nil {
-		return l.terms.Parent
-	}
-	return l
+	return cmp.Or(l.terms.Parent, l)
 }
 
 // Record returns the record after the last write that is known to have been applied.

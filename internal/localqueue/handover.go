@@ -5,7 +5,7 @@ import "github.com/leasehold-go/leasehold/internal/protocol"
 // Successor removes the first waiter from the queue of a key and returns it, so that the
 // holder can hand the key to that waiter. grant is the holder's grant. Successor returns
 // nil if the holder is to free the key: no waiter can accept it, or other processes are to
-// get a chance. The holder's goroutine keeps the turn until HandOver or LetSeek is called.
+// get a chance. The holder's goroutine keeps the turn until HandOver is called.
 // queued means that the record has a queue, and that this queue is empty. In this case no
 // other process waits for the key, and Successor does not count hand-overs.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
@@ -27,7 +27,7 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 }
 
 // HandOver gives the turn and the key to a waiter that Successor has returned. granted is
-// the waiter's grant. HandOver returns false if the waiter has left the queue. The
+// the waiter's grant; the zero grant gives the turn alone. HandOver returns false if the waiter has left the queue. The
 // goroutine of the previous grant then keeps the turn.
 func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	l.mu.Lock()
@@ -45,12 +45,4 @@ func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	// received the turn.
 	to.turns <- Turn[C, G]{Of: to, Granted: granted}
 	return true
-}
-
-// LetSeek gives the turn, but not the key, to a waiter that Successor has returned. It
-// returns false if the waiter has left the queue. The goroutine of the previous grant then
-// keeps the turn.
-func (l *Queues[C, G]) LetSeek(to *Waiter[C, G]) bool {
-	var none G
-	return l.HandOver(to, none)
 }

@@ -149,12 +149,12 @@ func TestSuccessorThatLeftLocalQueueIsSkipped(t *testing.T) {
 	if _, had := l.Leave(ws[0]); had {
 		t.Fatal("it has a turn already")
 	}
-	if l.HandOver(ws[0], &grant{}) || l.LetSeek(ws[0]) {
+	if l.HandOver(ws[0], &grant{}) || l.HandOver(ws[0], nil) {
 		t.Error("given to one who has left")
 	}
 	waits(t, ws[1])
 	isNext(t, l, held, ws[1]) // the waiter ws[0] has left, so held still has the turn
-	if !l.LetSeek(ws[1]) {
+	if !l.HandOver(ws[1], nil) {
 		t.Error("the second has left")
 	}
 	seeksAfter(t, ws[1], 0)

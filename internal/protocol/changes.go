@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"maps"
 	"reflect"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // Changes are the changes that a write makes to the caller's data and attributes in a
@@ -43,10 +45,6 @@ func (c Changes) LeaveData(r Record) bool {
 	after := Item{}
 	maps.Copy(after, r.Attributes)
 	maps.Copy(after, c.Attributes)
-	for _, v := range after {
-		if v != nil {
-			return true
-		}
-	}
-	return false
+	maps.DeleteFunc(after, func(_ string, v types.AttributeValue) bool { return v == nil })
+	return len(after) > 0
 }

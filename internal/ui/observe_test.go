@@ -129,56 +129,6 @@ func TestChangesOfRecordAreReportedAsEvents(t *testing.T) {
 	}
 }
 
-func TestKeyFirstSeenAfterFirstScanCountsAsGranted(t *testing.T) {
-	_, events := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, false, nobodyBroke)
-	if got := kinds(events); got != "grant a" {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestBreakOnUIPageIsShownWithReason(t *testing.T) {
-	broke := func(grant string) (string, bool) { return "stuck since noon", grant == "a" }
-	before, _ := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, true, broke)
-	if _, events := observe(&before, free(), at(time.Second), liveness.Rule{}, false, broke); kinds(events) != "break a: stuck since noon" {
-		t.Errorf("%q", kinds(events))
-	}
-	if _, events := vanished(before, at(time.Second), broke); kinds(events) != "break a: stuck since noon" {
-		t.Errorf("without a record: %q", kinds(events))
-	}
-	if _, events := vanished(before, at(time.Second), nobodyBroke); kinds(events) != "deletion a" {
-		t.Errorf("deleted: %q", kinds(events))
-	}
-}
-
-func TestLockStateFollowsRecordAndHolder(t *testing.T) {
-	l := func(kind holders.Kind, beats ...liveness.Beat) Lock {
-		lock := Lock{Found: holders.Found{Kind: kind}}
-		for _, b := range beats {
-			lock.Holder = &Holder{Beat: b}
-		}
-		return lock
-	}
-	full := liveness.Beat{Until: start.Add(lease), Lease: lease}
-	low := liveness.Beat{Until: start.Add(3 * time.Second), Lease: lease}
-	gone := liveness.Beat{Until: start, Lease: lease, Dead: true}
-	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // a holder whose lease has expired, but the key has not been read since then
-	for name, c := range map[string]struct {
-		lock Lock
-		want State
-	}{
-		"just renewed":                     {l(holders.KindLock, full), Held},
-		"less than a third left":           {l(holders.KindLock, low), Expiring},
-		"due, and nobody has looked since": {l(holders.KindLock, due), Expiring},
-		"seen dead":                        {l(holders.KindLock, gone), Dead},
-		"free":                             {l(holders.KindLock), Released},
-		"damaged":                          {l(holders.KindDamaged), Damaged},
-	} {
-		if got := stateAt(c.lock, start); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
-		}
-	}
-}
-
 func TestLockUnderSessionIsShownLiveWhileSessionIsLive(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	key := proto.(protocol.Native).SessionKey("id")

@@ -251,24 +251,17 @@ func TestGovulncheckWithoutDatabaseIsSkippedAndReported(t *testing.T) {
 	gone := database(t, healthy)
 	gone.Close()
 	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }
+	end := make(chan struct{})
+	silent := database(t, func(http.ResponseWriter, *http.Request) { <-end })
+	defer close(end)
+	silent.Client().Timeout = time.Millisecond
 	for name, server := range map[string]*httptest.Server{
-		"none": gone, "a page": database(t, page), "an error": database(t, http.NotFound),
+		"none": gone, "a page": database(t, page), "an error": database(t, http.NotFound), "silent": silent,
 	} {
 		said, modules, err := checked(t, server, func() error { return errors.New("was run") })
 		if err != nil || modules != 0 || !strings.Contains(said, "govulncheck was not run:") {
 			t.Errorf("%s: %v after %d modules: %q", name, err, modules, said)
 		}
-	}
-}
-
-func TestVulnerabilityCheckIsSkippedIfDatabaseDoesNotAnswer(t *testing.T) {
-	end := make(chan struct{})
-	server := database(t, func(http.ResponseWriter, *http.Request) { <-end })
-	defer close(end)
-	server.Client().Timeout = time.Millisecond
-	said, modules, err := checked(t, server, func() error { return errors.New("was run") })
-	if err != nil || modules != 0 || !strings.Contains(said, "govulncheck was not run:") {
-		t.Errorf("%v after %d modules: %q", err, modules, said)
 	}
 	if timeout := newVulnerabilityCheck("").client.Timeout; timeout <= 0 || timeout > time.Minute {
 		t.Errorf("the real check waits for %s", timeout)

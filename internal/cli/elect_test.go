@@ -229,16 +229,3 @@ func TestStepDownAdvisesBreakIfLeaderStaysOnAnyTable(t *testing.T) {
 		})
 	}
 }
-
-func TestStepDownOnTerminalShowsLeaderOnAnyTable(t *testing.T) {
-	t.Parallel()
-	dir, env := tableEnv(t)
-	holder := start(t, dir, owned(env, "one"), "run", "-l", "2s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >one; `+works)
-	fileNumber(t, filepath.Join(dir, "one"))
-	s := onTerminal(t, dir, env, "elect", "k", "--step-down")
-	s.shows(`waiting for one/\w+, who leads k, to step down: asked 1s ago`)
-	s.shows(`to step down: asked \ds\s+ago:\s+it\s+has\s+not\s+resigned:\s+to\s+take\s+its\s+term\s+at\s+once,\s+leasehold\s+break\s+k\s+--token`)
-	s.types(ctrlC)
-	s.ends(130)
-	holder.endsBy(syscall.SIGTERM)
-}

@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/table"
@@ -174,33 +173,5 @@ func TestKubernetesManifestRunsCommandThatAnswersProbes(t *testing.T) {
 	}
 	for _, p := range []*process{p, waits} {
 		p.endsBy(syscall.SIGTERM)
-	}
-}
-
-// In this test the server answers no request, so the process cannot read the record.
-func TestProbeIsAnsweredWhileDynamoDBDoesNotAnswer(t *testing.T) {
-	t.Parallel()
-	var asked atomic.Bool
-	server := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
-		asked.Store(true)
-		_ = bodyOf(r) // net/http notices that the client has closed the connection only after the body has been read
-		<-r.Context().Done()
-	})
-	p := start(t, t.TempDir(), server.env, "elect", "--json", "--http", ":0", "k", "--", "true")
-	var note struct{ Note string }
-	eventually(t, "a note", func() bool { return json.Unmarshal([]byte(p.stderr.String()), &note) == nil })
-	m := answering.FindStringSubmatch(note.Note)
-	if m == nil {
-		t.Fatalf("it says %s", &p.stderr)
-	}
-	if code, text := probed(t, m[1]+"/leader"); code != 503 || text != "who leads is not known\n" {
-		t.Errorf("/leader: %d %s", code, text)
-	}
-	answers(t, m[1]+"/live", 200, "")
-	eventually(t, "the first request", asked.Load)
-	began := time.Now()
-	p.endsBy(syscall.SIGINT)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it ended after %v", took)
 	}
 }

@@ -18,16 +18,14 @@ func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command, cmd string
-		sig          syscall.Signal
 		exitCode     string
 	}{
-		"run, shell terminated":       {"run", works, syscall.SIGTERM, `"exitCode":143}`},
-		"run, shell killed":           {"run", works, syscall.SIGKILL, `"exitCode":143}`},
-		"elect":                       {"elect", works, syscall.SIGTERM, `"exitCode":143}`},
-		"CMD ignores the signal":      {"run -g 0.2s", `trap "" TERM; ` + works, syscall.SIGTERM, `"exitCode":137}`},
-		"CMD ends by itself":          {"run", `trap "exit 7" TERM; ` + works, syscall.SIGTERM, `"exitCode":7}`},
-		"CMD has left processes":      {"run", `sleep 300 & echo $! >pid2; echo $$ >pid`, syscall.SIGTERM, `"exitCode":0}`},
-		"CMD is done once, ends by 0": {"run --once v1", `trap "exit 0" TERM; ` + works, syscall.SIGTERM, `"exitCode":0}`},
+		"run":                         {"run", works, `"exitCode":143}`},
+		"elect":                       {"elect", works, `"exitCode":143}`},
+		"CMD ignores the signal":      {"run -g 0.2s", `trap "" TERM; ` + works, `"exitCode":137}`},
+		"CMD ends by itself":          {"run", `trap "exit 7" TERM; ` + works, `"exitCode":7}`},
+		"CMD has left processes":      {"run", `sleep 300 & echo $! >pid2; echo $$ >pid`, `"exitCode":0}`},
+		"CMD is done once, ends by 0": {"run --once v1", `trap "exit 0" TERM; ` + works, `"exitCode":0}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -35,7 +33,7 @@ func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 			shell := startSaying(t, dir, append(env, "WORKS="+c.cmd), "sh", "-c",
 				`leasehold `+c.command+` --die-with-parent --events events k -- sh -c "$WORKS" & wait`)
 			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "pid2"))
-			shell.signal(c.sig)
+			shell.signal(syscall.SIGTERM)
 			_ = shell.wait()
 			says(t, dir, "leasehold: the process that started leasehold has ended: stopping CMD\n")
 			eventually(t, "CMD is dead", func() bool { return isDead(cmd) })

@@ -1,0 +1,95 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// inUse returns the memory that the heap and all stacks use.
+func inUse() uint64 {
+	runtime.GC()
+	runtime.GC() // the first collection runs finalizers; the second frees the finalized objects
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
+
+// throttles returns a fault that throttles all requests except one of every oneIn. If oneIn
+// is zero, it throttles all requests.
+func throttles(oneIn int64) lab.Fault {
+	var n atomic.Int64
+	return func(r *lab.Request) (*http.Response, error) {
+		time.Sleep(5 * time.Millisecond)
+		if oneIn > 0 && n.Add(1)%oneIn == 0 {
+			return r.Send()
+		}
+		return lab.Refusal(http.StatusBadRequest, "ThrottlingException"), nil
+	}
+}
+
+func TestCloseOnThrottledTableStopsWhenContextEnds(t *testing.T) {
+	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
+	const within = 5 * time.Second
+	for kind, config := range configs {
+		for name, oneIn := range map[string]int64{"all is throttled": 0, "one in 20 comes through": 20} {
+			t.Run(kind+", "+name, func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, wire := w.Client(config())
+					w.AcquireMany(c, "job", n)
+					wire.SetFault(throttles(oneIn))
+					ctx, cancel := context.WithTimeout(t.Context(), within)
+					defer cancel()
+					began := time.Now()
+					err := c.Close(ctx)
+					if took := time.Since(began); took > within {
+						t.Errorf("it took %v", took)
+					}
+					if err == nil && (oneIn == 0 || kind == "a lease each") {
+						t.Error("no error, though locks are left to their leases")
+					}
+					if text := fmt.Sprint(err); err != nil && (len(text) > 500 || strings.Contains(text, "\n") || !strings.Contains(text, "throttled: raise")) {
+						t.Errorf("it says %q", text)
+					}
+					if left := len(c.Held()); left > 0 {
+						t.Errorf("%d locks are held by a closed client", left)
+					}
+					wire.SetFault(nil)
+					lab.Elapse(25 * time.Second) // wait longer than a lease
+					sent := len(wire.Sent())
+					lab.Elapse(time.Minute)
+					if more := len(wire.Sent()); more > 0 {
+						t.Errorf("%d requests by a closed client, %d before", more, sent)
+					}
+				})
+			})
+		}
+	}
+}
+
+// count returns the number in the given environment variable. If the variable is unset, it
+// returns usual, or usual divided by part under the race detector.
+func count(t *testing.T, variable string, usual, part int) int {
+	t.Helper()
+	given := os.Getenv(variable)
+	if given == "" {
+		if lab.Race {
+			return usual / part
+		}
+		return usual
+	}
+	n, err := strconv.Atoi(given)
+	if err != nil || n < 1 {
+		t.Fatalf("%s=%s: it must be a number above 0", variable, given)
+	}
+	return n
+}

@@ -138,9 +138,7 @@ func TestAcquireAllHoldsNoKeyIfItEndsDuringUnansweredGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.On(grants("b"), lab.Cut))
-		if _, err := c.AcquireAll(w.Within(time.Second), leasehold.Keys("a", "b")); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "AcquireAll", lab.ErrorOf(c.AcquireAll(w.Within(time.Second), leasehold.Keys("a", "b"))), context.DeadlineExceeded)
 		if held := c.Held(); len(held) > 0 {
 			t.Errorf("still holds %v", held[0].Key())
 		}
@@ -164,9 +162,7 @@ func TestCancelledAcquireAllFreesUnansweredGrantBeforeItReturns(t *testing.T) {
 			}
 			return r.Send()
 		})
-		if _, err := c.AcquireAll(w.Within(time.Second), leasehold.Keys("a", "b")); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "AcquireAll", lab.ErrorOf(c.AcquireAll(w.Within(time.Second), leasehold.Keys("a", "b"))), context.DeadlineExceeded)
 		if held := w.HeldAmong(leasehold.Keys("a", "b")); len(held) > 0 {
 			t.Errorf("returned while held: %v", held)
 		}

@@ -54,9 +54,7 @@ func TestTryAcquireTakesOverApparentlyDeadHolderAfterOneLease(t *testing.T) {
 			t.Errorf("a strict try: %v after %v", err, d)
 		}
 		b, _ := w.Client(lab.Config()) // client of another process; it has not observed the holder yet
-		if d := granted(w, func() (*leasehold.Lock, error) { return b.TryAcquire(t.Context(), "job") }); d != 20*time.Second {
-			t.Errorf("granted after %v", d)
-		}
+		lab.Want(t, "granted after", granted(w, func() (*leasehold.Lock, error) { return b.TryAcquire(t.Context(), "job") }), 20*time.Second)
 	})
 }
 
@@ -64,9 +62,7 @@ func TestTakeoverDoesNotObserveSameDeadHolderTwice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())
-		if _, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatal(err)
-		}
+		lab.WantErr(t, "TryAcquire", lab.ErrorOf(c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
 		lab.Elapse(15 * time.Second)
 		if d := granted(w, func() (*leasehold.Lock, error) {
 			return c.Acquire(t.Context(), "job", leasehold.NoWait())
@@ -101,9 +97,7 @@ func TestWrongWallClockMayFailNoWaitCallButLosesNoLock(t *testing.T) {
 		if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // the call may take as long as one renewal and one poll
 			t.Errorf("a clock that is ahead: %v after %v", err, d)
 		}
-		if err := lock.Err(); err != nil {
-			t.Errorf("the holder: %v", err)
-		}
+		lab.WantErr(t, "the holder", lock.Err(), nil)
 		w.Release(lock)
 		w.LeavesHeld(cfg, time.Hour, "dies")
 		behind.Wall.Store(int64(-2 * time.Hour))
@@ -138,9 +132,7 @@ func TestOneOfThreeConcurrentNoWaitCallsTakesOverDeadHolder(t *testing.T) {
 			})
 		}
 		tries.Wait()
-		if n := ran.Load(); n != 1 {
-			t.Errorf("granted to %d", n)
-		}
+		lab.Want(t, "grants", ran.Load(), 1)
 	})
 }
 
@@ -181,9 +173,7 @@ func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 			}
 			return l, err
 		})
-		if d != 20*time.Second {
-			t.Errorf("granted after %v", d)
-		}
+		lab.Want(t, "granted after", d, 20*time.Second)
 		w.Release(lock)
 	})
 }
@@ -195,9 +185,7 @@ func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 		wire.SetFault(lab.On(lab.Call.Renews, lab.Out))
 		lab.Elapse(time.Minute)
 		refusedAtOnce(w, a, "job", "a lock that its own client holds")
-		if err := lock.Err(); err != nil {
-			t.Errorf("the lock: %v", err)
-		}
+		lab.WantErr(t, "the lock", lock.Err(), nil)
 		wire.SetFault((*lab.Request).Send)
 		w.Release(lock)
 	})
@@ -263,8 +251,6 @@ func TestTryAcquireTakesOverLockIfSessionRowIsMissing(t *testing.T) {
 		w.LeavesHeld(lab.SharedConfig(), night, "job")
 		w.Delete(w.Sessions()[0])
 		c, _ := w.Client(lab.Config())
-		if d := granted(w, func() (*leasehold.Lock, error) { return c.TryAcquire(t.Context(), "job") }); d != 20*time.Second {
-			t.Errorf("granted after %v", d)
-		}
+		lab.Want(t, "granted after", granted(w, func() (*leasehold.Lock, error) { return c.TryAcquire(t.Context(), "job") }), 20*time.Second)
 	})
 }

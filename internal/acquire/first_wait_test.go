@@ -74,9 +74,7 @@ func TestCancelledAcquireAnyErrorNamesHolderOfSameClient(t *testing.T) {
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[1].Record().Grant || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.Sent()); n != 0 {
-			t.Errorf("%d requests", n)
-		}
+		lab.Want(t, "requests", len(wire.Sent()), 0)
 		w.Release(held)
 	})
 }
@@ -113,9 +111,7 @@ func TestAcquireAnySpreadsGoroutinesOverAllKeys(t *testing.T) {
 		if took := time.Since(began); most != 3 || took > 10*time.Second {
 			t.Errorf("at most %d of 3 keys were held at once; 27 seconds of work took %v", most, took)
 		}
-		if n := len(wire.Sent()); n != 2*27 {
-			t.Errorf("%d requests: whoever waits behind goroutines of its own client sends none", n)
-		}
+		lab.Want(t, "requests, of which whoever waits behind goroutines of its own client sends none", len(wire.Sent()), 2*27)
 	})
 }
 
@@ -167,9 +163,7 @@ func TestKeyIsLeftToOtherProcessesIfNextWaiterGetsAnotherKey(t *testing.T) {
 		// The first call had the turn for key a. It is granted b, so it passes its turn for a
 		// on.
 		b = <-first
-		if b.Key().Partition != "b" {
-			t.Errorf("%v granted", b.Key())
-		}
+		lab.Want(t, "key", b.Key().Partition, "b")
 		a = <-second
 		if took := time.Since(began); took < time.Second || took > 2*time.Second {
 			t.Errorf("%v granted after %v: other processes have 2s from its release to take it", a.Key(), took)
@@ -197,9 +191,7 @@ func TestLateGrantIsReleasedWithoutWaitingForOtherKeys(t *testing.T) {
 			}
 			return r.Send()
 		})
-		if _, err := c.AcquireAny(w.Within(500*time.Millisecond), leasehold.Keys("a", "b"), leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "AcquireAny", lab.ErrorOf(c.AcquireAny(w.Within(500*time.Millisecond), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())), context.DeadlineExceeded)
 		if held := w.HeldAmong(leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
 			t.Errorf("left held: %v", held)
 		}

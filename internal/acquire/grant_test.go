@@ -171,9 +171,7 @@ func TestResumeDoesNotMistakeHandedOverGrantForOwnAttempt(t *testing.T) {
 		}
 		other, _ := w.Client(lab.Config())
 		resumed := w.Resume(other, w.Detach(handed))
-		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("error %v, though another process holds the key", err)
-		}
+		lab.WantErr(t, "though another process holds the key", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		w.Release(resumed)
 	})
 }

@@ -53,9 +53,7 @@ func TestTryAcquireTakesOverHolderObservedForFullLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead := w.LeavesHeld(lab.Config(), time.Hour, "job")[0]
 		b, _ := w.Client(lab.Config())
-		if _, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatalf("first try: %v", err)
-		}
+		lab.WantErr(t, "first try", lab.ErrorOf(b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
 		lab.Elapse(20*time.Second - time.Millisecond)
 		began := time.Now()
 		if _, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
@@ -90,13 +88,9 @@ func TestJumpOfBootClockDoesNotCauseTakeover(t *testing.T) {
 		_, _, lock := w.Holding(lab.Config())
 		k := &lab.Jumps{}
 		b, _ := w.Client(lab.Config(), k.Edit)
-		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatal(err)
-		}
+		lab.WantErr(t, "TryAcquire", lab.ErrorOf(b.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		k.Boot.Store(int64(time.Hour))
-		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Fatalf("after a step of an hour: %v", err)
-		}
+		lab.WantErr(t, "after a step of an hour", lab.ErrorOf(b.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
 		w.Release(lock)
 	})
 }
@@ -135,12 +129,8 @@ func TestTryAcquireInLocalQueueReturnsOnceHolderIsKnown(t *testing.T) {
 			return err
 		})
 		began := time.Now()
-		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("error %v", err)
-		}
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("took %v", took)
-		}
+		lab.WantErr(t, "TryAcquire", lab.ErrorOf(c.TryAcquire(t.Context(), "job")), leasehold.ErrHeld)
+		lab.Want(t, "took", time.Since(began), time.Second)
 		<-ahead
 	})
 }
@@ -149,9 +139,7 @@ func TestCancelledAcquireWithoutRenewalFreesKeyBeforeReturn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
-		if _, err := c.Acquire(w.Within(100*time.Millisecond), "job", leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v", err)
-		}
+		lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(w.Within(100*time.Millisecond), "job", leasehold.WithoutRenewal())), context.DeadlineExceeded)
 		if !w.IsReleased("job") {
 			t.Errorf("left behind %v", w.Item("job"))
 		}
@@ -277,9 +265,7 @@ func TestWaiterReadsAtMostEvery25msWhateverRecordContains(t *testing.T) {
 			w.Put(moving())
 			return r.Send()
 		})
-		if err := waitsCalmly(w, c, wire); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("it ended with %v", err)
-		}
+		lab.WantErr(t, "the wait", waitsCalmly(w, c, wire), context.DeadlineExceeded)
 	})
 }
 

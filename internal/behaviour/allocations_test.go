@@ -96,8 +96,6 @@ func allocations(t *testing.T, shared bool, what func(context.Context, *leasehol
 	defer func() { _ = c.Close(context.WithoutCancel(t.Context())) }()
 	lab.OK(t, c.Do(t.Context(), "kept", func(context.Context, *leasehold.Lock) error { return nil }))
 	return int(testing.AllocsPerRun(100, func() {
-		if err := what(t.Context(), c); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, what(t.Context(), c))
 	}))
 }

@@ -2,7 +2,6 @@ package behaviour_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -264,9 +263,7 @@ func TestThousandWaitersBehindLongHoldReadAtMost120TimesASecond(t *testing.T) {
 			wire.SetFault(distant(uneven, uint64(i)))
 			wires[i] = wire
 			all.Go(func() {
-				if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.Canceled) {
-					t.Errorf("the wait ended with %v", err)
-				}
+				lab.WantErr(t, "the wait", lab.ErrorOf(c.Acquire(ctx, "job")), context.Canceled)
 				lab.OK(t, c.Close(context.WithoutCancel(ctx)))
 			})
 		}

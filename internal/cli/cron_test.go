@@ -57,9 +57,7 @@ func TestCronJobRunsOnOneHostAfterCrashOnAnyTable(t *testing.T) {
 				if i == 2 { // two hosts have given up; CMD on the third one runs until this file exists
 					lab.OK(t, os.WriteFile(filepath.Join(dir, "done"), nil, 0o600))
 				}
-				if code := <-ended; code != 0 {
-					t.Errorf("exit code %d", code)
-				}
+				lab.Want(t, "exit code", <-ended, 0)
 			}
 			ran, err := os.ReadFile(filepath.Join(dir, "ran"))
 			if err != nil || strings.Count(string(ran), "\n") != 1 {
@@ -190,13 +188,9 @@ func TestCrontabLineSendsNoMailIfPreviousRunStillRuns(t *testing.T) {
 			for flag, code := range map[string]int{"-E 0": 0, "-E 75": 75} {
 				skipped := startProgram(t, dir, env, "sh", "-c", strings.Replace(skips, "-E 0", flag, 1))
 				skipped.ends(code)
-				if mail := skipped.stdout.String() + skipped.stderr.String(); mail != "" {
-					t.Errorf("a skipped turn with %s mails %q", flag, mail)
-				}
+				lab.Want(t, "mail of a skipped turn with "+flag, skipped.stdout.String()+skipped.stderr.String(), "")
 			}
-			if mail := held.stdout.String() + held.stderr.String(); mail != "" {
-				t.Errorf("the turn that runs mails %q", mail)
-			}
+			lab.Want(t, "mail of the turn that runs", held.stdout.String()+held.stderr.String(), "")
 		})
 	}
 }
@@ -224,9 +218,7 @@ func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 		}
 		p := startProgram(t, dir, append(env, fmt.Sprintf("AT=%d", at)), "sh", "-c", lines[0])
 		p.ends(0)
-		if mail := p.stdout.String() + p.stderr.String(); mail != "" {
-			t.Errorf("it mails %q", mail)
-		}
+		lab.Want(t, "mail", p.stdout.String()+p.stderr.String(), "")
 	}
 	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil || string(ran) != want.String() {
 		t.Errorf("it ran at %q, want %q, %v", ran, want.String(), err)

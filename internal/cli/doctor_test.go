@@ -93,9 +93,7 @@ func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 			is(t, lines, "round trip", "ok", "p50 ", "p99 ", "a lease of 20s is renewed every ")
 			is(t, lines, "store", "ok", "table locks in http://127.0.0.1:", "named by LEASEHOLD_TABLE")
 			is(t, lines, "rights", "ok", "all that holding locks needs")
-			if len(lines) != 7 {
-				t.Errorf("%d lines", len(lines))
-			}
+			lab.Want(t, "lines", len(lines), 7)
 
 			// A local store must give the same results. Only the check of permissions is
 			// missing, because a local store has no IAM.
@@ -250,9 +248,7 @@ func TestDoctorEndsIfNoServerAnswers(t *testing.T) {
 	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+noServer)
 	lines := doctor(t, env, 2)
 	is(t, lines, "table", "fatal", "no connection to "+noServer, "check the network, the region and the endpoint")
-	if len(lines) != 2 {
-		t.Errorf("lines: %v", lines)
-	}
+	lab.Want(t, "lines", len(lines), 2)
 }
 
 func TestDoctorReportsServerThatIsNotDynamoDB(t *testing.T) {

@@ -54,9 +54,7 @@ func TestElectDoesNotStartCMDAfterSignalOnAnyTable(t *testing.T) {
 	fileNumber(t, filepath.Join(dir, "heard"))
 	start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(first)).ends(0)
 	p.ends(128 + int(syscall.SIGTERM))
-	if got := fileNumber(t, filepath.Join(dir, "terms")); got != first {
-		t.Errorf("another CMD was started, in term %d", got)
-	}
+	lab.Want(t, "the term of CMD", fileNumber(t, filepath.Join(dir, "terms")), first)
 }
 
 func TestElectWatchShowsSentencesOnTerminalOnAnyTable(t *testing.T) {
@@ -159,9 +157,7 @@ func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
 	if got := asking.stderr.String(); !strings.HasPrefix(got, "leasehold: asking the leader of k to step down") || asking.stdout.String() != "" {
 		t.Errorf("it says %q", got)
 	}
-	if next := fileNumber(t, filepath.Join(dir, "two")); next != token+1 {
-		t.Errorf("term %d follows term %d", next, token)
-	}
+	lab.Want(t, "the next term", fileNumber(t, filepath.Join(dir, "two")), token+1)
 	eventually(t, "the work", func() bool {
 		work, err := os.ReadFile(filepath.Join(dir, "work"))
 		return err == nil && string(work) == "finished\nbegun\n"
@@ -222,9 +218,7 @@ func TestStepDownAdvisesBreakIfLeaderStaysOnAnyTable(t *testing.T) {
 			eventually(t, "advice", func() bool { return says.MatchString(asking.stderr.String()) })
 			lab.OK(t, os.WriteFile(filepath.Join(dir, "over"), nil, 0o600))
 			asking.ends(0)
-			if got := strings.Count(asking.stderr.String(), "not resigned"); got != 1 {
-				t.Errorf("it says so %d times: %s", got, &asking.stderr)
-			}
+			lab.Want(t, "times that it says so", strings.Count(asking.stderr.String(), "not resigned"), 1)
 			holder.signal(syscall.SIGKILL)
 		})
 	}

@@ -86,9 +86,7 @@ func TestRecordOfOtherLibraryCanBeListedWatchedAndBroken(t *testing.T) {
 			env := f.holds(t).env
 			prints := func(want string, args ...string) {
 				t.Helper()
-				if out := succeeds(t, env, args...); out != want {
-					t.Errorf("%q: %q, want %q", args, out, want)
-				}
+				lab.Want(t, strings.Join(args, " "), succeeds(t, env, args...), want)
 			}
 			prints("job\t"+f.row+"\n", "ls")
 			prints("job\t"+f.row+"\tdead\n", "ls", "--check")

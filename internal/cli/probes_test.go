@@ -126,9 +126,7 @@ func TestProbeSendsNoRequestToDynamoDB(t *testing.T) {
 		answers(t, url+"/leader", 200, "")
 		answers(t, url+"/live", 200, "")
 	}
-	if n := sent.Load() - before; n != 0 {
-		t.Errorf("%d requests for 100 answers", n)
-	}
+	lab.Want(t, "requests for 100 answers", sent.Load()-before, 0)
 	p.endsBy(syscall.SIGTERM)
 }
 
@@ -168,9 +166,7 @@ func TestKubernetesManifestRunsCommandThatAnswersProbes(t *testing.T) {
 			t.Errorf("%s at port %s: %v (%s), want %v", kind, probe[3], got, text, want[kind])
 		}
 	}
-	if len(probes) != len(want) {
-		t.Errorf("%d probes", len(probes))
-	}
+	lab.Want(t, "probes", len(probes), len(want))
 	for _, p := range []*process{p, waits} {
 		p.endsBy(syscall.SIGTERM)
 	}

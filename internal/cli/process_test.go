@@ -221,9 +221,7 @@ func TestSignalsAreForwardedToCMDOnAnyTable(t *testing.T) {
 			fileNumber(t, filepath.Join(dir, "ready"))
 			p.signal(sig)
 			p.ends(40)
-			if got := p.stdout.String(); got != "got "+name+"\n" {
-				t.Errorf("CMD said %q", got)
-			}
+			lab.Want(t, "CMD said", p.stdout.String(), "got "+name+"\n")
 		})
 	}
 }
@@ -316,9 +314,7 @@ func TestCMDStartsAsIfLeaseholdWereAbsentOnAnyTable(t *testing.T) {
 		return string(out)
 	}
 	want := tell()
-	if got := tell("leasehold", "run", "k", "--"); got != want {
-		t.Errorf("under leasehold:\n%s\nwithout:\n%s", got, want)
-	}
+	lab.Want(t, "under leasehold", tell("leasehold", "run", "k", "--"), want)
 }
 
 // The test uses a server, not a local store. A process suspended (SIGSTOP) during a request
@@ -409,9 +405,7 @@ func TestCMDThatIgnoresSignalIsKilledWhenTrustEnds(t *testing.T) {
 	hangs.Store(true)
 	p.ends(123)
 	dead(t, cmd, "CMD lives")
-	if got := p.stdout.String(); got != "told\n" {
-		t.Errorf("CMD said %q", got)
-	}
+	lab.Want(t, "CMD said", p.stdout.String(), "told\n")
 }
 
 // watchdogOf returns the process id of the watchdog, which is the supervisor's only child
@@ -490,9 +484,7 @@ func TestLeaseholdStillWatchesCMDAfterTenWatchdogsAreKilled(t *testing.T) {
 		said := p.stderr.String()
 		if strings.Count(said, "started another") == deaths && !strings.Contains(said, ": it has died 10 times") {
 			deaths++
-			if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), syscall.SIGKILL); err != nil {
-				t.Error(err)
-			}
+			lab.OK(t, syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), syscall.SIGKILL))
 		}
 		return strings.Contains(said, "CMD is stopped in time only while leasehold itself runs: it has died 10 times")
 	})
@@ -540,7 +532,5 @@ func TestSixteenProcessesNeverHoldKeyTogetherOnAnyTable(t *testing.T) {
 	}
 	wg.Wait()
 	b := lab.Must(os.ReadFile(filepath.Join(dir, "sections")))(t)
-	if n := strings.Count(string(b), "x"); n != processes*each {
-		t.Errorf("%d sections of %d", n, processes*each)
-	}
+	lab.Want(t, "sections", strings.Count(string(b), "x"), processes*each)
 }

@@ -202,9 +202,7 @@ func TestOutputFitsTerminalOnAnyTable(t *testing.T) {
 		return s.shown()
 	}
 	for _, args := range [][]string{{"ls"}, {"ls", "-a"}} {
-		if rows := strings.Count(fits(args...), "\r\n"); rows != 2 {
-			t.Errorf("%v: a header and a lock are %d lines", args, rows)
-		}
+		lab.Want(t, "lines of a header and a lock", strings.Count(fits(args...), "\r\n"), 2)
 	}
 	fits("doctor", "--layout", "dynamo-dlm")
 	if text := fits("ls", "-t", "my locks"); strings.Count(text, "\r\n") != 2 {

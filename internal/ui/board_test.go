@@ -38,9 +38,7 @@ func TestUIBoardForgetsDeletedKeysOldestFirst(t *testing.T) {
 	}
 	see("job")
 	see("other")
-	if b.forgotten != (time.Time{}) {
-		t.Errorf("something was forgotten at %v", b.forgotten)
-	}
+	lab.Want(t, "time of what was forgotten", b.forgotten, (time.Time{}))
 	for i := range mostGone + 1 {
 		key := fmt.Sprint("once/", i)
 		see(key)
@@ -71,9 +69,7 @@ func TestReadUnitRateCountsOnlyRecentReads(t *testing.T) {
 	if got := p.perSecond(now, start); got < 2 || got > 2.5 {
 		t.Errorf("%v read units a second", got)
 	}
-	if got := p.perSecond(now.Add(time.Minute), start); got != 0 {
-		t.Errorf("%v read units a second, a minute after the last", got)
-	}
+	lab.Want(t, "read units a second, a minute after the last", p.perSecond(now.Add(time.Minute), start), 0)
 }
 
 // A browser loads only the files of the page itself, because the page refers to no other

@@ -101,8 +101,6 @@ func TestBreakIsRefusedWithoutAllowBreak(t *testing.T) {
 func TestBreakWithReasonOverThousandBytesIsRefused(t *testing.T) {
 	for n, want := range map[int]string{1000: "", 1001: "Nothing was broken: the reason has 1001 bytes: use at most 1000."} {
 		asked := breakRequest{shownGrant: shownGrant{Key: "k", Grant: "g", Version: "v"}, Typed: "k", Reason: strings.Repeat("x", n)}
-		if got := asked.check(); got != want {
-			t.Errorf("%d bytes: %q", n, got)
-		}
+		lab.Want(t, fmt.Sprint("a reason of so many bytes: ", n), asked.check(), want)
 	}
 }

@@ -121,9 +121,7 @@ func TestChangesOfRecordAreReportedAsEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var w watched
 			for i, s := range looks {
-				if got := kinds(w.look(s.after, s.found)); got != s.want {
-					t.Errorf("look %d: %q, want %q", i, got, s.want)
-				}
+				lab.Want(t, fmt.Sprint("look ", i), kinds(w.look(s.after, s.found)), s.want)
 			}
 		})
 	}

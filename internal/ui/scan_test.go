@@ -189,9 +189,7 @@ func TestLockHistoryShowsTimeSinceWhichItIsComplete(t *testing.T) {
 		w.Release(w.Acquire(c, "job"))
 		lab.Elapse(2 * time.Second)
 		b.show("job", "")
-		if b.lock.Known != b.hello.Started {
-			t.Errorf("known since %d, and it was begun at %d", b.lock.Known, b.hello.Started)
-		}
+		lab.Want(t, "known since", b.lock.Known, b.hello.Started)
 		for range mostEvents {
 			w.Acquire(c, "job")
 			lab.Elapse(time.Second)
@@ -242,9 +240,7 @@ func TestUIPageCanLowerButNotRaiseReadRateOfScan(t *testing.T) {
 		lab.Elapse(2 * time.Second)
 		b.wire.Meter.Reset()
 		lab.Elapse(2 * time.Minute)
-		if units := b.wire.Meter.Reset().Read; units != 0 {
-			t.Errorf("%v read units while it is stopped", units)
-		}
+		lab.Want(t, "read units while it is stopped", b.wire.Meter.Reset().Read, 0)
 		b.post("/rate", map[string]float64{"rate": 1e9}, &out)
 		lab.Elapse(time.Second)
 		if s := b.heard(); s.Rate != 10 {
@@ -347,9 +343,7 @@ func TestLateReplyShowsHolderAtTimeOfRequest(t *testing.T) {
 			{at(18*time.Second, 18*time.Second), Expiring},
 		} {
 			board.see(item, c.look)
-			if got := board.row(board.entries[lock.Key()], clock{now}).State; got != c.want {
-				t.Errorf("asked at %v, answered at %v: %s, want %s", c.look.Asked, c.look.Answered, got, c.want)
-			}
+			lab.Want(t, fmt.Sprintf("asked at %v, answered at %v", c.look.Asked, c.look.Answered), board.row(board.entries[lock.Key()], clock{now}).State, c.want)
 		}
 		w.Release(lock)
 	})

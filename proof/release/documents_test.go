@@ -142,7 +142,5 @@ func TestImageIsStaticAndRunsAsNonRoot(t *testing.T) {
 	if id, _, _ := strings.Cut(user, ":"); id == "" || strings.Trim(id, "0123456789") != "" || strings.Trim(id, "0") == "" {
 		t.Errorf("user %q is root, or not a number: Kubernetes could not tell", user)
 	}
-	if entry != "/usr/local/bin/leasehold" {
-		t.Errorf("it starts %q", entry)
-	}
+	lab.Want(t, "entry point", entry, "/usr/local/bin/leasehold")
 }

@@ -52,9 +52,7 @@ func TestModelAllowsEveryHistoryOfTheCode(t *testing.T) {
 	if os.Getenv("LEASEHOLD_SEED") != "" {
 		return
 	}
-	if len(histories) != 2*seeds {
-		t.Errorf("there are %d histories of %d seeds with two keys", len(histories), seeds)
-	}
+	lab.Want(t, "histories of the seeds with two keys", len(histories), 2*seeds)
 	for _, kind := range []string{"grant", "renew", "release", "handover", "head", "join", "leave", "guard"} {
 		for _, fate := range []string{"applied", "refused"} {
 			if done[kind+" "+fate] == 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestDurationArgumentsAcceptUsualSpellings(t *testing.T) {
@@ -21,13 +22,9 @@ func TestDurationArgumentsAcceptUsualSpellings(t *testing.T) {
 		}
 	}
 	for want, in := range map[string]time.Duration{"20s": 20 * time.Second, "10m": 10 * time.Minute, "1h": time.Hour, "1h30m": 90 * time.Minute, "1m30s": 90 * time.Second} {
-		if got := wording.Duration(in); got != want {
-			t.Errorf("%v: %q", in, got)
-		}
+		lab.Want(t, in.String(), wording.Duration(in), want)
 	}
 	for want, in := range map[string]time.Duration{"0s": -time.Second, "59s": 59 * time.Second, "3m12s": 192 * time.Second, "5h3m": 5*time.Hour + 3*time.Minute, "6d5h": 149 * time.Hour} {
-		if got := wording.Age(in); got != want {
-			t.Errorf("%v: %q", in, got)
-		}
+		lab.Want(t, in.String(), wording.Age(in), want)
 	}
 }

@@ -66,8 +66,6 @@ func TestTrialModeNeedsGoRunInsideLeaseholdSource(t *testing.T) {
 		{"a test of the source", test, source, false},
 		{"nothing is known", &debug.BuildInfo{}, t.TempDir(), false},
 	} {
-		if got := isTrial(c.info, c.dir); got != c.want {
-			t.Errorf("%s: %v", c.what, got)
-		}
+		lab.Want(t, c.what, isTrial(c.info, c.dir), c.want)
 	}
 }

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -63,26 +64,20 @@ func TestDoctorRecommendsMaxSkewOfTwiceClockError(t *testing.T) {
 	for _, c := range []struct{ from, to, want time.Duration }{
 		{0, 0, 500 * ms}, {-20 * ms, 40 * ms, 500 * ms}, {-250 * ms, 10 * ms, 500 * ms}, {-251 * ms, 10 * ms, time.Second}, {900 * ms, 1100 * ms, 2500 * ms},
 	} {
-		if got := honestSkew(clockRange{true, c.from, c.to}); got != c.want {
-			t.Errorf("between %v and %v: %v, want %v", c.from, c.to, got, c.want)
-		}
+		lab.Want(t, fmt.Sprintf("between %v and %v", c.from, c.to), honestSkew(clockRange{true, c.from, c.to}), c.want)
 	}
 }
 
 func TestPercentileIsNearestRank(t *testing.T) {
 	var values []time.Duration
-	if percentile(values, 0.5) != 0 {
-		t.Error("of nothing")
-	}
+	lab.Want(t, "percentile of nothing", percentile(values, 0.5), 0)
 	for i := range 100 {
 		values = append(values, time.Duration(i+1))
 	}
 	if p50, p99, most := percentile(values, 0.5), percentile(values, 0.99), percentile(values, 1); p50 != 50 || p99 != 99 || most != 100 {
 		t.Errorf("%d, %d, %d", p50, p99, most)
 	}
-	if only := percentile(values[:1], 0.5); only != 1 {
-		t.Errorf("%d", only)
-	}
+	lab.Want(t, "percentile of one", percentile(values[:1], 0.5), 1)
 }
 
 func TestDoctorRecommendsShortestLeaseThatLatencyAllows(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestMessageShortensLongKeyExceptInSuggestedCommand(t *testing.T) {
@@ -36,9 +37,7 @@ func TestMessageShortensLongKeyExceptInSuggestedCommand(t *testing.T) {
 		}
 	}
 	short := leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"}
-	if got := wording.Key(short); got != short.Partition {
-		t.Errorf("a key of 68 characters became %s", got)
-	}
+	lab.Want(t, "a key of 68 characters", wording.Key(short), short.Partition)
 }
 
 func TestErrorTextGivesOnlyOneHintAfterDeadline(t *testing.T) {
@@ -76,9 +75,7 @@ func TestErrorTextAfterFailedWaitStatesHolderAndCause(t *testing.T) {
 	err := &leasehold.HeldError{Key: key, Table: "locks", Holder: leasehold.Record{Key: key, Owner: "me", Version: "v"},
 		Err: errors.Join(&WaitedError{Wait: 5 * time.Second}, &leasehold.OpError{Op: "acquire", Key: key, Table: "locks", Err: sdk})}
 	const want = "job is held by me: waited 5s: the credentials have expired: renew them: ExpiredTokenException: it has expired"
-	if got := Text(err, "here"); got != want {
-		t.Errorf("%s", got)
-	}
+	lab.Want(t, "text", Text(err, "here"), want)
 	if kind, no := Kind(err); !NotGranted(err) || kind != "held" || !no {
 		t.Errorf("it counts as %s", kind)
 	}
@@ -90,8 +87,6 @@ func TestErrorTextKeepsNameOfTableCalledLeasehold(t *testing.T) {
 		"no place: boltstore: leasehold: the file is gone":   "no place: the file is gone",
 		"leasehold: the file is gone":                        "the file is gone",
 	} {
-		if got := Plain(text); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		lab.Want(t, "text", Plain(text), want)
 	}
 }

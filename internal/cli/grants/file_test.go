@@ -76,9 +76,7 @@ func TestRemoveKeepsGrantFileReplacedByNewerGrant(t *testing.T) {
 	g := &File{path: path, file: path, Grant: ended}
 	lab.OK(t, g.Write(nil, ended))
 	lab.OK(t, plainfile.Alone(path, func([]byte) error { return os.Rename(path, path+".old") }))
-	if err := g.Remove(); err != nil {
-		t.Errorf("of a file that is gone: %v", err)
-	}
+	lab.OK(t, g.Remove())
 	next := ended
 	next.ID, next.Token = "next", 2
 	lab.OK(t, g.Write(nil, next))
@@ -105,12 +103,8 @@ func TestGrantPlaceDependsOnRegionEndpointAndAccount(t *testing.T) {
 		"an unknown account":        at("locks", "eu-west-1", "", ""),
 		"a grant without its store": {},
 	} {
-		if d := made.differs(same); d != "" {
-			t.Errorf("%s differs by %s", what, d)
-		}
-		if d := same.differs(made); d != "" {
-			t.Errorf("%s differs by %s the other way round", what, d)
-		}
+		lab.Want(t, what, made.differs(same), "")
+		lab.Want(t, what+", the other way round", same.differs(made), "")
 	}
 	for want, other := range map[string]Place{
 		"--file":         {File: "/locks.db"},
@@ -156,9 +150,7 @@ func FuzzGrantFile(f *testing.F) {
 		if !ok || !reflect.DeepEqual(again, g) {
 			t.Errorf("%q reads as %+v, which was written as %s and read as %+v", b, g, written, again)
 		}
-		if g.At.differs(again.At) != "" {
-			t.Errorf("%+v is another place than itself", g.At)
-		}
+		lab.Want(t, "another place than itself", g.At.differs(again.At), "")
 		for cut := range written {
 			if _, ok := parse(written[:cut]); ok {
 				t.Errorf("a part is taken for a grant: %s", written[:cut])

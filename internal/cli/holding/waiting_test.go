@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // waiting is a wait together with the messages and the queue positions that it has
@@ -86,9 +87,7 @@ func TestWaitIsReportedOnceAMinuteWhileHoldersChange(t *testing.T) {
 		w.now = w.now.Add(time.Second / 10)
 	}
 	w.wrote(t, "waiting for k, held by ", minutes)
-	if w.holdersSeen() != minutes*600 {
-		t.Errorf("%d holders", w.holdersSeen())
-	}
+	lab.Want(t, "holders", w.holdersSeen(), minutes*600)
 }
 
 func TestWaitForOneHolderIsReportedOnceAMinute(t *testing.T) {
@@ -111,9 +110,7 @@ func TestElectReportsWaitOnceAMinute(t *testing.T) {
 		}
 		w.start()
 		w.see(held(fmt.Sprint("owner", i), fmt.Sprint(i)), 0, nil)
-		if seen := w.holdersSeen(); seen != 1 {
-			t.Errorf("term %d: %d holders were waited for", i, seen)
-		}
+		lab.Want(t, fmt.Sprint("holders in term ", i), w.holdersSeen(), 1)
 		w.end()
 		w.now = w.now.Add(2 * time.Second)
 	}
@@ -257,9 +254,7 @@ func TestWaitIsTooShortIfLeaseOfHolderIsLonger(t *testing.T) {
 		"granted":                            {Wanted{}, nil, false},
 	} {
 		c.wanted.Wait = waited.Wait
-		if got := c.wanted.wasTooShort(c.err); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		lab.Want(t, name, c.wanted.wasTooShort(c.err), c.want)
 	}
 }
 

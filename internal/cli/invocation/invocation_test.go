@@ -2,10 +2,12 @@ package invocation
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestFlagQuietStillPrintsPermanentFailure(t *testing.T) {
@@ -15,8 +17,6 @@ func TestFlagQuietStillPrintsPermanentFailure(t *testing.T) {
 		in.Quiet = true
 		in.Say.Configure(true, false)
 		in.sayTrouble(requests.News{Kind: requests.NoAnswer, Line: "DNS has no host", Lasting: lasting})
-		if got := stderr.String(); got != want {
-			t.Errorf("lasting %v: %q", lasting, got)
-		}
+		lab.Want(t, fmt.Sprint("lasting ", lasting), stderr.String(), want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // term is an election term that is trusted until a time that the test sets.
@@ -125,8 +126,6 @@ func TestProcessIsNotLiveIfRenewalIsOverdueWhileCMDRuns(t *testing.T) {
 		"CMD has ended, and it resigns":          {now, false, standing{leads: false, live: true}},
 		"renewals are overdue, and nothing runs": {now.Add(1), false, standing{leads: true, live: true}},
 	} {
-		if got := standingAt(now, c.until, overdue, c.running); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
+		lab.Want(t, name, standingAt(now, c.until, overdue, c.running), c.want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestSignalAfterGrantStaysInChannel(t *testing.T) {
@@ -21,12 +22,8 @@ func TestSignalAfterGrantStaysInChannel(t *testing.T) {
 	<-ctx.Done()
 	release() // puts the signal back; the caller does this if the lock was granted although the signal had come
 	release()
-	if len(s.C) != 1 {
-		t.Fatalf("%d signals are left", len(s.C))
-	}
-	if sig := <-s.C; sig != syscall.SIGTERM {
-		t.Errorf("%v is left", sig)
-	}
+	lab.Want(t, "signals left", len(s.C), 1)
+	lab.Want(t, "signal left", <-s.C, os.Signal(syscall.SIGTERM))
 }
 
 // A service manager sends its signals to CMD and to leasehold at the same moment.

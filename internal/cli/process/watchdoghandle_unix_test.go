@@ -27,8 +27,6 @@ func TestCMDIsKilledIfWatchdogDiesAfterTrustEnds(t *testing.T) {
 	}
 	s.replaceWatchdog(c)
 	<-c.Exited
-	if code := c.Reap(); code != 128+int(syscall.SIGKILL) {
-		t.Errorf("exit code %d", code)
-	}
+	lab.Want(t, "exit code", c.Reap(), 128+int(syscall.SIGKILL))
 	s.watchdog.end()
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 var region = Server{Location: "eu-west-1"}
@@ -22,25 +24,15 @@ func throttled(at time.Time) Request {
 
 func TestMessageAboutFailedRequestsContainsAdvice(t *testing.T) {
 	h := &Health{}
-	if got := h.Trouble(region); got != (Trouble{server: region}) {
-		t.Errorf("at first: %v", got)
-	}
+	lab.Want(t, "at first", h.Trouble(region), (Trouble{server: region}))
 	h.saw(throttled(time.Now().Add(-time.Minute)))
-	if got := h.Trouble(region).News().Line; got != "DynamoDB has throttled every request for 1m0s: still trying: raise the table's capacity, or make it pay per request: ThrottlingException" {
-		t.Error(got)
-	}
+	lab.Want(t, "news", h.Trouble(region).News().Line, "DynamoDB has throttled every request for 1m0s: still trying: raise the table's capacity, or make it pay per request: ThrottlingException")
 	h.saw(Request{Began: time.Now(), Err: context.DeadlineExceeded})
-	if got := h.Trouble(Server{"~/locks.db", true}).News().Line; got != "no answer from ~/locks.db for 1m0s: still trying: no reply from ~/locks.db: find the process that keeps the file locked: fuser(1) names it" {
-		t.Error(got)
-	}
+	lab.Want(t, "news", h.Trouble(Server{"~/locks.db", true}).News().Line, "no answer from ~/locks.db for 1m0s: still trying: no reply from ~/locks.db: find the process that keeps the file locked: fuser(1) names it")
 	h.saw(Request{Began: time.Now(), Err: errors.New("input/output error")})
-	if got := h.Trouble(Server{"~/locks.db", true}).News().Line; got != "no answer from ~/locks.db for 1m0s: still trying: input/output error: leasehold doctor says more" {
-		t.Error(got)
-	}
+	lab.Want(t, "news", h.Trouble(Server{"~/locks.db", true}).News().Line, "no answer from ~/locks.db for 1m0s: still trying: input/output error: leasehold doctor says more")
 	h.saw(Request{})
-	if got := h.Trouble(region); got != (Trouble{server: region, answers: 1}) {
-		t.Errorf("at last: %v", got)
-	}
+	lab.Want(t, "at last", h.Trouble(region), (Trouble{server: region, answers: 1}))
 }
 
 // If the configured Region does not exist in AWS, its DynamoDB endpoint has no DNS entry,
@@ -109,9 +101,7 @@ func TestUnansweredRequestIsReportedBeforeItFails(t *testing.T) {
 			t.Error(got)
 		}
 		p.sent()
-		if got := h.Trouble(region).News().Line; got != "no answer from DynamoDB for 3s: still trying: no reply from eu-west-1: check the network, the region and the endpoint" {
-			t.Error(got)
-		}
+		lab.Want(t, "news", h.Trouble(region).News().Line, "no answer from DynamoDB for 3s: still trying: no reply from eu-west-1: check the network, the region and the endpoint")
 		p.End()
 		if got := h.Trouble(region); got.lasts != 0 {
 			t.Errorf("after the call: %v", got)

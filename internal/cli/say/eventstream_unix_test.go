@@ -43,9 +43,7 @@ func TestFIFOWithoutReaderReturnsError(t *testing.T) {
 		if _, err := openEventFile(fifo); err == nil || !strings.Contains(err.Error(), "start its reader first") {
 			t.Error(err)
 		}
-		if waited := time.Since(began); waited != readerPatience {
-			t.Errorf("waited for %v", waited)
-		}
+		lab.Want(t, "waited for", time.Since(began), readerPatience)
 	})
 }
 

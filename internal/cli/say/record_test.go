@@ -3,6 +3,7 @@ package say
 import (
 	"bytes"
 	jsonv1 "encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -22,9 +23,7 @@ func TestLeaseIsShownAsDurationOrExpiryTime(t *testing.T) {
 		"3m2s ago": {ExpiresAt: now.Add(-182 * time.Second)},
 		"":         {ExpiresAt: now.Add(time.Hour), Released: true},
 	} {
-		if got := Lease(r, now); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		lab.Want(t, "lease", Lease(r, now), want)
 	}
 }
 
@@ -89,9 +88,7 @@ func TestListingShowsLongNamesInOneRow(t *testing.T) {
 				if !strings.HasPrefix(lines[1], "tenants/") || !strings.Contains(lines[1], "part-007  ") || !strings.Contains(lines[1], "1764230400000042") {
 					t.Errorf("%d columns: not the beginning and the end: %s", columns, lines[1])
 				}
-				if whole := strings.Contains(lines[1], long.Key.Partition); whole != (columns == 200) {
-					t.Errorf("%d columns: the whole key: %v", columns, whole)
-				}
+				lab.Want(t, fmt.Sprint("the whole key in columns: ", columns), strings.Contains(lines[1], long.Key.Partition), (columns == 200))
 				for _, name := range []string{"OWNER", "TOKEN"} {
 					before, _, _ := strings.Cut(lines[0], name)
 					at := utf8.RuneCountInString(before)
@@ -112,12 +109,8 @@ func TestListAtTerminalMarksLocksUnderSharedLease(t *testing.T) {
 	now := time.Now()
 	for session, want := range map[string]string{"": "20s", "id": "20s shared"} {
 		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "job"}, Owner: "host", Lease: 20 * time.Second, Session: session}}
-		if lease := (Listing{Terminal: true}).cells(r, now)[3].text; lease != want {
-			t.Errorf("session %q: %q", session, lease)
-		}
-		if lease := (Listing{}).cells(r, now)[3].text; lease != "20s" {
-			t.Errorf("session %q in a pipe: %q", session, lease)
-		}
+		lab.Want(t, "session "+session, (Listing{Terminal: true}).cells(r, now)[3].text, want)
+		lab.Want(t, "in a pipe, session "+session, (Listing{}).cells(r, now)[3].text, "20s")
 	}
 }
 

@@ -268,9 +268,7 @@ func TestProbesOnLoopbackRejectNonLocalHostHeaders(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			here := pipes{make(chan net.Conn), make(chan struct{})}
 			there := elsewhere{pipes{make(chan net.Conn), make(chan struct{})}}
-			if got := [2]int{probe(t, here, here.dial, text), probe(t, there, there.dial, text)}; got != want {
-				t.Errorf("%s: %v, want %v", host, got, want)
-			}
+			lab.Want(t, host, [2]int{probe(t, here, here.dial, text), probe(t, there, there.dial, text)}, want)
 		})
 	}
 }

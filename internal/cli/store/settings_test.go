@@ -136,9 +136,7 @@ func TestSourceOfRegionIsFlagVariableProfileOrARN(t *testing.T) {
 				v, ok := c.env[name]
 				return v, ok
 			}
-			if got := c.flags.regionBy(c.aws); got != c.want {
-				t.Errorf("%q", got)
-			}
+			lab.Want(t, "region by", c.flags.regionBy(c.aws), c.want)
 		})
 	}
 }
@@ -173,9 +171,7 @@ func TestAdviceForMismatchedTableSuggestsFlag(t *testing.T) {
 			if err != nil || len(problems) == 0 {
 				t.Fatalf("problems %v, %v", problems, err)
 			}
-			if got := ByFlags(problems[0].What); got != c.want {
-				t.Errorf("%s\nwant %s", got, c.want)
-			}
+			lab.Want(t, "flags", ByFlags(problems[0].What), c.want)
 		})
 	}
 }
@@ -244,9 +240,7 @@ func TestCredentialSourceNeverLoadsConcurrently(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if loads != 1 {
-			t.Errorf("%d loads", loads)
-		}
+		lab.Want(t, "loads", loads, 1)
 	})
 }
 
@@ -265,9 +259,7 @@ func TestEC2IsDetectedFromHardware(t *testing.T) {
 		path := filepath.Join(sys, c.file)
 		lab.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		lab.OK(t, os.WriteFile(path, []byte(c.content), 0o600))
-		if got := onEC2(sys); got != c.want {
-			t.Errorf("%s says %q: %v", c.file, c.content, got)
-		}
+		lab.Want(t, c.file, onEC2(sys), c.want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestSentenceAboutOneKeyUsesSingularVerb(t *testing.T) {
@@ -14,9 +15,7 @@ func TestSentenceAboutOneKeyUsesSingularVerb(t *testing.T) {
 		"a and b are":    leasehold.Keys("a", "b"),
 		"a, b and c are": leasehold.Keys("a", "b", "c"),
 	} {
-		if got := KeysAre(keys); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		lab.Want(t, "keys", KeysAre(keys), want)
 	}
 }
 
@@ -38,9 +37,7 @@ func TestFillWrapsLinesAtSpacesAndKeepsAllWords(t *testing.T) {
 				}
 				lines[i] = rest
 			}
-			if again := strings.Join(strings.Fields(strings.Join(lines, " ")), " "); again != strings.Join(strings.Fields(text), " ") {
-				t.Errorf("%q became %q", text, again)
-			}
+			lab.Want(t, "words", strings.Join(strings.Fields(strings.Join(lines, " ")), " "), strings.Join(strings.Fields(text), " "))
 		}
 	}
 }

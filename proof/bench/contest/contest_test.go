@@ -102,9 +102,7 @@ func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
 	}
 	got := r.Runs[0].Tables["cycle"]
 	for figure, want := range map[string]float64{"requests": 2, "writes": 2, "reads": 0, "dollars": 1.25} {
-		if got[figure] != want {
-			t.Errorf("%s: %v, want %v", figure, got[figure], want)
-		}
+		lab.Want(t, figure, got[figure], want)
 	}
 	if got["cycle50"] <= 0 || got["cycle99"] < got["cycle50"] || r.Runs[0].RoundTrip <= 0 {
 		t.Errorf("times %+v over %v", got, r.Runs[0].RoundTrip)

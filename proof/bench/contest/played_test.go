@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 var began = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
@@ -42,9 +44,7 @@ func TestClosedLoopMeasuresSectionsAndHandOvers(t *testing.T) {
 		"dollars": 2*writePrice + 1*readPrice,
 		"busy":    50,
 	} {
-		if got[figure] != want {
-			t.Errorf("%s: %v, want %v", figure, got[figure], want)
-		}
+		lab.Want(t, figure, got[figure], want)
 	}
 }
 
@@ -57,21 +57,15 @@ func TestWaitInOpenLoopStartsAtDueTime(t *testing.T) {
 	for figure, want := range map[string]float64{
 		"served": 50, "wait50": 15, "wait99": 99, "longest": 0.099,
 	} {
-		if got[figure] != want {
-			t.Errorf("%s: %v, want %v", figure, got[figure], want)
-		}
+		lab.Want(t, figure, got[figure], want)
 	}
 }
 
 func TestGrantAfterMeasurementWindowIsIgnored(t *testing.T) {
 	p := hundred()
 	p.sections[2].granted, p.sections[2].releasing = at(101), at(111)
-	if err := p.alone(); err != nil {
-		t.Fatal(err)
-	}
-	if got := p.closedLoop(2)["section"]; got != 100 {
-		t.Errorf("%v ms a section, want 100: one section", got)
-	}
+	lab.OK(t, p.alone())
+	lab.Want(t, "ms a section: one section", p.closedLoop(2)["section"], 100)
 }
 
 func TestContentionCheckDetectsTwoHoldersAtOnce(t *testing.T) {

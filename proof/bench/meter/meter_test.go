@@ -60,9 +60,7 @@ func TestRequestsAndCapacityUnitsAreCounted(t *testing.T) {
 		if err := do(); err != nil {
 			t.Fatal(what, err)
 		}
-		if got := m.Used().Minus(before); got != want {
-			t.Errorf("%s: %+v, want %+v", what, got, want)
-		}
+		lab.Want(t, what, m.Used().Minus(before), want)
 	}
 	used("a write", Usage{Requests: 1, Writes: 1}, func() error { return put(t, db) })
 	used("a write whose condition fails", Usage{Requests: 1, Writes: 1}, func() error {

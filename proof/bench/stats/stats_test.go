@@ -1,9 +1,12 @@
 package stats
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestSpreadReturnsMedianMinimumAndMaximum(t *testing.T) {
@@ -16,9 +19,7 @@ func TestSpreadReturnsMedianMinimumAndMaximum(t *testing.T) {
 		{[]float64{9, 1, 5}, Spread{Median: 5, Low: 1, High: 9, Runs: 3}},
 		{[]float64{4, 1, 2, 90}, Spread{Median: 3, Low: 1, High: 90, Runs: 4}},
 	} {
-		if got := Of(c.runs); got != c.want {
-			t.Errorf("%v: %+v, want %+v", c.runs, got, c.want)
-		}
+		lab.Want(t, fmt.Sprint(c.runs), Of(c.runs), c.want)
 	}
 }
 
@@ -28,16 +29,10 @@ func TestQuantileReturnsOneOfMeasuredValues(t *testing.T) {
 		hundred[i] = float64(100 - i) // descending values, so that Quantile must sort them
 	}
 	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
-		if got := Quantile(hundred, q); got != want {
-			t.Errorf("quantile %v of 1 to 100: %v, want %v", q, got, want)
-		}
+		lab.Want(t, fmt.Sprintf("quantile %v of 1 to 100", q), Quantile(hundred, q), want)
 	}
-	if got := Quantile([]float64{3, 8}, 0.99); got != 8 {
-		t.Errorf("quantile 0.99 of two: %v, want the larger", got)
-	}
-	if got := Quantile(nil, 0.5); got != 0 {
-		t.Errorf("quantile of nothing: %v", got)
-	}
+	lab.Want(t, "quantile 0.99 of two", Quantile([]float64{3, 8}, 0.99), 8)
+	lab.Want(t, "quantile of nothing", Quantile(nil, 0.5), 0)
 }
 
 func TestJainIndexIsOneForEqualShares(t *testing.T) {
@@ -50,9 +45,7 @@ func TestJainIndexIsOneForEqualShares(t *testing.T) {
 		{[]float64{1, 3}, 0.8},
 		{[]float64{0, 0}, 0},
 	} {
-		if got := Jain(c.shares); got != c.want {
-			t.Errorf("%v: %v, want %v", c.shares, got, c.want)
-		}
+		lab.Want(t, fmt.Sprint(c.shares), Jain(c.shares), c.want)
 	}
 }
 

@@ -95,9 +95,7 @@ func TestManagerRunsOnlyInProcessThatLeads(t *testing.T) {
 		}
 		cancel()
 		for range leads {
-			if err := <-done; !errors.Is(err, context.Canceled) {
-				t.Errorf("ended with %v", err)
-			}
+			lab.WantErr(t, "the end", <-done, context.Canceled)
 		}
 	})
 }
@@ -159,9 +157,7 @@ func TestCronJobIsNotifiedOfLostLock(t *testing.T) {
 			return nil
 		}))
 		c.Start()
-		if err := <-stopped; !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("stopped by %v", err)
-		}
+		lab.WantErr(t, "stopped by", <-stopped, leasehold.ErrLost)
 		<-c.Stop().Done()
 		if err := said.failed.Load(); err == nil || !errors.Is(*err, leasehold.ErrLost) {
 			t.Errorf("logged %v", err)
@@ -221,9 +217,7 @@ func TestGooseReportsLostLock(t *testing.T) {
 	}}, nil)
 	p := lab.Must(goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil,
 		goose.WithGoMigrations(migration), goose.WithLocker(names.ForDatabase("orders"))))(t)
-	if _, err := p.Up(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-		t.Errorf("migrated without the lock: %v", err)
-	}
+	lab.WantErr(t, "migrating without the lock", lab.ErrorOf(p.Up(t.Context())), leasehold.ErrLost)
 }
 
 func TestMigrationInsideDoStopsWhenLockIsLost(t *testing.T) {

@@ -132,9 +132,7 @@ func TestProgramIsNotifiedOfLostLock(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "lost", "report", "-l", "1s")
 		token := strings.TrimPrefix(p.said(`granted \d+`), "granted ")
-		if code := m.leasehold("break", "report", "--yes", "--token", token); code != 0 {
-			t.Fatalf("break: %d", code)
-		}
+		lab.Want(t, "exit code of break", m.leasehold("break", "report", "--yes", "--token", token), 0)
 		p.said("told")
 		p.said("Lost")
 		<-p.Ended()
@@ -146,9 +144,7 @@ func TestLockOfKilledProgramIsFreeAtOnce(t *testing.T) {
 		p := m.start(language, "done", "report", "-l", "1h")
 		p.said(`granted \d+`)
 		lab.OK(t, p.Kill())
-		if code := m.leasehold("run", "-w", "5m", "report", "--", "true"); code != 0 {
-			t.Errorf("nobody was granted the key of a dead program: %d", code)
-		}
+		lab.Want(t, "exit code behind a dead program", m.leasehold("run", "-w", "5m", "report", "--", "true"), 0)
 	})
 }
 

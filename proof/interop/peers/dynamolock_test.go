@@ -16,9 +16,7 @@ import (
 
 func TestDynamolockWithoutCheckoutIsNotInstallable(t *testing.T) {
 	t.Setenv(Checkout, "")
-	if err := Dynamolock.Install(t.Context()); !errors.Is(err, ErrNotInstallable) {
-		t.Errorf("error %v, want %v", err, ErrNotInstallable)
-	}
+	lab.WantErr(t, "Install", Dynamolock.Install(t.Context()), ErrNotInstallable)
 }
 
 func TestDynamolockRejectsFolderWithoutCheckout(t *testing.T) {
@@ -56,9 +54,7 @@ func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 	waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
 	one.Release(t, held)
 	lab.Must(waiting.Await(t))(t)
-	if _, err := one.Ask(t, Request{Do: "acquire", Key: "k", Reentrant: true}); !errors.Is(err, ErrUnsupported) {
-		t.Errorf("an option that it does not know: %v", err)
-	}
+	lab.WantErr(t, "an option that it does not know", lab.ErrorOf(one.Ask(t, Request{Do: "acquire", Key: "k", Reentrant: true})), ErrUnsupported)
 }
 
 func TestDynamolockVersionIsReadFromCheckout(t *testing.T) {

@@ -73,9 +73,7 @@ func TestKilledLibraryProcessLeavesItsCallsUnanswered(t *testing.T) {
 		waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
 		lab.OK(t, other.Kill())
 		for _, c := range []*Call{waiting, other.Send(Request{Do: "acquire", Key: "k"})} {
-			if _, err := c.Await(t); !errors.Is(err, ErrEnded) {
-				t.Errorf("reply %v, want %v", err, ErrEnded)
-			}
+			lab.WantErr(t, "reply", lab.ErrorOf(c.Await(t)), ErrEnded)
 		}
 		if _, err := os.Stat(fmt.Sprintf("/proc/%d", other.PID())); err == nil {
 			t.Error("the process is still there")
@@ -88,9 +86,7 @@ func TestPausedLibraryProcessAnswersAfterItContinues(t *testing.T) {
 		d := start()
 		lab.OK(t, d.Stop())
 		call := d.Send(Request{Do: "acquire", Key: "k"})
-		if got := state(t, d.PID()); got != 'T' {
-			t.Errorf("the process is in state %c, want T, stopped", got)
-		}
+		lab.Want(t, "state of the process", state(t, d.PID()), 'T')
 		lab.OK(t, d.Continue())
 		lab.Must(call.Await(t))(t)
 	})
@@ -171,9 +167,7 @@ func TestClientsInOneLibraryProcessDoNotShareLocks(t *testing.T) {
 		d := start()
 		other := lab.Must(d.Open(Patiently(t)))(t)
 		held := d.Acquire(t, "k")
-		if _, err := d.Ask(t, Request{Do: "acquire", Key: "k", Client: other}); !errors.Is(err, ErrHeld) {
-			t.Errorf("the other client asked for what the first holds: %v, want it refused", err)
-		}
+		lab.WantErr(t, "acquire by the other client", lab.ErrorOf(d.Ask(t, Request{Do: "acquire", Key: "k", Client: other})), ErrHeld)
 		if _, err := d.Ask(t, Request{Do: "release", Lock: held, Client: other}); err == nil {
 			t.Error("the other client has released what the first holds")
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
@@ -139,12 +140,8 @@ func (c contest) run(t *testing.T, m match) {
 				}
 				<-time.After(10 * time.Millisecond) // time in which another client enters if exclusion is broken
 				inside.Add(-1)
-				if err := f.Close(); err != nil {
-					t.Error(err)
-				}
-				if err := os.Remove(file); err != nil {
-					t.Error(err)
-				}
+				lab.OK(t, f.Close())
+				lab.OK(t, os.Remove(file))
 				if _, err := d.Ask(t, peers.Request{Do: "release", Lock: held.ID}); err != nil {
 					t.Error(err)
 					return

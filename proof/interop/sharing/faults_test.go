@@ -3,7 +3,6 @@
 package sharing
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
@@ -25,9 +25,7 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 				peer: peer, ours: peers.Ours(peer.Layout), server: engines.Run(t, e), poll: 100 * time.Millisecond,
 				settings: peers.Settings{Table: "locks", Lease: lease},
 			}
-			if err := peer.CreateTable(peers.Patiently(t), m.server, m.settings); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, peer.CreateTable(peers.Patiently(t), m.server, m.settings))
 			scenario(t, m)
 		})
 	}
@@ -75,9 +73,7 @@ func TestDynamoDLMCannotReuseLockObjectAfterRefusal(t *testing.T) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
 		refused := peer.Send(peers.Request{Do: "acquire", Key: "k"})
-		if _, err := refused.Await(t); !errors.Is(err, peers.ErrHeld) {
-			t.Fatalf("reply %v, want a refusal", err)
-		}
+		lab.WantErr(t, "reply", lab.ErrorOf(refused.Await(t)), peers.ErrHeld)
 		ours.Refused(t, "k")
 		ours.Release(t, held)
 		_, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "k", Again: refused.ID})
@@ -100,9 +96,7 @@ func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 		other.Must(t, byName)
 		held := ours.Acquire(t, "k")
 
-		if _, err := other.Ask(t, byName); !errors.Is(err, peers.ErrLost) {
-			t.Errorf("release of ours by a name: %v, want it refused", err)
-		}
+		lab.WantErr(t, "release of ours by a name", lab.ErrorOf(other.Ask(t, byName)), peers.ErrLost)
 		one.Refused(t, "k")
 		ours.Release(t, held)
 	})
@@ -167,9 +161,7 @@ func TestReleaseInPythonLayoutDeletesRecord(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "damaged"}); !errors.Is(err, peers.ErrFailed) {
-			t.Errorf("without expiry_time the peer says %v: the fault is gone", err)
-		}
+		lab.WantErr(t, "without expiry_time", lab.ErrorOf(peer.Ask(t, peers.Request{Do: "acquire", Key: "damaged"})), peers.ErrFailed)
 	})
 }
 
@@ -182,9 +174,7 @@ func TestLeaseholdIgnoresTokenCarriedForwardByJavaGrant(t *testing.T) {
 		first := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})
 		ours.Release(t, first.ID)
 		theirs := peer.Must(t, peers.Request{Do: "acquire", Key: "k", Update: true})
-		if token := integer(t, m.item(t, "k"), "fencingToken"); token != first.Record.Token {
-			t.Errorf("the record's token is %d, want %d carried forward", token, first.Record.Token)
-		}
+		lab.Want(t, "token in the record", integer(t, m.item(t, "k"), "fencingToken"), first.Record.Token)
 		now := ours.Must(t, peers.Request{Do: "get", Key: "k"}).Record
 		if now.Token != 0 || now.Owner != theirs.Record.Owner {
 			t.Errorf("read as token %d of %s, want none, of %s", now.Token, now.Owner, theirs.Record.Owner)

@@ -66,9 +66,7 @@ func TestTakeoverFromOtherLibraryHappensOnlyAfterLease(t *testing.T) {
 			wait := waiter.Send(peers.Request{Do: "acquire", Key: key, Wait: 10 * time.Minute})
 
 			sign := lastSign(t, m, holder, key)
-			if err := holder.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			lab.OK(t, holder.Kill())
 			waiting(t, wait)
 			earliest := sign.Add(m.settings.Lease)
 			if end := expiry(t, m, key); !end.IsZero() {

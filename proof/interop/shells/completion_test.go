@@ -149,9 +149,7 @@ func plainKeysAreCompleted(t *testing.T, s *scene, term *terminal) {
 		for began := time.Now(); done == line && time.Since(began) < patience; done = term.line() {
 			term.press(tab)
 		}
-		if strings.TrimSpace(done) != want {
-			t.Errorf("%q is completed to %q", line, done)
-		}
+		lab.Want(t, "completion of "+line, strings.TrimSpace(done), want)
 		s.enter(t, term)
 	}
 }
@@ -164,9 +162,7 @@ func hostileKeysAreNot(t *testing.T, s *scene, term *terminal) {
 		line := fmt.Sprintf("leasehold get key%d/", i)
 		term.press(line)
 		for range 2 {
-			if got := s.tab(t, term); got != line {
-				t.Errorf("%q is completed to %q", line, got)
-			}
+			lab.Want(t, "completion", s.tab(t, term), line)
 		}
 		s.enter(t, term)
 	}

@@ -74,9 +74,7 @@ func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 		_, _ = bufio.NewReader(keys).WriteTo(term.screen) // copies the output of the shell until the shell ends
 	}()
 	t.Cleanup(func() {
-		if err := shell.Kill(); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, shell.Kill())
 		_, _ = keys.Close(), lines.Close() // ignores errors, because the shell has been killed
 		<-drawn
 	})

@@ -79,9 +79,7 @@ func TestPageShowsInvisibleCharactersAsEscapes(t *testing.T) {
 	isSeen := func(where string) {
 		t.Helper()
 		found := browser.Eval[string](p.Page, `[document.body.textContent, document.title, ...[...document.querySelectorAll("[title]")].map((e) => e.title)].find((s) => `+unseen+`.test(s)) ?? ""`)
-		if found != "" {
-			t.Errorf("%s has %q", where, found)
-		}
+		lab.Want(t, where, found, "")
 	}
 	p.Wait(`document.getElementById("list").innerText.includes(` + js(key2) + `)`)
 	isSeen("the list")
@@ -122,12 +120,8 @@ func TestTokenIsRemovedFromAddressBarAndNotStoredInCookie(t *testing.T) {
 	if !strings.Contains(p.url, "#token=") {
 		t.Errorf("printed: %s", p.url)
 	}
-	if at := browser.Eval[string](p.Page, "location.href"); at != p.origin()+"/" {
-		t.Errorf("the address bar has %s", at)
-	}
-	if cookies := browser.Eval[string](p.Page, "document.cookie"); cookies != "" {
-		t.Errorf("there is a cookie: %q", cookies)
-	}
+	lab.Want(t, "address bar", browser.Eval[string](p.Page, "location.href"), p.origin()+"/")
+	lab.Want(t, "cookies", browser.Eval[string](p.Page, "document.cookie"), "")
 	elsewhere := browser.Eval[[]string](p.Page, `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => !n.startsWith(location.origin + "/"))`)
 	if len(elsewhere) > 0 {
 		t.Errorf("asked others for %q", elsewhere)

@@ -48,9 +48,7 @@ func TestPageShowsTableChangesWithinTwoPolls(t *testing.T) {
 	}
 	got := browser.Eval[map[string]string](p.Page, `Object.fromEntries([...document.querySelectorAll(".row")].map((r) =>
 		[r.querySelector("a").textContent, r.querySelector(".c-state").textContent + " " + r.querySelector(".c-token").textContent]))`)
-	if js(got) != js(want) {
-		t.Errorf("the page shows %v, the table holds %v", got, want)
-	}
+	lab.Want(t, "the page shows", js(got), js(want))
 	if browser.Eval[string](p.Page, `getComputedStyle(document.querySelector(".c-layout")).display`) != "none" {
 		t.Error("there is a column of layouts, and all have the same")
 	}

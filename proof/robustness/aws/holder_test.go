@@ -45,9 +45,7 @@ func TestHolderWithFailingRenewalsKeepsLockUntilTrustEnds(t *testing.T) {
 			t.Fatalf("trusted for %v", left)
 		}
 		lab.Elapse(time.Until(until) - time.Millisecond)
-		if err := lock.Err(); err != nil {
-			t.Errorf("lost before its trust was over: %v", err)
-		}
+		lab.OK(t, lock.Err())
 		if !lock.TrustedUntil().Equal(until) {
 			t.Errorf("trusted until %v, and no renewal can have succeeded since %v", lock.TrustedUntil(), until)
 		}
@@ -83,9 +81,7 @@ func TestAcquireWaitsUntilHolderThatCannotRenewHasStopped(t *testing.T) {
 			granted <- err
 		}()
 		began := time.Now()
-		if err := <-granted; err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, <-granted)
 		if took := time.Since(began); took > 25*time.Second {
 			t.Errorf("after %v", took)
 		}
@@ -101,12 +97,8 @@ func TestHolderResumesRenewalsAfterFaultEnds(t *testing.T) {
 			t.Fatalf("trusted for %v more: %v", left, lock.Err())
 		}
 		lab.Elapse(5 * time.Minute)
-		if err := lock.Err(); err != nil {
-			t.Error(err)
-		}
-		if err := lock.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
+		lab.OK(t, lock.Err())
+		lab.OK(t, lock.Release(t.Context()))
 		if theirs, err := seek(t.Context()); err != nil || theirs.Token() <= lock.Token() {
 			t.Errorf("then: %v", err)
 		}

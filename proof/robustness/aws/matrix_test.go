@@ -140,9 +140,7 @@ func (s *scene) recover(t *testing.T, op operation) {
 	if op.again != nil {
 		again = op.again
 	}
-	if err := again(t.Context(), s); err != nil {
-		t.Errorf("once more, without trouble: %v", err)
-	}
+	lab.OK(t, again(t.Context(), s))
 	lab.Elapse(25 * time.Second) // wait longer than a lease
 	if !strings.Contains(op.ends, "job") && s.lock.Err() != nil {
 		t.Errorf("a lease later a lock is lost that was held: %v", s.lock.Err())

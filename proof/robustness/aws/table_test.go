@@ -38,9 +38,7 @@ func TestHolderOfDeletedTableKeepsTrustAndNewTableGrantsLocks(t *testing.T) {
 		lab.Elapse(7500 * time.Millisecond)
 		drop(t, s)
 		until := lock.TrustedUntil()
-		if _, err := s.other.Acquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrTableNotFound) {
-			t.Errorf("without a table: %v", err)
-		}
+		lab.WantErr(t, "without a table", lab.ErrorOf(s.other.Acquire(t.Context(), "job")), leasehold.ErrTableNotFound)
 		lab.Elapse(time.Until(until) - time.Millisecond)
 		if lock.Err() != nil || !lock.TrustedUntil().Equal(until) {
 			t.Errorf("before its trust was over: %v, trusted until %v", lock.Err(), lock.TrustedUntil())
@@ -134,9 +132,7 @@ func TestCallsSucceedDespiteWrongSystemClock(t *testing.T) {
 					server.ahead.Store(int64(ahead)) // from now on, the server's clock differs from the clock of this machine
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
-					if err := op.do(ctx, s); err != nil {
-						t.Error(err)
-					}
+					lab.OK(t, op.do(ctx, s))
 					lab.Elapse(25 * time.Second)
 					for _, held := range s.c.Held() {
 						if held.Err() != nil {

@@ -109,9 +109,7 @@ func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 		"permits as many as there are":       {two, of(permit(0, 0, 10, 1), permit(1, 0, 12, 1))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if p := problem(h.model, h.ops); p != "" {
-				t.Error(p)
-			}
+			lab.Want(t, "problem", problem(h.model, h.ops), "")
 		})
 	}
 }

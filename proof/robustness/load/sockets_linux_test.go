@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -96,16 +95,12 @@ func TestAcquireReleaseCyclesDoNotLeakSocketsOrGoroutines(t *testing.T) {
 				wg.Go(func() {
 					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 					defer cancel()
-					if _, err := c.Acquire(ctx, key(i)); !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("error %v", err)
-					}
+					lab.WantErr(t, "Acquire", lab.ErrorOf(c.Acquire(ctx, key(i))), context.DeadlineExceeded)
 				})
 			}
 			wg.Wait()
 			s.hangs.Store(false)
-			if err := c.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
+			lab.OK(t, c.Close(t.Context()))
 			// If no call waits for an attempt, the attempt ends after three seconds.
 			late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()

@@ -111,9 +111,7 @@ func TestThousandsOfLocksAreRenewedLongBeforeExpiry(t *testing.T) {
 					seen, least := h.seen, h.least
 					h.mu.Unlock()
 					began := time.Now()
-					if err := c.Close(t.Context()); err != nil {
-						t.Error(err)
-					}
+					lab.OK(t, c.Close(t.Context()))
 					took := time.Since(began)
 					if took > 5*time.Second {
 						t.Errorf("it took %v to close", took)

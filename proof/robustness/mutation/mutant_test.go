@@ -108,10 +108,6 @@ func TestListOfHarmlessMutantsRequiresReasons(t *testing.T) {
 }
 
 func TestMutationScoreCountsUntestedMutants(t *testing.T) {
-	if got := percentKilled(map[outcome]int{killed: 7, timedOut: 1, survived: 1, unseen: 1, invalid: 90}); got != 80 {
-		t.Errorf("%.1f %%", got)
-	}
-	if got := percentKilled(map[outcome]int{killed: 3, known: 1}); got != 75 {
-		t.Errorf("%.1f %%", got)
-	}
+	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 7, timedOut: 1, survived: 1, unseen: 1, invalid: 90}), 80)
+	lab.Want(t, "percent", percentKilled(map[outcome]int{killed: 3, known: 1}), 75)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 const ms = time.Millisecond
@@ -51,9 +53,7 @@ func good() []Event {
 }
 
 func TestVerifyAcceptsJournalWithoutViolation(t *testing.T) {
-	if found := Verify(good(), time.Second); found != nil {
-		t.Error(found)
-	}
+	lab.Want(t, "violations", Verify(good(), time.Second), nil)
 }
 
 // After a hand-over, a client trusts its lock for the short hand-over lease. Its first
@@ -68,9 +68,7 @@ func TestVerifyAllowsWorkUntilLastReportedTrustEnds(t *testing.T) {
 			}
 			i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
 			es[i].Until = 1500 * ms // trust ends at 960 ms instead if the worker reports its trust again
-			if found := Verify(es, time.Second); found != nil {
-				t.Error(found)
-			}
+			lab.Want(t, "violations", Verify(es, time.Second), nil)
 		})
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,9 +23,7 @@ BenchmarkConditionalUpdate/memory/32-2    	   50000	     10000 ns/op	    9000 B/
 PASS
 `
 	var out strings.Builder
-	if err := compare(strings.NewReader(in), &out); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, compare(strings.NewReader(in), &out))
 	got := out.String()
 	if !strings.HasPrefix(got, in) {
 		t.Errorf("the output does not begin with what was read:\n%s", got)
@@ -35,9 +35,7 @@ PASS
 			row = fields
 		}
 	}
-	if strings.Join(row, " ") != strings.Join(want, " ") {
-		t.Errorf("row %q, want %q in\n%s", row, want, got)
-	}
+	lab.Want(t, "row", strings.Join(row, " "), strings.Join(want, " "))
 	if strings.Contains(got[len(in):], "\n32 ") {
 		t.Errorf("compares what ran over one server only:\n%s", got)
 	}

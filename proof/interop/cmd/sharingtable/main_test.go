@@ -30,9 +30,7 @@ func TestTableHasOneRowPerScenario(t *testing.T) {
 		"awslabs 1.4.0 DynamoDB Local Both, ours first pass 1.2s",
 		"dynamolock " + peers.Dynamolock.Version + " dynoxide Both skip 0.0s nobody has it",
 	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	lab.Want(t, "rows", strings.Join(got, "\n"), strings.Join(want, "\n"))
 }
 
 func TestFailedTestIsPrintedAndReturnedAsError(t *testing.T) {

@@ -228,9 +228,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 		}
 		// Functions that have begun: one for each call of Lead, and one more for the first
 		// call, because its term was broken.
-		if begun.Load() != 3 {
-			t.Errorf("%d functions begun", begun.Load())
-		}
+		lab.Want(t, "functions begun", begun.Load(), 3)
 	})
 }
 

@@ -40,12 +40,8 @@ func TestEngineWorksInSynctestBubble(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if n := numberIn(get(t, client, "k"), "n"); n != 800 {
-			t.Errorf("n = %d", n)
-		}
-		if took := time.Since(start); took != 800*time.Minute {
-			t.Errorf("it took %v of the bubble's time", took)
-		}
+		lab.Want(t, "n", numberIn(get(t, client, "k"), "n"), 800)
+		lab.Want(t, "time in the bubble", time.Since(start), 800*time.Minute)
 	})
 }
 
@@ -148,9 +144,7 @@ func TestTTLDeletesItemOneHourAfterExpiry(t *testing.T) {
 		put(t, client, "held", nil) // the new item has no TTL attribute
 		time.Sleep(2 * time.Minute)
 		for id, want := range map[string]bool{"before": false, "free": false, "held": true, "text": true, "ancient": true} {
-			if got := get(t, client, id) != nil; got != want {
-				t.Errorf("%s is there: %v, want %v", id, got, want)
-			}
+			lab.Want(t, id, get(t, client, id) != nil, want)
 		}
 		put(t, client, "free", nil)
 		put(t, client, "any", nil)

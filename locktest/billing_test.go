@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
@@ -38,15 +39,11 @@ func TestCloseMonthRunsInOneProcessAtATime(t *testing.T) {
 		for range 3 {
 			locks := env.Client(leasehold.Config{})
 			wg.Go(func() {
-				if err := closeMonth(t.Context(), locks, "2026-11", step); err != nil {
-					t.Error(err)
-				}
+				lab.OK(t, closeMonth(t.Context(), locks, "2026-11", step))
 			})
 		}
 		wg.Wait()
-		if most != 1 {
-			t.Errorf("%d closed the month at the same time", most)
-		}
+		lab.Want(t, "months closed at the same time", most, 1)
 	})
 }
 

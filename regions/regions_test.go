@@ -274,9 +274,7 @@ func TestRequestsStayInRegionThatWasAlwaysSlow(t *testing.T) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
 		lab.Elapse(10 * time.Second)
-		if db.Region() != names[0] {
-			t.Errorf("requests go to %s", db.Region())
-		}
+		lab.Want(t, "Region", db.Region(), names[0])
 		w.lighten(0)
 		w.Release(lock)
 	})
@@ -370,9 +368,7 @@ func TestReplyOfProxyToDescribeTableIsIgnored(t *testing.T) {
 		lock := w.Acquire(client, "a")
 		w.darken(0, ways["no connection"])
 		lab.Elapse(10 * time.Second)
-		if db.Region() != names[0] {
-			t.Errorf("requests go to %s", db.Region())
-		}
+		lab.Want(t, "Region", db.Region(), names[0])
 		w.lighten(0)
 		w.Release(lock)
 	})
@@ -390,9 +386,7 @@ func TestTableNamedByARNStaysInHomeRegion(t *testing.T) {
 			}
 			lab.Elapse(2 * time.Second)
 		}
-		if db.Region() != names[0] {
-			t.Errorf("requests go to %s", db.Region())
-		}
+		lab.Want(t, "Region", db.Region(), names[0])
 	})
 }
 

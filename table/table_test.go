@@ -61,9 +61,7 @@ func TestCreateEnablesTTLAndOnDemandBilling(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	lab.OK(t, table.Create(ctx, db, table.Spec{Name: "locks"}))
 	ttl := lab.Must(db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String("locks")}))(t)
-	if got := aws.ToString(ttl.TimeToLiveDescription.AttributeName); got != "expiresAt" {
-		t.Errorf("TTL is on %q", got)
-	}
+	lab.Want(t, "TTL attribute", aws.ToString(ttl.TimeToLiveDescription.AttributeName), "expiresAt")
 	out := lab.Must(db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String("locks")}))(t)
 	if out.Table.BillingModeSummary == nil || out.Table.BillingModeSummary.BillingMode != types.BillingModePayPerRequest {
 		t.Errorf("billing is %+v", out.Table.BillingModeSummary)
@@ -245,9 +243,7 @@ func TestCheckReportsLayoutOfTable(t *testing.T) {
 					t.Errorf("a table of %s for %s: %s", is, asked, p.What)
 				}
 			}
-			if fits != (named == 0) {
-				t.Errorf("a table of %s for %s: %v", is, asked, problems)
-			}
+			lab.Want(t, fmt.Sprintf("a table of %s for %s fits", is, asked), fits, (named == 0))
 		}
 	}
 }
@@ -265,9 +261,7 @@ func TestServerTextAboutTableIsEscaped(t *testing.T) {
 		t.Fatalf("%d problems, %v", len(problems), err)
 	}
 	for _, p := range problems {
-		if visible.Line(p.What) != p.What {
-			t.Errorf("%s: %q", p.About, p.What)
-		}
+		lab.Want(t, p.About, visible.Line(p.What), p.What)
 	}
 	acting.err = &smithy.GenericAPIError{Code: "C", Message: acts}
 	_, err = table.Check(t.Context(), acting, table.Spec{Name: "locks"})

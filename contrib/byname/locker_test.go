@@ -116,12 +116,8 @@ func TestUnlockReturnsErrorIfLockWasLost(t *testing.T) {
 		}
 		w.Steal("certificates/" + issue)
 		lab.Elapse(10 * time.Second)
-		if err := context.Cause(lock.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the lock's context: %v", err)
-		}
-		if err := names.Unlock(t.Context(), issue); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("unlock: %v", err)
-		}
+		lab.WantErr(t, "the lock's context", context.Cause(lock.Context()), leasehold.ErrLost)
+		lab.WantErr(t, "unlock", names.Unlock(t.Context(), issue), leasehold.ErrLost)
 		if _, ok := names.Held(issue); ok {
 			t.Error("it is held after Unlock")
 		}
@@ -152,9 +148,7 @@ func TestLostLockStaysLockedInItsProcessUntilUnlock(t *testing.T) {
 			t.Fatalf("another process: %v, %v", ok, err)
 		}
 		lab.OK(t, b.Unlock(t.Context(), issue))
-		if err := a.Unlock(t.Context(), issue); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("unlock of the one that was broken: %v", err)
-		}
+		lab.WantErr(t, "unlock of the one that was broken", a.Unlock(t.Context(), issue), leasehold.ErrLost)
 		for range 2 { // the two calls are granted the key in either order
 			select {
 			case err := <-came:
@@ -202,13 +196,9 @@ func TestRenewLockLeaseIgnoresDurationAndReportsLoss(t *testing.T) {
 		lab.Elapse(time.Second)
 		lab.OK(t, names.RenewLockLease(t.Context(), issue, 6*time.Hour))
 		lock, _ := names.Held(issue)
-		if left := time.Until(lock.TrustedUntil()); left != 18*time.Second {
-			t.Errorf("trusted for %v, want a lease without its margin", left)
-		}
+		lab.Want(t, "trust", time.Until(lock.TrustedUntil()), 18*time.Second)
 		w.Steal("certificates/" + issue)
-		if err := names.RenewLockLease(t.Context(), issue, time.Hour); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("renewed a lock that another has: %v", err)
-		}
+		lab.WantErr(t, "renewing a lock that another has", names.RenewLockLease(t.Context(), issue, time.Hour), leasehold.ErrLost)
 		_ = names.Unlock(t.Context(), issue)
 	})
 }

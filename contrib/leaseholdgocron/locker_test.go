@@ -112,9 +112,7 @@ func TestUnlockReturnsErrorIfLockWasLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := lab.Must(newLocker(t, env.Client(leasehold.Config{})).Lock(t.Context(), "report"))(t)
 		env.Steal("jobs/report")
-		if err := lock.Unlock(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("unlock: %v", err)
-		}
+		lab.WantErr(t, "unlock", lock.Unlock(t.Context()), leasehold.ErrLost)
 	})
 }
 
@@ -132,9 +130,7 @@ func TestTaskContextEndsWhenLockIsLost(t *testing.T) {
 		}), gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { failed <- err })))
 		lab.OK(t, err)
 		s.Start()
-		if err := <-failed; !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("the run ended with %v", err)
-		}
+		lab.WantErr(t, "the run", <-failed, leasehold.ErrLost)
 		lab.OK(t, s.Shutdown())
 	})
 }
@@ -176,9 +172,7 @@ func TestJobRunsOncePerPeriodIfClocksDiffer(t *testing.T) {
 	})
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locker := newLocker(t, env.Client(leasehold.Config{Layout: layout.DynamoDLM{}})).Every(time.Minute)
-		if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("a layout that cannot: %v", err)
-		}
+		lab.WantErr(t, "a layout that cannot", lab.ErrorOf(locker.Lock(t.Context(), "report")), errors.ErrUnsupported)
 	})
 }
 
@@ -193,9 +187,7 @@ func candidate(t *testing.T, locks *leasehold.Client) (*leaseholdgocron.Elector,
 	return e, func() {
 		t.Helper()
 		cancel()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Errorf("run: %v", err)
-		}
+		lab.WantErr(t, "run", <-done, context.Canceled)
 	}
 }
 
@@ -231,9 +223,7 @@ func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		e := lab.Must(leaseholdgocron.NewElector(locks, "scheduler", ""))(t)
-		if err := e.IsLeader(t.Context()); !errors.Is(err, leaseholdgocron.ErrNotLeader) {
-			t.Errorf("before Run: %v", err)
-		}
+		lab.WantErr(t, "before Run", e.IsLeader(t.Context()), leaseholdgocron.ErrNotLeader)
 		if term, leads := e.Term(); term != nil || leads {
 			t.Errorf("before Run: a term, %v", leads)
 		}
@@ -248,9 +238,7 @@ func TestElectorIsLeaderOnlyDuringItsTerm(t *testing.T) {
 		defer cancel()
 		env.Steal("scheduler")
 		<-ctx.Done() // this line blocks the test forever if the loss of the leadership does not end the context
-		if err := e.IsLeader(t.Context()); !errors.Is(err, leaseholdgocron.ErrNotLeader) {
-			t.Errorf("after its term: %v", err)
-		}
+		lab.WantErr(t, "after its term", e.IsLeader(t.Context()), leaseholdgocron.ErrNotLeader)
 		if _, leads := e.Term(); leads {
 			t.Error("a term after its end")
 		}
@@ -264,8 +252,6 @@ func TestNewElectorRefusesInvalidArguments(t *testing.T) {
 	}
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		e := lab.Must(leaseholdgocron.NewElector(env.Client(leasehold.Config{Layout: layout.DynamoDLM{}}), "scheduler", "10.0.0.7:8080"))(t)
-		if err := e.Run(t.Context()); !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("a value that the layout cannot carry: %v", err)
-		}
+		lab.WantErr(t, "a value that the layout cannot carry", e.Run(t.Context()), errors.ErrUnsupported)
 	})
 }

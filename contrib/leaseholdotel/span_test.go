@@ -17,6 +17,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/eventtest"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // of returns the spans with the given name, in the order in which they ended.
@@ -56,14 +57,10 @@ func TestSpansRecordEventsOfOperations(t *testing.T) {
 		hows := map[string]int{}
 		for _, s := range of(spans, "leasehold.acquire") {
 			hows[value(s, "leasehold.how")]++
-			if s.Status.Code != codes.Unset {
-				t.Errorf("status of a grant: %v", s.Status)
-			}
+			lab.Want(t, "status of a grant", s.Status.Code, codes.Unset)
 		}
 		for how, n := range life.Grants {
-			if hows[how] != n {
-				t.Errorf("%d grants %s, want %d", hows[how], how, n)
-			}
+			lab.Want(t, "grants "+how, hows[how], n)
 		}
 
 		var held []time.Duration
@@ -80,23 +77,17 @@ func TestSpansRecordEventsOfOperations(t *testing.T) {
 			}
 		}
 		slices.Sort(held)
-		if len(held) != len(life.Held) {
-			t.Fatalf("%d holds, want %d", len(held), len(life.Held))
-		}
+		lab.Want(t, "holds", len(held), len(life.Held))
 		for i, d := range held {
 			if (d - life.Held[i]).Abs() > time.Millisecond {
 				t.Errorf("a hold of %v, want %v", d, life.Held[i])
 			}
 		}
 		for reason, n := range life.Lost {
-			if lost[reason] != n {
-				t.Errorf("%d %s, want %d", lost[reason], reason, n)
-			}
+			lab.Want(t, "holds lost: "+reason, lost[reason], n)
 		}
 
-		if unreleased != life.Unreleased {
-			t.Errorf("%d holds that could not be released, want %d", unreleased, life.Unreleased)
-		}
+		lab.Want(t, "holds that could not be released", unreleased, life.Unreleased)
 		if commits := of(spans, "leasehold.commit"); len(commits) != 2 ||
 			commits[0].Status.Code != codes.Error || len(commits[0].Events) != 1 || commits[1].Status.Code != codes.Unset {
 			t.Errorf("%d commits: %v", len(commits), commits)
@@ -155,9 +146,7 @@ func TestSpanHasParentAndTimesOfOperation(t *testing.T) {
 		go func() { result <- lock.Commit(committing, nil) }()
 		synctest.Wait() // wait until the commit has been sent and the network has lost its request
 		wire.Mend()
-		if err := <-result; err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, <-result)
 		answered := time.Since(began)
 		if answered == time.Minute {
 			t.Fatal("the commit was not repeated")
@@ -211,9 +200,7 @@ func TestReleaseOfLostLockAddsNoSecondHoldSpan(t *testing.T) {
 		wire.Cut()
 		time.Sleep(10 * time.Minute)
 		wire.Mend()
-		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
-			t.Fatal(err)
-		}
+		lab.WantErr(t, "release", lock.Release(t.Context()), leasehold.ErrLost)
 		holds := of(rig.spans.GetSpans(), "leasehold.hold")
 		if len(holds) != 1 || value(holds[0], "leasehold.reason") != string(leasehold.LostExpired) {
 			t.Errorf("%d holds: %v", len(holds), holds)

@@ -186,9 +186,7 @@ func TestNilProviderUsesGlobalProviderThatIsSetLater(t *testing.T) {
 		"leasehold.requests":     {Value: before["leasehold.requests"].Value + 2},
 		"leasehold.lost{broken}": {}, "leasehold.held": {},
 	})
-	if n := len(rig.spans.GetSpans()); n != 2 {
-		t.Errorf("%d spans", n)
-	}
+	lab.Want(t, "spans", len(rig.spans.GetSpans()), 2)
 }
 
 func TestWatchIsSafeWhileMetricsAreCollected(t *testing.T) {
@@ -199,13 +197,9 @@ func TestWatchIsSafeWhileMetricsAreCollected(t *testing.T) {
 		c, _ := w.Client(rig.OnEvent)
 		working.Go(func() {
 			for range 50 {
-				if err := rig.Watch(c); err != nil {
-					t.Error(err)
-				}
+				lab.OK(t, rig.Watch(c))
 			}
-			if err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { return nil }); err != nil {
-				t.Error(err)
-			}
+			lab.OK(t, c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { return nil }))
 		})
 	}
 	for range 50 {

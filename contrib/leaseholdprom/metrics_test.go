@@ -103,9 +103,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	got := samples(t, reg)
 	grouped := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(grouped, func(leasehold.Key) string { return "g" })
-	if n := len(samples(t, grouped)); n != 0 {
-		t.Errorf("%d series of no group", n)
-	}
+	lab.Want(t, "series of no group", len(samples(t, grouped)), 0)
 	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventGranted, Requests: 1})
 	gotGrouped := samples(t, grouped)
 	for _, name := range []string{
@@ -223,9 +221,7 @@ func TestMetricsCanBeScrapedWhileClientsWork(t *testing.T) {
 		for _, key := range []string{"a", "b", "c"} {
 			working.Go(func() {
 				for range 10 {
-					if err := c.Do(context.Background(), key, func(context.Context, *leasehold.Lock) error { return nil }); err != nil {
-						t.Error(err)
-					}
+					lab.OK(t, c.Do(context.Background(), key, func(context.Context, *leasehold.Lock) error { return nil }))
 				}
 			})
 		}

@@ -73,9 +73,7 @@ func compare(t *testing.T, tables []string) {
 		return
 	}
 	had := strings.Split(written, "\n### ")[1:]
-	if len(had) != len(tables) {
-		t.Fatalf("tables.md has %d tables of %d operations", len(had), len(tables))
-	}
+	lab.Want(t, "tables of tables.md", len(had), len(tables))
 	for i, now := range tables {
 		if had := "### " + had[i]; now != "" && strings.TrimSpace(now) != strings.TrimSpace(had) {
 			t.Errorf("played:\n%s\nin tables.md:\n%s", now, had)

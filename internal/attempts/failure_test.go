@@ -162,9 +162,7 @@ func TestErrorOfCredentialServerIsNotDynamoDBOutage(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		p.set(&smithy.OperationError{ServiceID: "STS", OperationName: "AssumeRole", Err: &types.InternalServerError{}})
 		lab.Elapse(time.Minute)
-		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
-			t.Errorf("held on to through an outage that DynamoDB has not told of: %v", err)
-		}
+		lab.WantErr(t, "trust through an outage that DynamoDB has not told of", lock.Err(), leasehold.ErrLost)
 		p.set(nil)
 		if err := c.Close(t.Context()); err != nil && !errors.Is(err, leasehold.ErrLost) {
 			t.Error(err)

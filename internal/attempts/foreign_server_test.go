@@ -134,9 +134,7 @@ func TestEndlessListingEndsWhenContextEnds(t *testing.T) {
 		}
 		return page
 	})
-	if err := foreignCalls["List"](ctx, at(t, server.URL)); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+	lab.WantErr(t, "listing", foreignCalls["List"](ctx, at(t, server.URL)), context.Canceled)
 }
 
 // Old local engines return no item with a failed condition. Errors of some other tools,
@@ -166,9 +164,7 @@ func TestHolderIsReadSeparatelyIfEngineOmitsOldItem(t *testing.T) {
 		_ = lost.Release(t.Context())
 		w.Release(next)
 
-		if _, err := b.Acquire(t.Context(), "none", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
-			t.Errorf("none: %v", err)
-		}
+		lab.WantErr(t, "none", lab.ErrorOf(b.Acquire(t.Context(), "none", leasehold.IfExists())), leasehold.ErrNotFound)
 	})
 }
 
@@ -214,9 +210,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 			return lab.Refusal(400, "ThrottlingException"), nil
 		})
 		err := r.end(w.Within(5*time.Second), c, lock)
-		if took := time.Since(began); took != 5*time.Second {
-			t.Errorf("took %v", took)
-		}
+		lab.Want(t, "took", time.Since(began), 5*time.Second)
 		if !errors.Is(err, leasehold.ErrUnknownOutcome) || !strings.Contains(err.Error(), "throttled: raise the table's capacity") {
 			t.Errorf("error %v", err)
 		}

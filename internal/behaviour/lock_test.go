@@ -84,16 +84,12 @@ func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 		"its client closed": func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) { closes(w, c) },
 		"granted to another": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) {
 			w.Steal("job")
-			if err := lock.Commit(w.T.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
-				w.T.Error(err)
-			}
+			lab.WantErr(w.T, "commit", lock.Commit(w.T.Context(), nil), leasehold.ErrLost)
 		},
 		"another handle is left": func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
 			other := share(w, c, lock)
 			w.Release(lock)
-			if left := time.Until(other.TrustedUntil()); left != 17*time.Second {
-				w.T.Errorf("the other handle is trusted for %v", left)
-			}
+			lab.Want(w.T, "trust of the other handle", time.Until(other.TrustedUntil()), 17*time.Second)
 			w.Release(other)
 		},
 	}, func(t *testing.T, w *lab.World, end func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)) {

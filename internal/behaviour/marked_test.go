@@ -25,9 +25,7 @@ func TestLateReleaseReportsThatDoneMarkIsNotStored(t *testing.T) {
 			ctx, cancel := context.WithCancel(w.T.Context())
 			cancel()
 			wire.SetFault(lab.LoseReply)
-			if err := l.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
-				w.T.Fatal(err)
-			}
+			lab.WantErr(w.T, "release", l.Release(ctx), leasehold.ErrUnknownOutcome)
 			wire.SetFault(nil)
 		},
 	} {

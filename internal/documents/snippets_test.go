@@ -141,9 +141,7 @@ func TestOnEventSnippetRuns(t *testing.T) {
 		}
 	}})
 	granted(t, locks, err)
-	if n := lost.Load(); n != 0 {
-		t.Errorf("%d losses", n)
-	}
+	lab.Want(t, "losses", lost.Load(), 0)
 }
 
 func TestMigrationSnippetsRun(t *testing.T) {

@@ -209,9 +209,7 @@ func TestBackgroundReleaseEventuallyStops(t *testing.T) {
 		}},
 		"refused for good": {refuseReleases("ValidationException"), func(w *lab.World, _ *leasehold.Client, wire *lab.Wire, _ *leasehold.Lock) {
 			lab.Elapse(time.Hour)
-			if n := lab.Count(wire.Sent(), lab.Call.Releases); n != 1 {
-				w.T.Errorf("sent %d times", n)
-			}
+			lab.Want(w.T, "releases sent", lab.Count(wire.Sent(), lab.Call.Releases), 1)
 		}},
 	}, func(t *testing.T, w *lab.World, tc row) {
 		c, wire, lock := w.Holding(longLease())

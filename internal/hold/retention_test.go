@@ -29,9 +29,7 @@ func TestSessionRowIsKeptUntilLateRequestsHaveArrived(t *testing.T) {
 	for _, retention := range []time.Duration{time.Second, 0, 365 * 24 * time.Hour, leasehold.Forever} {
 		for name, end := range map[string]func(w *lab.World, c *leasehold.Client, wire *lab.Wire){
 			"closed": func(w *lab.World, c *leasehold.Client, _ *lab.Wire) {
-				if err := c.Close(w.T.Context()); err != nil {
-					w.T.Error(err)
-				}
+				lab.OK(w.T, c.Close(w.T.Context()))
 			},
 			"marked by a waiter": func(w *lab.World, _ *leasehold.Client, wire *lab.Wire) {
 				wire.SetFault(lab.Cut)

@@ -100,9 +100,7 @@ func TestExpiryWarningComesOnceEachTimeTrustRunsLow(t *testing.T) {
 			wire.SetFault(nil)
 			lab.Elapse(6 * time.Second)
 		}
-		if len(given) != 2 {
-			t.Fatalf("%d warnings in two such times", len(given))
-		}
+		lab.Want(t, "warnings in two such times", len(given), 2)
 		lab.WantRange(t, "trust left at the warning", <-given, 8*time.Second, 9*time.Second)
 		lab.WantErr(t, "lock", lock.Err(), nil)
 		_ = c.Close(t.Context())
@@ -239,9 +237,7 @@ func TestLockOfDeadSessionIsTakenOverDespiteFreshRecord(t *testing.T) {
 		lab.Elapse(17 * time.Second)
 		// Renew writes only the lock's own record. The lock is trusted until the session's
 		// lease ends.
-		if err := lock.Renew(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		lab.OK(t, lock.Renew(t.Context()))
 		lab.Elapse(2 * time.Second)
 		lab.WantErr(t, "lock whose grant was broken", lock.Err(), leasehold.ErrLost)
 		waiter, _ := w.Client(lab.Config())

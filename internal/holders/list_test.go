@@ -32,8 +32,6 @@ func TestBareListReturnsDataOnlyIfShort(t *testing.T) {
 		if r := found[0]; (len(r.Data) == 0) != bare || (len(r.Attributes) == 0) != bare {
 			t.Errorf("bare: %v: %d bytes of data and %d attributes", bare, len(r.Data), len(r.Attributes))
 		}
-		if data := string(found[1].Data); data != "deploying v42" {
-			t.Errorf("bare: %v: a remark is %q", bare, data)
-		}
+		lab.Want(t, "remark", string(found[1].Data), "deploying v42")
 	}
 }

@@ -210,9 +210,7 @@ func TestReadOnlyPolicyIsEnoughToObserve(t *testing.T) {
 		c.hold(200, "other/", leasehold.WithoutRenewal())
 		c.hold(5, "mine/")
 		for _, o := range c.Observe(t.Context(), c.list("mine/")) {
-			if o.State != Live {
-				t.Errorf("%+v", o)
-			}
+			lab.Want(t, "state", o.State, Live)
 		}
 	})
 }
@@ -221,9 +219,7 @@ func TestRenewalWithoutGrantIDCountsAsSameGrant(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"
-	if GrantOf(renewing) != GrantOf(renewed) {
-		t.Error("a renewal is taken for another grant")
-	}
+	lab.Want(t, "grant of a renewal", GrantOf(renewing), GrantOf(renewed))
 	fixed := leasehold.Record{Owner: "mutex", Version: "1"}
 	next := fixed
 	next.Version = "2"

@@ -56,9 +56,7 @@ func TestReadIntervalStaysBounded(t *testing.T) {
 		-time.Millisecond: minReadInterval,
 	} {
 		t.Run(fmt.Sprint(left), func(t *testing.T) {
-			if got := readingsApart(left); got != want {
-				t.Errorf("%v, want %v", got, want)
-			}
+			lab.Want(t, "time between reads", readingsApart(left), want)
 		})
 	}
 }

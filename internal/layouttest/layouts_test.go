@@ -2,7 +2,6 @@ package layouttest_test
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
@@ -64,9 +63,7 @@ func TestAcquireAllHoldsAndTakesOverAllKeysInEveryLayout(t *testing.T) {
 				keys := leasehold.Keys("b", "a", "c")
 				for range 2 {
 					g := w.AcquireAll(a, keys)
-					if _, err := b.AcquireAll(t.Context(), leasehold.Keys("c", "d"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
-						t.Errorf("a second holder: %v", err)
-					}
+					lab.WantErr(t, "a second holder", lab.ErrorOf(b.AcquireAll(t.Context(), leasehold.Keys("c", "d"), leasehold.NoWait())), leasehold.ErrHeld)
 					lab.Elapse(time.Minute) // the client renews the locks during this minute
 					lab.OK(t, g.Err())
 					lab.OK(t, g.Release(t.Context()))
@@ -119,15 +116,11 @@ func commits(t *testing.T, w *lab.World, cfg leasehold.Config) {
 	lock := w.Acquire(a, "job")
 	guard := lock.Guards()[0]
 	lab.Elapse(time.Minute) // the client renews the lock during this minute
-	if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
-		t.Fatalf("commit: %v", err)
-	}
+	lab.OK(t, lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))))
 	if _, err := lock.Read(t.Context(), nil); err != nil {
 		t.Errorf("read: %v", err)
 	}
-	if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))); err != nil {
-		t.Fatalf("commit and release: %v", err)
-	}
+	lab.OK(t, lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2"))))
 	lock = w.Acquire(b, "job")
 	if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
 		t.Error("a guard holds beyond its grant")

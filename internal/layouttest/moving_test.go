@@ -108,9 +108,7 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 				}
 			}
 			for _, c := range locks {
-				if err := c.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
+				lab.OK(t, c.Close(t.Context()))
 			}
 		})
 		if dies {
@@ -140,9 +138,7 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 // the same table do not increase.
 func (s *section) mustExclude(t *testing.T) {
 	t.Helper()
-	if n := s.overlaps.Load(); n != 0 {
-		t.Errorf("%d times somebody entered while somebody was inside", n)
-	}
+	lab.Want(t, "entries while somebody was inside", s.overlaps.Load(), 0)
 	for name, tokens := range s.tokens {
 		if !slices.IsSorted(tokens) || len(slices.Compact(slices.Clone(tokens))) != len(tokens) {
 			t.Errorf("tokens of table %s do not grow: %v", name, tokens)

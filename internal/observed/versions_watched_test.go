@@ -2,7 +2,6 @@ package observed_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -107,16 +106,12 @@ func TestClientForgetsOldestHoldersObservedByTryAcquire(t *testing.T) {
 		w.LeavesHeld(lab.Config(), 0, "a", "b", "c")
 		c, _ := w.Client(lab.Config(), lab.Memory(2))
 		for _, key := range []string{"a", "b", "c"} {
-			if _, err := c.TryAcquire(t.Context(), key, leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
-				t.Fatal(err)
-			}
+			lab.WantErr(t, "TryAcquire", lab.ErrorOf(c.TryAcquire(t.Context(), key, leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
 		}
 		lab.Elapse(20 * time.Second)
 		for _, key := range []string{"c", "b"} {
 			w.Release(lab.Must(c.TryAcquire(t.Context(), key, leasehold.NoWaitEvenIfDead()))(t))
 		}
-		if _, err := c.TryAcquire(t.Context(), "a", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
-			t.Errorf("the oldest of three is remembered by a client that remembers two: %v", err)
-		}
+		lab.WantErr(t, "the oldest of three, for a client that remembers two", lab.ErrorOf(c.TryAcquire(t.Context(), "a", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 )
 
@@ -33,9 +34,7 @@ func place(t *testing.T, mode fs.FileMode) (dir, elsewhere string) {
 
 func do(t *testing.T, errs ...error) {
 	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	lab.OK(t, errors.Join(errs...))
 }
 
 // ofStranger makes the user stranger the owner of a file. Only root can do this.
@@ -97,9 +96,7 @@ func TestOpenAcceptsOnlyRegularFile(t *testing.T) {
 		says(t, name, opened(filepath.Join(dir, name), plainfile.Members), want)
 	}
 	says(t, "a device", opened("/dev/null", plainfile.Members), "is not a regular file")
-	if err := opened(filepath.Join(dir, "none"), plainfile.Members); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
+	lab.WantErr(t, "opened", opened(filepath.Join(dir, "none"), plainfile.Members), fs.ErrNotExist)
 }
 
 func TestHardLinkedFileIsRefusedInDirectoryWritableByOthers(t *testing.T) {
@@ -244,9 +241,7 @@ func TestSymlinkIsFollowedEvenIfTargetIsMissing(t *testing.T) {
 		}
 	}
 	says(t, "loop", named(filepath.Join(dir, "loop")), "too many symbolic links")
-	if err := named(filepath.Join(dir, "none", "file")); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
+	lab.WantErr(t, "named", named(filepath.Join(dir, "none", "file")), fs.ErrNotExist)
 	for _, stream := range []string{"/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/0", "/dev/null"} {
 		if got, err := plainfile.Named(stream); got != stream || err != nil {
 			t.Errorf("%s: %s, %v", stream, got, err)
@@ -258,14 +253,10 @@ func TestPlaceFileFailsIfTargetExists(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))
-	if err := plainfile.Place(temporary, filepath.Join(dir, "file")); !errors.Is(err, fs.ErrExist) {
-		t.Error(err)
-	}
+	lab.WantErr(t, "Place", plainfile.Place(temporary, filepath.Join(dir, "file")), fs.ErrExist)
 	do(t, plainfile.Place(temporary, filepath.Join(dir, "free")))
 	if b, err := os.ReadFile(filepath.Join(dir, "free")); err != nil || string(b) != "new" {
 		t.Errorf("%q, %v", b, err)
 	}
-	if _, err := os.Lstat(temporary); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
+	lab.WantErr(t, "Lstat", lab.ErrorOf(os.Lstat(temporary)), fs.ErrNotExist)
 }

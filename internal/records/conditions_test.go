@@ -3,6 +3,7 @@ package records_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"reflect"
 	"testing"
@@ -220,9 +221,7 @@ func TestGrantWithOnceIsRejectedIfWorkIsMarkedDone(t *testing.T) {
 		if is := tc.wanted.IsDone(b.record().Done); is == tc.lands {
 			t.Errorf("%+v wanted, %+v marked: done %v", tc.wanted, tc.marked, is)
 		}
-		if lands := b.lands(b.Grant(g)); lands != tc.lands {
-			t.Errorf("%+v wanted, %+v marked: lands %v", tc.wanted, tc.marked, lands)
-		}
+		lab.Want(t, fmt.Sprintf("%+v wanted, %+v marked: lands", tc.wanted, tc.marked), b.lands(b.Grant(g)), tc.lands)
 	}
 }
 

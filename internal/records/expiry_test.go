@@ -1,12 +1,14 @@
 package records_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -32,9 +34,7 @@ func TestTakeoverIsRejectedUntilLeaseExpiredByBothClocks(t *testing.T) {
 			b.hold()
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, r.ExpiresAt.Add(tc.after)
-			if lands := b.lands(b.Grant(g)); lands != tc.lands {
-				t.Errorf("%v after its expiry: lands %v", tc.after, lands)
-			}
+			lab.Want(t, fmt.Sprintf("%v after its expiry: lands", tc.after), b.lands(b.Grant(g)), tc.lands)
 		}
 		// The clocks of the client that wrote the record and of the client that takes
 		// over differ by the skew, in either direction. No takeover may succeed before

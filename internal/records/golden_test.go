@@ -89,9 +89,7 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 			}
 		}
 	}
-	if len(folders) != len(peerWrites) {
-		t.Errorf("records of %d peers, want those of %d", len(folders), len(peerWrites))
-	}
+	lab.Want(t, "folders of peers", len(folders), len(peerWrites))
 }
 
 // layouts returns the layouts that must read the file: the layout of the peer, and layout
@@ -261,9 +259,7 @@ func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 		if r.Key != g.lockKey() || r.Key.Partition != "k" {
 			t.Errorf("key %+v, want %+v", r.Key, g.lockKey())
 		}
-		if r.Released != (g.State == released) {
-			t.Errorf("released %v, but the record is %s", r.Released, g.State)
-		}
+		lab.Want(t, "released", r.Released, (g.State == released))
 		// The peer has carried a token or a grant of leasehold forward into its own
 		// record. The decoder must not read these as its own.
 		if r.Token != 0 || r.Grant != "" || r.Session != "" || !r.GrantedAt.IsZero() {
@@ -272,9 +268,7 @@ func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 		if g.folder == "dyndb-mutex" && r.Released {
 			return // without an item, no attributes are left to check
 		}
-		if r.Owner != g.Owner {
-			t.Errorf("owner %q, want %q", r.Owner, g.Owner)
-		}
+		lab.Want(t, "owner", r.Owner, g.Owner)
 		if _, want, _ := strings.Cut(spelt(g.stored[peerWrites[g.folder].version]), " "); r.Version != want {
 			t.Errorf("version %q, want %q", r.Version, want)
 		}

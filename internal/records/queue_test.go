@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -54,9 +55,7 @@ func TestJoinOfFullQueueIsRejected(t *testing.T) {
 			joined++
 		}
 	}
-	if joined != protocol.MostWaiters {
-		t.Errorf("%d have joined", joined)
-	}
+	lab.Want(t, "joined", joined, protocol.MostWaiters)
 }
 
 func TestWaiterCanJoinQueueOnlyIfLockIsHeld(t *testing.T) {
@@ -140,9 +139,7 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 	} {
 		held["waiters"] = odd
 		b.put(held)
-		if got := b.line(); got != nil {
-			t.Errorf("%v", got)
-		}
+		lab.Want(t, "line", b.line(), nil)
 		// The result does not matter here: lands fails the test if DynamoDB refuses the request
 		// as invalid.
 		_ = b.lands(p.Join(b.lockKey(), nth(1)))
@@ -187,9 +184,7 @@ func TestQueueIsErasedByTakeoverOrBreakOrDoneMark(t *testing.T) {
 			b, _, h := lining(t, 1)
 			b.must(write(b, h))
 			want := slices.Contains([]string{"takeover", "break", "release with a mark"}, name)
-			if erased := len(b.line()) == 0; erased != want {
-				t.Errorf("erased: %v", erased)
-			}
+			lab.Want(t, "erased", len(b.line()) == 0, want)
 		})
 	}
 }

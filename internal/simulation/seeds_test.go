@@ -130,9 +130,7 @@ func TestSameSeedGivesSameHistory(t *testing.T) {
 					if first == nil {
 						first = again
 					}
-					if problem := firstDifference(first, again); problem != "" {
-						t.Fatalf("seed %d: %s", seed, problem)
-					}
+					lab.Want(t, fmt.Sprint("first difference of seed ", seed), firstDifference(first, again), "")
 				}
 			})
 		})
@@ -306,9 +304,7 @@ func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	if (ids{}).in(again) != (ids{}).in(s.problem) {
 		t.Errorf("given back, the plan comes to %q, before to %q", again, s.problem)
 	}
-	if problem := firstDifference(s.history, history); problem != "" {
-		t.Error(problem)
-	}
+	lab.Want(t, "first difference", firstDifference(s.history, history), "")
 }
 
 func TestEmptyFaultPlanCausesNoFaults(t *testing.T) {

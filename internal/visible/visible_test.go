@@ -3,6 +3,7 @@ package visible_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,9 +17,7 @@ import (
 func TestOrdinaryNamesAreShownUnchanged(t *testing.T) {
 	for _, name := range []string{"web-7/812/4k2a", "Jörg Müller", "山田太郎", "Ωμέγα", "мир", "שלום", "नमस्ते", "e\u0301", "🚀", "👍🏽", "a\"b\\c'd`$(e)"} {
 		for _, got := range []string{visible.Name(name), visible.Text(name), visible.Line(name)} {
-			if got != name {
-				t.Errorf("%q is shown as %s", name, got)
-			}
+			lab.Want(t, name, got, name)
 		}
 	}
 }
@@ -32,9 +31,7 @@ func TestControlAndInvisibleCharactersAreEscaped(t *testing.T) {
 		0x34f: `\u034f`, 0x3164: `\u3164`, 0xfe0f: `\ufe0f`, 0xe000: `\ue000`, 0xfff9: `\ufff9`, 0xffff: `\uffff`,
 		0xe0041: `\udb40\udc41`, 0xe0100: `\udb40\udd00`, 0x1d173: `\ud834\udd73`, 0x10ffff: `\udbff\udfff`,
 	} {
-		if got := visible.Text("a" + string(r) + "b"); got != "a"+want+"b" {
-			t.Errorf("%U is shown as %q", r, got)
-		}
+		lab.Want(t, fmt.Sprintf("%U", r), visible.Text("a"+string(r)+"b"), "a"+want+"b")
 	}
 	for in, want := range map[string]string{
 		"":                   `""`,
@@ -44,16 +41,10 @@ func TestControlAndInvisibleCharactersAreEscaped(t *testing.T) {
 		"two\nlines":         `"two\nlines"`,
 		"two\tcells\u2028\"": `"two\tcells\u2028\""`,
 	} {
-		if got := visible.Name(in); got != want {
-			t.Errorf("%q is named %s, want %s", in, got, want)
-		}
+		lab.Want(t, in, visible.Name(in), want)
 	}
-	if got := visible.Text("two\nlines\tof\xff"); got != "two\nlines\tof"+`\xff` {
-		t.Errorf("%q", got)
-	}
-	if got := visible.Line("two\nlines\tof"); got != `two\nlines\tof` {
-		t.Errorf("%q", got)
-	}
+	lab.Want(t, "text", visible.Text("two\nlines\tof\xff"), "two\nlines\tof"+`\xff`)
+	lab.Want(t, "line", visible.Line("two\nlines\tof"), `two\nlines\tof`)
 }
 
 func TestTextIsQuotedUnlessItIsOnePlainWord(t *testing.T) {
@@ -77,9 +68,7 @@ func TestTextIsQuotedUnlessItIsOnePlainWord(t *testing.T) {
 		strings.Repeat("a", 200):    strings.Repeat("a", 200),
 		strings.Repeat("ab", 5_000): `"` + strings.Repeat("ab", 50) + "…" + strings.Repeat("ba", 49) + `b"`,
 	} {
-		if got := visible.Word(in); got != want {
-			t.Errorf("%.40q is %s, want %s", in, got, want)
-		}
+		lab.Want(t, in, visible.Word(in), want)
 	}
 }
 
@@ -92,9 +81,7 @@ func TestLongTextIsShortenedInTheMiddle(t *testing.T) {
 		{"abc", 3, "abc"}, {"abcd", 3, "a…d"}, {"abcd", 1, "…"}, {"abcd", 0, "…"}, {"abcd", 2, "a…"},
 		{"山田太郎", 4, "山田太郎"}, {"山田太郎山", 4, "山田…山"}, {"", 0, ""},
 	} {
-		if got := visible.Middle(c.text, c.n); got != c.want {
-			t.Errorf("%q to %d: %q, want %q", c.text, c.n, got, c.want)
-		}
+		lab.Want(t, c.text, visible.Middle(c.text, c.n), c.want)
 	}
 }
 
@@ -117,9 +104,7 @@ func FuzzVisible(f *testing.F) {
 			if !utf8.ValidString(got) || strings.ContainsFunc(got, hidden) {
 				t.Errorf("%q is shown as %q", s, got)
 			}
-			if again := visible.Line(got); again != got {
-				t.Errorf("%q is shown as %q, and that as %q", s, got, again)
-			}
+			lab.Want(t, s, visible.Line(got), got)
 		}
 		if name := visible.Name(s); name != s {
 			if was, err := strconv.Unquote(name); err != nil || was != s {
@@ -154,8 +139,6 @@ func TestHolderDataIsShownOnlyIfShortAndPrintable(t *testing.T) {
 		strings.Repeat("a", 80): strings.Repeat("a", 80),
 		strings.Repeat("a", 81): "",
 	} {
-		if got := visible.Remark([]byte(data)); got != want {
-			t.Errorf("%q is shown as %q", data, got)
-		}
+		lab.Want(t, data, visible.Remark([]byte(data)), want)
 	}
 }

@@ -173,18 +173,14 @@ func TestSixteenProcessesWriteWithoutStarving(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if n := stored(t, client, "shared"); n != processes*each {
-		t.Errorf("%d processes with %d increments each made %d", processes, each, n)
-	}
+	lab.Want(t, "increments", stored(t, client, "shared"), processes*each)
 }
 
 func TestNewFileIsReadableOnlyByOwner(t *testing.T) {
 	path, _ := newFile(t)
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
 		info := lab.Must(os.Stat(name))(t)
-		if info.Mode() != want {
-			t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
-		}
+		lab.Want(t, name, info.Mode(), want)
 	}
 }
 

@@ -149,14 +149,10 @@ func TestPanicInTransactionReachesCallerAndChangesNothing(t *testing.T) {
 	defer store.Close()
 	func() {
 		defer func() {
-			if p := recover(); p != "boom" {
-				t.Errorf("the caller is told %v", p)
-			}
+			lab.Want(t, "what the caller is told", recover(), "boom")
 		}()
 		_ = store.Update(func(tx localdynamo.Tx) error {
-			if err := tx.Put([]byte("half"), []byte("x")); err != nil {
-				t.Error(err)
-			}
+			lab.OK(t, tx.Put([]byte("half"), []byte("x")))
 			panic("boom")
 		})
 	}()
@@ -167,9 +163,7 @@ func TestPanicInTransactionReachesCallerAndChangesNothing(t *testing.T) {
 		}
 		return nil
 	}))
-	if n := stored(t, client, "k"); n != 0 {
-		t.Errorf("n = %d", n)
-	}
+	lab.Want(t, "n", stored(t, client, "k"), 0)
 }
 
 func TestErrorOfDamagedStoreFileIsPermanent(t *testing.T) {

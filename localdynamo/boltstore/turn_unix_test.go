@@ -83,9 +83,7 @@ func TestCancelledWaitsForFileLockShareOneGoroutine(t *testing.T) {
 		}
 		cancel()
 	}
-	if n := waiting() - before; n != 1 {
-		t.Errorf("%d goroutines wait for the lock", n)
-	}
+	lab.Want(t, "goroutines that wait for the lock", waiting()-before, 1)
 	unlock()
 	lab.OK(t, store.View(nothing))
 	checkFree(t, path)
@@ -134,9 +132,7 @@ func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
 	}
 	lab.OK(t, os.Rename(copied, path))
 	unlock()
-	if n := <-read; n != 5 {
-		t.Errorf("n = %d: it read the file that was replaced", n)
-	}
+	lab.Want(t, "n", <-read, 5)
 }
 
 // A process that writes in a loop cannot starve other processes, because the kernel queues

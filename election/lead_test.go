@@ -36,25 +36,6 @@ func TestLeadReleasesTermAndReturnsErrorOfFunction(t *testing.T) {
 	})
 }
 
-func TestLeadAppliesOptionsToEachTerm(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		e, c, _ := elects(w, lab.Config())
-		var leases []time.Duration
-		err := e.Lead(t.Context(), "", func(ctx context.Context, term *leasehold.Lock) error {
-			leases = append(leases, term.Record().Lease)
-			if len(leases) > 1 {
-				return nil
-			}
-			lab.WantErr(t, "break", c.Break(ctx, term.Record(), leasehold.BreakOptions{}), nil)
-			<-ctx.Done()
-			return nil
-		}, leasehold.WithLease(7*time.Second))
-		if err != nil || len(leases) != 2 || leases[0] != 7*time.Second || leases[1] != 7*time.Second {
-			t.Errorf("terms of %v, error %v", leases, err)
-		}
-	})
-}
-
 func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
 	lab.Each(t, map[string]func(context.Context) error{
 		"and its function says so":              context.Cause,
@@ -66,6 +47,7 @@ func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
 		var tokens []int64
 		err := e.Lead(t.Context(), "", func(ctx context.Context, term *leasehold.Lock) error {
 			tokens = append(tokens, term.Token())
+			lab.Want(t, "lease of the term", term.Record().Lease, 7*time.Second)
 			if len(tokens) == 3 {
 				return nil
 			}
@@ -73,7 +55,7 @@ func TestLeadCampaignsAgainAfterItLosesTerm(t *testing.T) {
 			<-ctx.Done()
 			lab.WantErr(t, "cause", context.Cause(ctx), leasehold.ErrLost)
 			return answer(ctx)
-		})
+		}, leasehold.WithLease(7*time.Second)) // the options apply to each term
 		if err != nil || len(tokens) != 3 {
 			t.Fatalf("%v after the terms %v", err, tokens)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
@@ -159,13 +158,6 @@ func TestConsumedCapacityMatchesDynamoDB(t *testing.T) {
 	}
 }
 
-func TestBatchRequestIsProcessedCompletely(t *testing.T) {
-	e := newSeeded(t)
-	want(t, e, "BatchWriteItem", `{"RequestItems":{"locks":[{"PutRequest":{"Item":{"id":{"S":"b"}}}},{"DeleteRequest":{"Key":{"id":{"S":"c"}}}}]}}`, `{"UnprocessedItems":{}}`)
-	want(t, e, "BatchGetItem", `{"RequestItems":{"locks":{"Keys":[{"id":{"S":"c"}},{"id":{"S":"a"}}],"ProjectionExpression":"n"}}}`,
-		`{"Responses":{"locks":[{"n":{"N":"5"}}]},"UnprocessedKeys":{}}`)
-}
-
 func TestClientRequestTokenIsForgottenAfterTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newSeeded(t)
@@ -198,41 +190,11 @@ func TestTagOfTableIsListedUntilRemoved(t *testing.T) {
 	want(t, e, "ListTagsOfResource", `{`+arn+`}`, `{"Tags":[{"Key":"b","Value":"2"}]}`)
 }
 
-// newScanned returns a client of an engine whose table "locks" contains 200 items of about
-// 1 KB.
-func newScanned(t *testing.T) *dynamodb.Client {
+func TestItemsExcludedByFilterConsumeReadCapacity(t *testing.T) {
 	client := newTable(t, localdynamo.New())
 	for i := range 200 {
 		put(t, client, fmt.Sprintf("item-%03d", i), map[string]types.AttributeValue{"n": number(i), "pad": text(strings.Repeat("x", 1000))})
 	}
-	return client
-}
-
-func TestScanPagesAndSegmentsReturnEveryItemOnce(t *testing.T) {
-	client := newScanned(t)
-	for _, test := range []struct{ segments, limit int32 }{{1, 7}, {1, 200}, {3, 0}, {7, 5}, {64, 1}} {
-		seen := map[int]int{}
-		for segment := range test.segments {
-			in := &dynamodb.ScanInput{TableName: aws.String("locks"), Segment: aws.Int32(segment), TotalSegments: aws.Int32(test.segments)}
-			if test.limit > 0 {
-				in.Limit = aws.Int32(test.limit)
-			}
-			for pages := dynamodb.NewScanPaginator(client, in); pages.HasMorePages(); {
-				for _, item := range lab.Must(pages.NextPage(t.Context()))(t).Items {
-					seen[numberIn(item, "n")]++
-				}
-			}
-		}
-		for n := range 200 {
-			if seen[n] != 1 {
-				t.Errorf("%d segments, pages of %d: item %d was met %d times", test.segments, test.limit, n, seen[n])
-			}
-		}
-	}
-}
-
-func TestItemsExcludedByFilterConsumeReadCapacity(t *testing.T) {
-	client := newScanned(t)
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{
 		TableName: aws.String("locks"), FilterExpression: aws.String("n < :n"), ProjectionExpression: aws.String("n"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":n": number(10)}, ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,28 +21,6 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
-
-func TestEngineWorksInSynctestBubble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := newTable(t, localdynamo.New())
-		start := time.Now()
-		var wg sync.WaitGroup
-		for worker := range 8 {
-			wg.Go(func() {
-				for range 100 {
-					if err := increment(t.Context(), client, "k"); err != nil {
-						t.Error(err)
-						return
-					}
-					time.Sleep(time.Duration(worker+1) * time.Minute)
-				}
-			})
-		}
-		wg.Wait()
-		lab.Want(t, "n", numberIn(get(t, client, "k"), "n"), 800)
-		lab.Want(t, "time in the bubble", time.Since(start), 800*time.Minute)
-	})
-}
 
 func TestCallWithEndedContextSendsNothing(t *testing.T) {
 	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)

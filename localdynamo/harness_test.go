@@ -50,27 +50,6 @@ func number(n int) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
 }
 
-// numberIn returns a number attribute of an item, or -1 if the item does not have this
-// attribute.
-func numberIn(item map[string]types.AttributeValue, name string) int {
-	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
-		if n, err := strconv.Atoi(v.Value); err == nil {
-			return n
-		}
-	}
-	return -1
-}
-
-func increment(ctx context.Context, client *dynamodb.Client, id string) error {
-	return lab.ErrorOf(client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                 aws.String("locks"),
-		Key:                       key(id),
-		UpdateExpression:          aws.String("SET n = if_not_exists(n, :zero) + :one"),
-		ConditionExpression:       aws.String("attribute_not_exists(id) OR n >= :zero"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":zero": number(0), ":one": number(1)},
-	}))
-}
-
 func get(t *testing.T, client *dynamodb.Client, id string) map[string]types.AttributeValue {
 	t.Helper()
 	in := &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: key(id), ConsistentRead: aws.Bool(true)}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"maps"
-	"slices"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -91,31 +90,6 @@ func TestPanicRollsBackUpdate(t *testing.T) {
 		}
 		return nil
 	}))
-}
-
-func TestRangeOfKeysExcludesUpperBound(t *testing.T) {
-	m := newMemory()
-	ok(t, m.Update(func(tx Tx) error {
-		for _, key := range []string{"a", "b", "ba", "c"} {
-			ok(t, tx.Put([]byte(key), []byte{}))
-		}
-		return nil
-	}))
-	keys := func(from, to []byte) (all []string) {
-		ok(t, m.View(func(tx Tx) error {
-			for key := range tx.Range(from, to) {
-				all = append(all, string(key))
-			}
-			return nil
-		}))
-		return all
-	}
-	if got := keys([]byte("b"), []byte("c")); !slices.Equal(got, []string{"b", "ba"}) {
-		t.Errorf("from b up to c: %q", got)
-	}
-	if got := keys([]byte("b"), nil); !slices.Equal(got, []string{"b", "ba", "c"}) {
-		t.Errorf("from b: %q", got)
-	}
 }
 
 func TestViewRefusesWrites(t *testing.T) {

@@ -88,14 +88,6 @@ func TestEnvDoesNotReportReleasedLock(t *testing.T) {
 	}
 }
 
-func TestEnvDoesNotReportItsOwnLocks(t *testing.T) {
-	inBubble(t, func(_ *testing.T, env *locktest.Env) {
-		env.Hold("held")
-		env.Steal("stolen")
-		env.Hold("dead", leasehold.WithoutRenewal())
-	})
-}
-
 func TestEndOfTestDoesNotGrantKeyToWaiter(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		env.Hold("k")

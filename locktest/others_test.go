@@ -80,17 +80,6 @@ func TestHolderTrustsStolenLockUntilNextRenewal(t *testing.T) {
 	})
 }
 
-func TestCommitUnderStolenLockIsRejected(t *testing.T) {
-	inBubble(t, func(t *testing.T, env *locktest.Env) {
-		lock := acquire(t, env.Client(leasehold.Config{}), "k")
-		env.Steal("k")
-		var lost *leasehold.LostError
-		if err := lock.Commit(t.Context(), nil); !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced {
-			t.Errorf("commit: %v", err)
-		}
-	})
-}
-
 func TestStealWorksInEveryStateOfKey(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client){
 		"never held":     func(*testing.T, *locktest.Env, *leasehold.Client) {},

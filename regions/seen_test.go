@@ -109,14 +109,6 @@ func TestUnavailableFailoverIsLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestStatsRegionIsEmptyWithoutFailover(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		client, _ := w.Client(lab.Config())
-		w.Release(w.Acquire(client, "a"))
-		lab.Want(t, "Region", client.Stats().Region, "")
-	})
-}
-
 func TestTransactionIsUnsupportedOnStrongMultiRegionTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		_, client := w.process(0, lab.Config())

@@ -90,19 +90,6 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 	})
 }
 
-func TestWriterTakesOverDeadReader(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		l := lab.Must(rwlock.New(c, "set", readers))(t)
-		read(t, l)
-		wire.SetFault(lab.Cut)
-		began := time.Now()
-		write(t, newLock(t, w))
-		lab.WantTook(t, "granted after", began, 0, 30*time.Second)
-		_ = c.Close(t.Context())
-	})
-}
-
 func TestWriteLockInsideReadLockReturnsErrDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := newLock(t, w)

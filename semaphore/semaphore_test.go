@@ -36,43 +36,6 @@ func closed(t *testing.T, clients ...*leasehold.Client) {
 	}
 }
 
-func TestSemaphoreGrantsAtMostNPermits(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		const n = 3
-		var mu sync.Mutex
-		inside, most, done := 0, 0, 0
-		var wg sync.WaitGroup
-		for range 4 {
-			c, _ := w.Client(lab.Config())
-			s := newSemaphore(w, c, n)
-			for range 3 {
-				wg.Go(func() {
-					for range 5 {
-						permit, err := s.Acquire(t.Context())
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						mu.Lock()
-						inside++
-						most = max(most, inside)
-						done++
-						mu.Unlock()
-						time.Sleep(time.Second)
-						mu.Lock()
-						inside--
-						mu.Unlock()
-						w.Release(permit)
-					}
-				})
-			}
-		}
-		wg.Wait()
-		lab.Want(t, "most permits held at a time", most, n)
-		lab.Want(t, "times held", done, 60)
-	})
-}
-
 func TestSemaphoresOfSameNameAndDifferentSizesSharePermits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
@@ -141,27 +104,6 @@ func TestSemaphorePermitCostsTwoWrites(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestSemaphoreTakesOverPermitOfDeadHolder(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		dead, wire := w.Client(lab.Config())
-		alive, _ := w.Client(lab.Config())
-		takePermit(w, newSemaphore(w, dead, 2))
-		takePermit(w, newSemaphore(w, alive, 2))
-		wire.SetFault(lab.Cut)
-		c, _ := w.Client(lab.Config())
-		began := time.Now()
-		lock := takePermit(w, newSemaphore(w, c, 2))
-		lab.WantTook(t, "granted after", began, 20*time.Second, 20*time.Second+100*time.Millisecond)
-		if _, over := lock.TookOver(); !over {
-			t.Error("not taken over")
-		}
-		closed(t, c, alive)
-		gone, cancel := context.WithCancel(t.Context())
-		cancel()
-		_ = dead.Close(gone)
-	})
 }
 
 func TestSemaphoreGrantsSecondPermitToHolderOfFirst(t *testing.T) {

@@ -436,16 +436,6 @@ func TestPoliciesCoverEveryMethodOfTheLibrary(t *testing.T) {
 	}
 }
 
-func TestPoliciesDoNotAllowCreatingTable(t *testing.T) {
-	for _, access := range accesses {
-		for _, action := range policy(t, table.Spec{}, arn, access).Statement[0].Action {
-			if strings.Contains(action, "Table") || strings.Contains(action, "TimeToLive") || strings.Contains(action, "*") {
-				t.Errorf("%s allows %s", access, action)
-			}
-		}
-	}
-}
-
 func TestPolicyContainsTheARNAsGiven(t *testing.T) {
 	for _, arn := range []string{"", `arn:"\` + "\n\x00", "arn:aws:dynamodb:*:*:table/<&>", "é\u2028"} {
 		policy(t, table.Spec{}, arn, table.Use)

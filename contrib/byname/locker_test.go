@@ -73,17 +73,6 @@ func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestKeyIsPrefixPlusName(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		names, c, _ := namesOf(w, lab.Config())
-		lab.OK(t, names.Lock(t.Context(), issue))
-		if held := c.Held(); len(held) != 1 || held[0].Key().Partition != "certificates/"+issue {
-			t.Errorf("held %v", held)
-		}
-		lab.OK(t, names.Unlock(t.Context(), issue))
-	})
-}
-
 func TestLockGrantsGoroutinesInOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())

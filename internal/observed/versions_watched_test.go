@@ -100,18 +100,3 @@ func TestAllDeadLeadersAreFoundDespiteSmallMemory(t *testing.T) {
 		_, _ = c.Close(t.Context()), holder.Close(t.Context())
 	})
 }
-
-func TestClientForgetsOldestHoldersObservedByTryAcquire(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		w.LeavesHeld(lab.Config(), 0, "a", "b", "c")
-		c, _ := w.Client(lab.Config(), lab.Memory(2))
-		for _, key := range []string{"a", "b", "c"} {
-			lab.WantErr(t, "TryAcquire", lab.ErrorOf(c.TryAcquire(t.Context(), key, leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
-		}
-		lab.Elapse(20 * time.Second)
-		for _, key := range []string{"c", "b"} {
-			w.Release(lab.Must(c.TryAcquire(t.Context(), key, leasehold.NoWaitEvenIfDead()))(t))
-		}
-		lab.WantErr(t, "the oldest of three, for a client that remembers two", lab.ErrorOf(c.TryAcquire(t.Context(), "a", leasehold.NoWaitEvenIfDead())), leasehold.ErrHeld)
-	})
-}

@@ -3,7 +3,6 @@ package boltstore_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -181,26 +180,6 @@ func TestNewFileIsReadableOnlyByOwner(t *testing.T) {
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
 		info := lab.Must(os.Stat(name))(t)
 		lab.Want(t, name, info.Mode(), want)
-	}
-}
-
-func TestFailedUpdateChangesNothing(t *testing.T) {
-	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
-	boom := errors.New("boom")
-	put := func(err error) error {
-		return store.Update(func(tx localdynamo.Tx) error {
-			return errors.Join(tx.Put([]byte("k"), []byte("v")), err)
-		})
-	}
-	has := func() (found bool) {
-		lab.OK(t, store.View(func(tx localdynamo.Tx) error { found = tx.Get([]byte("k")) != nil; return nil }))
-		return found
-	}
-	if err := put(boom); !errors.Is(err, boom) || has() {
-		t.Errorf("a failed Update returned %v; its change is there: %v", err, has())
-	}
-	if err := put(nil); err != nil || !has() {
-		t.Errorf("an Update returned %v; its change is there: %v", err, has())
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -101,22 +100,6 @@ func untilItWaits() {
 	}
 }
 
-func TestFileLockGrantedAfterCancelledWaitIsReleased(t *testing.T) {
-	t.Parallel()
-	path, _ := newFile(t)
-	store := lab.Must(boltstore.Open(path))(t)
-	unlock := locked(t, path)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	if err := store.(contextStore).WithContext(ctx).View(nothing); !errors.Is(err, boltstore.ErrBusy) {
-		t.Fatalf("err = %v", err)
-	}
-	unlock()
-	other := lab.Must(boltstore.Open(path))(t) // Open fails if the first store keeps the file lock after its wait was cancelled
-	lab.OK(t, other.View(nothing))
-	runtime.KeepAlive(store) // keeps the store reachable: Go closes the file of an unreachable store
-}
-
 func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
 	path, client := newFile(t)
 	lab.Must(increment(t.Context(), client, "k"))(t)
@@ -159,27 +142,4 @@ func TestBusyProcessDoesNotStarveOtherProcesses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-func TestKilledProcessReleasesFileLock(t *testing.T) {
-	path, client := newFile(t)
-	holder := exec.Command("flock", path, "sleep", "300")
-	holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := holder.Start(); err != nil {
-		t.Skip("no flock(1)")
-	}
-	for {
-		f := lab.Must(os.OpenFile(path, os.O_RDWR, 0))(t)
-		free := isFree(f)
-		_ = f.Close()
-		if !free {
-			break
-		}
-	}
-	done := make(chan error)
-	go func() { done <- lab.ErrorOf(increment(t.Context(), client, "k")) }()
-	untilItWaits()
-	lab.OK(t, syscall.Kill(-holder.Process.Pid, syscall.SIGKILL))
-	_ = holder.Wait()
-	lab.OK(t, <-done)
 }

@@ -253,13 +253,6 @@ func try(t *testing.T, open bool, after afterwards, script []event) decide.Step 
 	return r.Step
 }
 
-func TestCommitAfterEndOfTrustIsNotSent(t *testing.T) {
-	tb := &table{held: true, open: true, untrusted: true}
-	if r := tb.commit().Run(t.Context()); r.Step != decide.GiveUp || r.Requests != 0 {
-		t.Errorf("step %v, %d requests", r.Step, r.Requests)
-	}
-}
-
 func TestCommitSendsNothingAfterContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tb := &table{held: true, open: true, turn: cancel} // the context ends while the commit waits for permission to send

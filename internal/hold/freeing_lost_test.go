@@ -106,24 +106,6 @@ func TestRefusedReleaseLeavesEarlierReleaseUnknown(t *testing.T) {
 	}
 }
 
-func TestReleaseWithLostReplySucceedsIfRepeatedAfterLease(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		other, _ := w.Client(lab.Config())
-		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Once(lab.Call.Releases, func(r *lab.Request) (*http.Response, error) {
-			wire.SetFault(lab.Drop)
-			return lab.LoseReply(r)
-		}))
-		lab.WantErr(t, "without an answer", lock.Release(t.Context()), leasehold.ErrUnknownOutcome)
-		lab.Elapse(time.Minute) // the lease ends
-		next := w.Acquire(other, "job")
-		wire.SetFault(nil)
-		lab.WantErr(t, "again, while another has it", lock.Release(t.Context()), nil)
-		w.Release(next)
-	})
-}
-
 func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 	for _, next := range []string{"nobody waits here", "somebody waits here"} {
 		t.Run(next, func(t *testing.T) {

@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/bridge"
-	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
@@ -72,21 +70,6 @@ func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 	})
 }
 
-func TestLockIsLostAsSoonAsLeaseOfSessionHasEnded(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _, lock := w.Holding(lab.SharedConfig())
-		w.Session(c).Lease().End(bridge.Inside(c).Env().Lost(core.Loss{Reason: core.Broken}))
-		var lost *leasehold.LostError
-		if err := lock.Err(); !errors.As(err, &lost) || lost.Key != lock.Key() || lost.Reason != leasehold.LostBroken {
-			t.Errorf("believed in: %v", err)
-		}
-		if lock.Context().Err() == nil {
-			t.Error("its context lasts")
-		}
-		_ = c.Close(t.Context())
-	})
-}
-
 func TestErrAfterSessionEndDoesNotWaitForEventsOfOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
@@ -127,64 +110,6 @@ func TestLostSessionEndsEveryLockAtOnce(t *testing.T) {
 		lab.WantErr(t, "new lock", again.Err(), nil)
 		lab.Want(t, "locks held", len(c.Held()), 1)
 		w.Release(again)
-	})
-}
-
-func TestLockUnderSessionIsTrustedUntilSessionLeaseEnds(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		_, wire, lock := w.Holding(lab.SharedConfig())
-		wire.SetFault(lab.Cut)
-		began := time.Now()
-		lab.WantRange(t, "trusted for", time.Until(lock.TrustedUntil()), 0, 18*time.Second)
-		<-lock.Context().Done()
-		lab.WantTook(t, "context ended after", began, 0, 18*time.Second)
-		lab.Want(t, "reason", reasonOf(lock.Err()), leasehold.LostExpired)
-	})
-}
-
-func TestLockContextShowsSessionEndAfterSuspend(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		k := &lab.Jumps{}
-		c, _ := w.Client(lab.SharedConfig(), k.Edit)
-		lock := w.Acquire(c, "job")
-		k.Boot.Store(int64(19 * time.Second)) // the machine was suspended, so no timer has fired
-		if lock.Context().Err() == nil {
-			t.Error("a lock whose session's lease ended in suspend is believed in")
-		}
-		_ = c.Close(t.Context())
-	})
-}
-
-func TestLocksEndWithSessionDespiteBlockedOnEvent(t *testing.T) {
-	lab.Each(t, map[string]func(w *lab.World, wire *lab.Wire){
-		"expired": func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Cut); lab.Elapse(19 * time.Second) },
-		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(19 * time.Second) },
-	}, func(t *testing.T, w *lab.World, lose func(w *lab.World, wire *lab.Wire)) {
-		told := make(chan struct{})
-		cfg := lab.SharedConfig()
-		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-			if e.Kind == leasehold.EventLost {
-				<-told // OnEvent blocks here
-			}
-		}
-		c, wire := w.Client(cfg)
-		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")
-		lose(w, wire)
-		lost := make(chan error, 2)
-		for _, lock := range []*leasehold.Lock{a, b} {
-			go func() { lost <- lock.Err() }()
-		}
-		lab.Elapse(0)
-		believed := 0
-		for range len(lost) {
-			if <-lost == nil {
-				believed++
-			}
-		}
-		lab.Want(t, "locks trusted under the ended session", believed, 0)
-		close(told)
-		lab.Elapse(5 * time.Second)
-		_ = c.Close(t.Context())
 	})
 }
 

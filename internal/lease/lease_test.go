@@ -165,11 +165,6 @@ func unheard(apply func() (protocol.Item, error)) (protocol.Item, error) {
 	return nil, errLost
 }
 
-func doubled(apply func() (protocol.Item, error)) (protocol.Item, error) {
-	_, _ = apply()
-	return apply()
-}
-
 func refused(func() (protocol.Item, error)) (protocol.Item, error) {
 	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
 }
@@ -319,15 +314,6 @@ func TestLeaseIsNeverTrustedAgainOnceTrustHasEnded(t *testing.T) {
 	})
 }
 
-func TestRenewalIsNotSentOnceTrustHasEnded(t *testing.T) {
-	inWorld(t, manual, func(t *testing.T, w *world) {
-		w.suspend(time.Hour)
-		if err := w.renew(Changes{}); err == nil || w.requests() != 0 {
-			t.Errorf("%v after %d requests", err, w.requests())
-		}
-	})
-}
-
 func TestRenewalInFlightWithShorterLeaseShortensTrust(t *testing.T) {
 	for name, f := range map[string]fate{"without an answer": dropped, "refused, which another copy may not be": refused} {
 		t.Run(name, func(t *testing.T) {
@@ -376,37 +362,6 @@ func TestRenewalWithShorterLeaseShortensTrustInLock(t *testing.T) {
 		w.lease.extend(earlier, protocol.Record{Version: "earlier"})
 		want(t, "end of the later attempt's trust", w.lease.TrustedUntil().Mono, 9*time.Second)
 		want(t, "versions that the record may show", w.lease.Versions(), []string{"earlier", "later"})
-	})
-}
-
-func TestRenewalDeliveredTwiceSucceeds(t *testing.T) {
-	inWorld(t, manual, func(t *testing.T, w *world) {
-		time.Sleep(10 * time.Second)
-		// The renewal is delivered twice. The reply belongs to the second copy, whose
-		// condition failed.
-		w.will(doubled)
-		wantErr(t, "renew", w.renew(Changes{}), nil)
-		want(t, "remaining trust", w.lease.Remaining(), 18*time.Second)
-	})
-}
-
-func TestRenewalAcceptsVersionOfUnansweredRenewal(t *testing.T) {
-	inWorld(t, manual, func(t *testing.T, w *world) {
-		w.will(unheard)
-		wantErr(t, "renewal without an answer", w.renew(Changes{}), errLost)
-		w.will(nil)
-		wantErr(t, "renewal after one without an answer", w.renew(Changes{}), nil)
-		want(t, "versions that the record may show", w.lease.Versions(), []string{w.shows()})
-	})
-}
-
-func TestLeaseEndsIfRecordHasUnknownVersion(t *testing.T) {
-	inWorld(t, manual, func(t *testing.T, w *world) {
-		w.overwrite("another's")
-		if err := w.renew(Changes{}); err == nil {
-			t.Error("renewed")
-		}
-		w.lostBy(t, Gone)
 	})
 }
 
@@ -464,35 +419,6 @@ func TestChildLeaseIsTrustedExactlyAsLongAsParentLease(t *testing.T) {
 		}
 		parent.lostBy(t, Expired)
 		child.lostBy(t, WithParent)
-	})
-}
-
-func TestChildLeaseIsLostIfRecordIsReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		parent := newWorld(nil)
-		defer parent.end()
-		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
-		child.overwrite("another's")
-		elapse(10 * time.Second)
-		child.lostBy(t, Gone)
-		wantErr(t, "parent", parent.lease.Ended(), nil)
-	})
-}
-
-func TestRenewalWaitsOnlyBrieflyForTransaction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var turn chan struct{}
-		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
-		defer w.end()
-		turn <- struct{}{} // a transaction begins, and does not end
-		elapse(5 * time.Second)
-		want(t, "renewals beside a transaction", w.requests(), 0)
-		// A renewal waits for a transaction for at most a quarter of the remaining trust,
-		// which is less than this.
-		elapse(5 * time.Second)
-		if w.requests() == 0 {
-			t.Error("not sent")
-		}
 	})
 }
 

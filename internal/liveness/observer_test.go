@@ -170,15 +170,6 @@ func TestObserverForgetsFreeKey(t *testing.T) {
 	}
 }
 
-func TestObserveReturnsErrorForUnreadableItem(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	o, key := w.observer(), protocol.Key{Partition: "job"}
-	odd := protocol.Item{"key": &types.AttributeValueMemberS{Value: "job"}, "owner": &types.AttributeValueMemberN{Value: "1"}}
-	if r, _, err := o.Observe(key, odd, w.clock()); r != nil || !errors.Is(err, errDamaged) {
-		t.Errorf("%+v, %v", r, err)
-	}
-}
-
 func TestIsNewGrantDistinguishesGrantsFromRenewals(t *testing.T) {
 	for _, tc := range []struct {
 		what   string

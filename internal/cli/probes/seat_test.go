@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/election"
-	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // term is an election term that is trusted until a time that the test sets.
@@ -46,6 +45,8 @@ func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 
 	says("/leader", 503, unknown) // no record has been read yet
 	says("/live", 200, "live\n")
+	s.Saw(election.Leader{}) // a record without an owner
+	says("/leader", 503, unknown)
 	s.Saw(election.Leader{Owner: "other/1/abcd", Value: "10.0.0.7:8080", Token: 6})
 	says("/leader", 503, "owner\tother/1/abcd\nvalue\t10.0.0.7:8080\ntoken\t6\n")
 	says("/live", 200, "live\n")
@@ -56,22 +57,22 @@ func TestLeaderProbeSucceedsOnlyWhileProcessLeads(t *testing.T) {
 	mine.running = true
 	s.Saw(election.Leader{Owner: "other/1/abcd"}) // an event about an earlier leader that arrives after this process has become the leader
 	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
+	mine.until = now.Add(6 * time.Second)
 	says("/live", 200, "live\n")
-	mine.until = now.Add(5 * time.Second)
+	mine.until = now.Add(6*time.Second - 1)
+	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
+	says("/live", 503, "renewals are overdue\n")
+	mine.until = now.Add(1) // the last moment of trust
 	says("/leader", 200, "owner\tme/2/efgh\ntoken\t7\n")
 	says("/live", 503, "renewals are overdue\n")
 	mine.until = now
 	says("/leader", 503, unknown)
 	says("/live", 503, "renewals are overdue\n")
+	mine.running = false // CMD has ended
+	says("/live", 200, "live\n")
 	s.Left()
 	says("/leader", 503, unknown)
 	says("/live", 200, "live\n")
-}
-
-func TestLeaderProbeReportsUnknownLeaderIfNoOwnerIsKnown(t *testing.T) {
-	s, says := asked(t, time.Now())
-	s.Saw(election.Leader{})
-	says("/leader", 503, "who leads is not known\n")
 }
 
 func TestLeaderProbeShowsStoredTextInOneLine(t *testing.T) {
@@ -104,28 +105,5 @@ func TestProbesAnswerOnlyKnownPaths(t *testing.T) {
 		if w := ask(s, c.method, c.path); w.Code != c.want {
 			t.Errorf("%s %s: %d, want %d", c.method, c.path, w.Code, c.want)
 		}
-	}
-}
-
-func TestProcessIsNotLiveIfRenewalIsOverdueWhileCMDRuns(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	const overdue = 6 * time.Second
-	for name, c := range map[string]struct {
-		until   time.Time
-		running bool
-		want    standing
-	}{
-		"it campaigns":                           {time.Time{}, false, standing{leads: false, live: true}},
-		"it was elected":                         {now.Add(18 * time.Second), false, standing{leads: true, live: true}},
-		"CMD runs":                               {now.Add(18 * time.Second), true, standing{leads: true, live: true}},
-		"renewals are about to be overdue":       {now.Add(overdue), true, standing{leads: true, live: true}},
-		"renewals are overdue":                   {now.Add(overdue - 1), true, standing{leads: true, live: false}},
-		"the last moment of trust":               {now.Add(1), true, standing{leads: true, live: false}},
-		"trust ends":                             {now, true, standing{leads: false, live: false}},
-		"it stood still, and CMD runs":           {now.Add(-time.Hour), true, standing{leads: false, live: false}},
-		"CMD has ended, and it resigns":          {now, false, standing{leads: false, live: true}},
-		"renewals are overdue, and nothing runs": {now.Add(1), false, standing{leads: true, live: true}},
-	} {
-		lab.Want(t, name, standingAt(now, c.until, overdue, c.running), c.want)
 	}
 }

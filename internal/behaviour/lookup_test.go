@@ -1,14 +1,20 @@
 package behaviour_test
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
 )
 
 func TestGetReturnsRecordOfHeldAndReleasedLock(t *testing.T) {
@@ -88,5 +94,138 @@ func TestListSkipsSessionRows(t *testing.T) {
 		}
 		lab.WantAs[*leasehold.RecordError](t, "session read as a lock", lab.ErrorOf(c.Get(t.Context(), w.Sessions()[0])))
 		_ = c.Close(t.Context())
+	})
+}
+
+// polls is the longest time until Watch shows a change: two pauses between its polls.
+const polls = 2 * 500 * time.Millisecond
+
+// sightings collects what one call of Watch has yielded.
+type sightings struct {
+	seen []leasehold.Sighting
+	err  error
+	over chan struct{}
+	stop context.CancelFunc
+}
+
+func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold.KeyOption) *sightings {
+	ctx, stop := context.WithCancel(w.T.Context())
+	s := &sightings{over: make(chan struct{}), stop: stop}
+	go func() {
+		defer close(s.over)
+		for seen, err := range c.Watch(ctx, key, opts...) {
+			if s.err = err; err != nil {
+				// The loop continues after an error. If Watch yields anything after it,
+				// s.err is overwritten and the test fails.
+				continue
+			}
+			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {
+				s.seen = append(s.seen, seen)
+			}
+		}
+	}()
+	synctest.Wait()
+	return s
+}
+
+// end stops the Watch. It returns the collected sightings and the error of Watch.
+func (s *sightings) end() ([]leasehold.Sighting, error) {
+	s.stop()
+	<-s.over
+	return s.seen, s.err
+}
+
+func TestWatchReportsEachChangeOfLockOnce(t *testing.T) {
+	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, _ *lab.Wire) {
+		dies, dying := w.Client(lab.Config())
+		watches, wire := w.Client(lab.Config())
+		s := startWatch(w, watches, "job")
+		lab.Elapse(time.Minute)
+		first := w.Acquire(c, "job")
+		lab.Elapse(time.Minute) // the lock is renewed meanwhile, which is no new grant
+		w.Release(first)
+		lab.Elapse(polls)
+		second := w.Acquire(dies, "job", leasehold.WithData([]byte("d")))
+		lab.Elapse(polls)
+		dying.SetFault(lab.Cut)
+		lab.Elapse(20*time.Second + polls)
+		seen, err := s.end()
+		if err != nil || len(seen) != 5 {
+			t.Fatalf("%d sightings, error %v: %+v", len(seen), err, seen)
+		}
+		for i, want := range []struct {
+			token           int64
+			held, new, dead bool
+		}{
+			{},
+			{first.Token(), true, true, false},
+			{},
+			{second.Token(), true, true, false},
+			{second.Token(), true, false, true},
+		} {
+			got := seen[i]
+			if (got.Holder != nil) != want.held || got.NewGrant != want.new || got.Dead != want.dead ||
+				want.held && (got.Holder.Token != want.token || got.Holder.Key.Partition != "job") {
+				t.Errorf("sighting %d is %+v, want %+v", i, got, want)
+			}
+		}
+		for _, c := range wire.Sent() {
+			lab.Want(t, "operation of a watch", c.Op, "GetItem")
+		}
+	})
+}
+
+func TestWatchObservesOnlyRequestedSortKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
+		lab.OK(t, table.Create(t.Context(), w.DB, spec))
+		c, _, lock := w.Holding(lab.ConfigOf(spec.Name, spec.Layout), leasehold.WithSortKey("1"))
+		defer w.Release(lock)
+		for sort, held := range map[string]bool{"1": true, "2": false} {
+			seen, err := startWatch(w, c, "job", leasehold.WithSortKey(sort)).end()
+			if err != nil || len(seen) != 1 || (seen[0].Holder != nil) != held {
+				t.Errorf("sort key %s: %+v, %v", sort, seen, err)
+			}
+		}
+		lab.WantFailed(t, "watch without a sort key", lab.ErrorOf(startWatch(w, c, "job").end()))
+	})
+}
+
+func TestWatchReportsEachThrottledRead(t *testing.T) {
+	type row struct {
+		fault              lab.Fault
+		throttled, failing int // expected number of EventThrottled and of EventWaitError
+	}
+	lab.Each(t, map[string]row{
+		"throttled":  {lab.Refused("ThrottlingException"), 3, 0},
+		"unanswered": {lab.Drop, 0, 1},
+	}, func(t *testing.T, w *lab.World, tc row) {
+		c, wire, events := logged(w, lab.Config())
+		failed := 0
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if failed++; failed <= 3 {
+				return tc.fault(r)
+			}
+			return r.Send()
+		})
+		s := startWatch(w, c, "job")
+		lab.Elapse(time.Minute)
+		if seen, err := s.end(); len(seen) != 1 || err != nil {
+			t.Errorf("%+v, %v", seen, err)
+		}
+		failing := events.of(leasehold.EventWaitError)
+		for _, e := range failing {
+			if op := (*leasehold.OpError)(nil); !errors.As(e.Err, &op) || op.Op != "watch" {
+				t.Errorf("told of %v", e.Err)
+			}
+		}
+		told := events.of(leasehold.EventThrottled)
+		lab.Want(t, "throttled events", len(told), tc.throttled)
+		lab.Want(t, "failing events", len(failing), tc.failing)
+		for _, e := range told {
+			if e.Key.Partition != "job" || e.Requests != 1 || e.Err == nil {
+				t.Errorf("told %+v", e)
+			}
+		}
 	})
 }

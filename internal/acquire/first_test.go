@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -410,5 +411,22 @@ func TestThrottledWaitReportsNoFailureIfOneRequestIsAnswered(t *testing.T) {
 		lab.Want(t, "reports", len(events()), 0)
 		lab.OK(t, c.Close(t.Context()))
 		w.Release(lock)
+	})
+}
+
+func TestWaiterReadsStronglyConsistently(t *testing.T) {
+	lab.Each(t, map[string][]string{"GetItem": {"a"}, "BatchGetItem": {"a", "b"}}, func(t *testing.T, w *lab.World, keys []string) {
+		other, _ := w.Client(lab.Config())
+		held := w.AcquireAll(other, leasehold.Keys(keys...))
+		c, wire := w.Client(lab.Config())
+		granted := acquireAny(t, c, keys...)
+		lab.Elapse(time.Second)
+		for _, sent := range wire.Sent() {
+			if sent.Reads() && !strings.Contains(string(sent.Body), `"ConsistentRead":true`) {
+				t.Errorf("%s %s", sent.Op, sent.Body)
+			}
+		}
+		w.Release(held)
+		w.Release(<-granted)
 	})
 }

@@ -209,16 +209,22 @@ func TestCauseMatchesAtMostOneOfCanceledAndDeadlineExceeded(t *testing.T) {
 	}
 }
 
-func TestPatientlyFunctionGivesUpAfterThreeUnansweredRequests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began, n := time.Now(), 0
-		err := attempts.Patiently(t.Context(), func(ctx context.Context) error {
-			n++
-			<-ctx.Done()
-			return ctx.Err()
+func TestPatientlyFunctionGivesUpAfterThreeFailures(t *testing.T) {
+	for name, send := range map[string]func(context.Context) error{
+		"without an answer": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"throttled":         func(context.Context) error { return &types.ProvisionedThroughputExceededException{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began, n := time.Now(), 0
+				err := attempts.Patiently(t.Context(), func(ctx context.Context) error {
+					n++
+					return send(ctx)
+				})
+				if took := time.Since(began); err == nil || n != 3 || took > 10*time.Second {
+					t.Errorf("%d requests in %v: %v", n, took, err)
+				}
+			})
 		})
-		if took := time.Since(began); err == nil || n != 3 || took > 10*time.Second {
-			t.Errorf("%d requests in %v: %v", n, took, err)
-		}
-	})
+	}
 }

@@ -256,3 +256,14 @@ func TestCancelledCallReturnsBeforeFirstAnswer(t *testing.T) {
 		lab.Elapse(time.Minute)
 	})
 }
+
+func TestLostConnectionIsNoForeignError(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Drop)
+		err := lab.ErrorOf(c.TryAcquire(t.Context(), "job"))
+		if foreign := (*attempts.ForeignError)(nil); err == nil || errors.As(err, &foreign) {
+			t.Errorf("%v", err)
+		}
+	})
+}

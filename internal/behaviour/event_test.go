@@ -185,3 +185,15 @@ func TestStatsShowNumberOfLocksAndShortestRemainingTrust(t *testing.T) {
 		}
 	})
 }
+
+func TestEventOfRenewalContainsTimeOfItsRequest(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		events := lab.Events(&cfg, leasehold.EventRenewed)
+		_, wire, lock := w.Holding(cfg)
+		wire.SetFault(lab.On(lab.Call.Renews, lab.Slow(300*time.Millisecond)))
+		lab.Elapse(6 * time.Second)
+		lab.Want(t, "time of the first renewal's request", events()[0].Took, 300*time.Millisecond)
+		w.Release(lock)
+	})
+}

@@ -261,6 +261,9 @@ func TestLateGrantUnderSessionIsReleasedOrDeletedAsConfigured(t *testing.T) {
 	lab.Each(t, map[string]bool{"released": false, "deleted": true}, func(t *testing.T, w *lab.World, deletes bool) {
 		cfg := lab.SharedConfig()
 		cfg.DeleteOnRelease = deletes
+		if !deletes {
+			cfg.Retention = time.Hour
+		}
 		var late func() (*http.Response, error)
 		c, _ := leavesGrantUnanswered(w, cfg, func(r *lab.Request) (*http.Response, error) {
 			late = r.Send
@@ -273,9 +276,23 @@ func TestLateGrantUnderSessionIsReleasedOrDeletedAsConfigured(t *testing.T) {
 			t.Fatal("it did not land: this test tests nothing")
 		}
 		lab.Elapse(2 * time.Minute)
-		if gone := w.Item("job") == nil; gone != deletes || !gone && !w.IsReleased("job") {
+		// The record may have a done mark, so TTL must not delete it.
+		if gone := w.Item("job") == nil; gone != deletes || !gone && (!w.IsReleased("job") || w.Item("job")["expiresAt"] != nil) {
 			t.Errorf("left %v", w.Item("job"))
 		}
 		_ = c.Close(t.Context())
+	})
+}
+
+func TestCloseDeletesRecordUnderSessionAsConfigured(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.SharedConfig())
+		w.Acquire(c, "kept")
+		w.Acquire(c, "deleted", leasehold.DeleteOnRelease(true))
+		lab.OK(t, c.Close(t.Context()))
+		lab.Want(t, "record of the lock to delete", w.Item("deleted"), nil)
+		if w.Item("kept") == nil {
+			t.Error("the other record is gone, too")
+		}
 	})
 }

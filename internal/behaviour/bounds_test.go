@@ -188,9 +188,7 @@ func newScene(w *lab.World, shared bool) *scene {
 func TestCallsEndWithinTimeLimitsUnderEveryFault(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
-	// The race detector makes the test five times as slow. So only the faults that delay
-	// calls most are tested with it.
-	if lab.Race {
+	if lab.IsQuick() { // only the faults that delay calls most
 		maps.DeleteFunc(all, func(name string, _ lab.Fault) bool { return name != "hang" && name != "5xx" && name != "trickle" })
 		maps.DeleteFunc(kinds, func(_ string, ops []string) bool { return len(ops) < 3 })
 	}

@@ -223,7 +223,10 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 		mu.Lock()
 		worked = 0
 		mu.Unlock()
-		const lasts = 10 * time.Minute
+		lasts := 10 * time.Minute
+		if lab.IsQuick() {
+			lasts = 3 * time.Minute
+		}
 		for began := time.Now(); time.Since(began) < lasts; lab.Elapse(2 * time.Second) {
 			i := 0
 			for !kills[i]() {
@@ -250,7 +253,7 @@ func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 // in twelve seconds.
 func TestThousandWaitersBehindLongHoldReadAtMost120TimesASecond(t *testing.T) {
 	waiters, most := 1000, 120
-	if lab.Race {
+	if lab.IsQuick() {
 		waiters, most = 100, 36
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

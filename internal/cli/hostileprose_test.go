@@ -41,6 +41,7 @@ type spoiltRow struct {
 // a row with text in its free fields comes with command lines that would change the row. In
 // such a row no holder appears dead, so no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) (found []spoiltRow) {
+	n := 0
 	add := func(row map[string]types.AttributeValue, commands func(string) [][]string) {
 		if h.put(t, l.Name(), row) {
 			found = append(found, spoiltRow{row, prose(commands(h.keyOf(t, l.Name(), row)))})
@@ -51,6 +52,9 @@ func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, ch
 	}
 	for _, row := range h.rows[l.Name()] {
 		add(withFree(row, text), changes)
+	}
+	if testing.Short() { // each third row of a layout, so that all layouts take part
+		return slices.DeleteFunc(found, func(spoiltRow) bool { n++; return n%3 != 0 })
 	}
 	return found
 }
@@ -112,7 +116,7 @@ func TestTextWrittenByOtherUsersIsShortened(t *testing.T) {
 			}
 		}
 	}
-	for i, said := range refusals(strings.Repeat("long/", 1<<20)) {
+	for i, said := range refusals(strings.Repeat("long/", 1<<18)) {
 		if i == 3 { // skipped: this error reply has its text in headers, and no client would read headers of this size
 			continue
 		}

@@ -50,7 +50,7 @@ func newServer(places int, takes time.Duration) *server {
 
 func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
 	thousands := 10_000
-	if lab.Race { // the race detector is slow, so it tests fewer locks; make test tests all without it
+	if lab.IsQuick() {
 		thousands = 600
 	}
 	type row struct {

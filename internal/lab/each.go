@@ -29,6 +29,11 @@ func Leases() map[string]leasehold.Config {
 	return map[string]leasehold.Config{"a lease each": Config(), "a shared lease": SharedConfig()}
 }
 
+// IsQuick reports whether a long test is to try fewer cases: under the race detector, which
+// makes it five times as long, or with -short, as make test runs. make check also runs such
+// tests without either.
+func IsQuick() bool { return Race || testing.Short() }
+
 // Go starts a goroutine that calls fn, and waits until the goroutine is blocked or has
 // ended. It returns a channel that receives the error of fn.
 func Go(fn func() error) <-chan error {

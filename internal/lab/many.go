@@ -8,10 +8,9 @@ import (
 )
 
 // Crowd returns a number of locks that is much larger than 128, the limit of renewals in
-// flight. It returns fewer locks under the race detector, which makes tests take ten times as
-// long.
+// flight. It returns fewer locks in a quick run.
 func Crowd() int {
-	if Race {
+	if IsQuick() {
 		return 300
 	}
 	return 1000

@@ -49,9 +49,7 @@ func forSeeds(t *testing.T, count uint64, run simulation) {
 	first := uint64(1)
 	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
 		count = mustUint(t, s)
-		// Fewer seeds run under the race detector. The command make check also runs all of them
-		// without the detector.
-	} else if lab.Race {
+	} else if lab.IsQuick() {
 		count = max(count/4, 1)
 	}
 	if s := os.Getenv("LEASEHOLD_SEED"); s != "" {
@@ -120,11 +118,15 @@ func mustUint(t *testing.T, s string) uint64 {
 // seed must have the same history, in whatever order the scheduler runs goroutines. make
 // check replays more seeds.
 func TestSameSeedGivesSameHistory(t *testing.T) {
+	runs := 4
+	if lab.IsQuick() {
+		runs = 2
+	}
 	for _, w := range worlds {
 		t.Run(w.test, func(t *testing.T) {
 			forSeeds(t, 1, func(t *testing.T, seed uint64, _ world) {
 				var first []string
-				for i := range 4 {
+				for i := range runs {
 					var again []string
 					w.run(t, seed, world{yields: i > 0, told: func(lines []string) { again = lines }})
 					if first == nil {

@@ -1,5 +1,5 @@
 // Package build describes how this binary of leasehold was built. It also detects a trial:
-// a user runs leasehold with go run in a checkout of its source.
+// a run with "go run" inside a checkout of leasehold's source.
 package build
 
 import (
@@ -12,14 +12,14 @@ import (
 	"runtime/debug"
 )
 
-// noVersion is the version in a binary that was built neither from a release nor from a
-// commit. The Go command sets it.
+// noVersion is the version that the Go command stores in a binary built neither from a
+// release nor from a commit.
 const noVersion = "(devel)"
 
 // Info is the build information that the Go command stored in this binary.
 type Info struct {
 	Version  string `json:"version"`          // version of the module; "(devel)" if unknown
-	Commit   string `json:"commit,omitempty"` // hash of the commit; empty unless the Go command built a checkout
+	Commit   string `json:"commit,omitempty"` // hash of the commit; empty if the Go command recorded none
 	Time     string `json:"time,omitempty"`   // time of the commit
 	Modified bool   `json:"modified"`         // true if source files differed from the commit
 	Go       string `json:"go"`
@@ -32,7 +32,8 @@ func This() Info {
 	return of(recorded())
 }
 
-// recorded returns what the Go command recorded. The result is empty if it recorded nothing.
+// recorded returns the build information that the Go command stored in this binary. The
+// result is empty if the binary contains none.
 func recorded() *debug.BuildInfo {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info
@@ -70,9 +71,9 @@ func (b Info) String() string {
 //
 // If no setting names a store, a trial uses the default local store, even if AWS settings
 // are present. In a trial, these AWS settings usually belong to the user's other work. An
-// installed leasehold instead refuses the default store if AWS settings are present. It may
-// run in a cron job that has lost the variable naming its store. AWS settings are then the
-// only hint that the job means a table.
+// installed leasehold instead refuses the default store if AWS settings are present. A cron
+// job, for example, may have lost the variable that names its table. Its AWS settings are
+// then the only hint that it should use a table.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {
@@ -80,10 +81,10 @@ func OnTrial() bool {
 	return err == nil && isTrial(recorded(), dir)
 }
 
-// isTrial reports whether a program with the build information info is a trial if it runs
-// in the directory dir. For go run, the Go command records neither a version nor a commit;
-// for go install it records both. A program built with -buildvcs=false has neither. It
-// therefore counts as a trial, but only while dir is in its source.
+// isTrial reports whether a program is a trial, given its build information and the
+// directory in which it runs. For go run, the Go command records neither a version nor a
+// commit; for go install it records both. A program built with -buildvcs=false has neither.
+// It therefore counts as a trial, but only if dir is in its source.
 func isTrial(info *debug.BuildInfo, dir string) bool {
 	b := of(info)
 	return info.Path == info.Main.Path+"/cmd/leasehold" && b.Version == noVersion && b.Commit == "" &&
@@ -93,7 +94,8 @@ func isTrial(info *debug.BuildInfo, dir string) bool {
 const moduleLine = `(?m)^module\s+"?([^\s"]+)`
 
 // moduleAt returns the path of the module that contains the directory dir. It reads the
-// nearest go.mod, in dir or in a parent directory. It returns "" if no go.mod exists.
+// nearest go.mod, in dir or in a parent directory. It returns "" if there is no go.mod, or
+// if that file names no module.
 func moduleAt(dir string) string {
 	b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if above := filepath.Dir(dir); err != nil && above != dir {

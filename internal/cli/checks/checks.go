@@ -1,16 +1,16 @@
 // Package checks implements the checks of the commands "doctor" and "table check". Each
 // check examines one property of the store, such as its permissions, and returns Findings.
-// A Finding states a result in words and figures, with advice. A Report prints the
-// findings. The package reads no flags; its callers choose the checks.
+// A Finding is a result in words and figures, with advice. A Report prints the findings.
+// The package reads no flags; its callers choose the checks.
 //
 // The checks continue after a problem, so that one run shows all problems. There are two
-// exceptions. The checks end if the table's keys or status do not fit, because all later
-// requests would fail for this reason (Last). They also end if a check gets no reply from
-// the server (Failed). Before that, the check sends a lost or throttled request up to three
-// times.
+// exceptions. The checks end if the table's key attributes or status are wrong, because all
+// later requests would fail for this reason (Finding.Last). They also end if a check cannot
+// be completed, for example because the server does not reply (Finding.Failed). Before
+// that, the check sends a lost or throttled request up to three times.
 //
-// The checks write one key (store.Unused) and always delete it. If the deletion fails, this
-// is a finding, too.
+// The checks write one item, with a random key (store.Unused), and always delete it. A
+// failed deletion is a finding, too.
 package checks
 
 import (
@@ -46,7 +46,8 @@ const (
 	Unknown State = "unknown" // leasehold could not check this, for example because IAM denied the request; the denial may be intended
 )
 
-// cleanUp is the name of the check that the item written by the checks was deleted.
+// cleanUp is the name of the check that deletes the item written by the other checks. It
+// has a finding only if the deletion fails.
 const cleanUp = "clean-up"
 
 // Finding is one result of a check. It is printed as one line.
@@ -67,7 +68,7 @@ func failed(check string, err error) Finding {
 	return Finding{Check: check, State: Fatal, Err: err, Failed: true}
 }
 
-// Check is one check: what it does, in words, and the function that makes it.
+// Check is one check: a description, and the function that runs it.
 type Check struct {
 	does string // what the check does, such as "describing the table"; shown on a terminal while it runs
 	ask  func(context.Context) []Finding
@@ -86,7 +87,7 @@ type Report struct {
 	err    error // error of a failed check (if Strict), or error of writing to standard output
 }
 
-// Run makes the checks of list in order. It stops after a finding with Last or Failed set.
+// Run runs the checks of list in order. It stops after a finding with Last or Failed set.
 func (r *Report) Run(ctx context.Context, list []Check) {
 	for _, c := range list {
 		if r.Say.Rewrites() {
@@ -104,8 +105,8 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 }
 
 // Found prints a finding as soon as a check has returned it. After a signal, Found prints
-// only a failed deletion of the item that the checks wrote. The signal cancels all other
-// requests, so their findings would be wrong.
+// only the finding of cleanUp. The signal cancels the requests of all other checks, so
+// their findings would be wrong.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return
@@ -149,8 +150,8 @@ func (r *Report) print(f Finding) error {
 // colours contains the terminal colours of the states Fatal and Warning.
 var colours = map[State]say.Colour{Fatal: say.Red, Warning: say.Yellow}
 
-// why returns the text of err for a finding. For an error of the SDK, it returns only the
-// reason, because the finding names the request already.
+// why returns the text of err for a finding. For an error of the SDK, it returns only why
+// the request failed, because the finding already names the request.
 func (r *Report) why(err error) string {
 	if errors.As(err, new(*smithy.OperationError)) && !errors.As(err, new(*leasehold.OpError)) {
 		return failure.Reason(err)
@@ -158,8 +159,9 @@ func (r *Report) why(err error) string {
 	return failure.Text(err, r.Where)
 }
 
-// Verdict returns the error whose exit code states the result of all checks. It returns nil
-// if all findings are OK.
+// Verdict returns the error with which the command ends after the checks. The error
+// determines the exit code. Verdict returns nil if every finding is OK or, without Strict,
+// Unknown.
 func (r *Report) Verdict(ctx context.Context) error {
 	switch {
 	case failure.Interrupted(context.Cause(ctx)) != nil:
@@ -176,9 +178,9 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// On the file systems below, a file lock may not exclude other processes. remoteFileSystems
-// are served by other machines. servedFileSystems are served by a program, or by the host
-// of a virtual machine: whether their file locks work depends on that server.
+// On these file systems, a file lock may not exclude other processes. Other machines serve
+// remoteFileSystems. A program, or the host of a virtual machine, serves servedFileSystems.
+// Whether file locks work there depends on that server.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}
@@ -229,8 +231,8 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 }
 
 // replicas reports in which Regions a strongly consistent global table has replicas. It
-// warns of each Region in --failover that has no active replica. It skips all other
-// problems of replicas, because table.Check has reported those.
+// warns of each Region in --failover that has no active replica. table.Check has already
+// reported all other problems of replicas.
 func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 	states, others := map[string]any{}, []string(nil)
 	active := []string{t.Home.Options().Region}
@@ -240,7 +242,7 @@ func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 		if r.ReplicaStatus == types.ReplicaStatusActive {
 			active = append(active, name)
 		}
-		if name != active[0] { // DynamoDB may list the Region that was asked among the replicas
+		if name != active[0] { // DynamoDB may list the home Region among the replicas
 			others = append(others, fmt.Sprintf("%s (%s)", name, r.ReplicaStatus))
 		}
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Method timed stops after measureTime or after measureCount requests, whichever comes
-// first.
+// A measurement of round-trip times (probe.timed) ends after measureTime or measureCount
+// requests, whichever comes first.
 const (
 	measureTime  = 5 * time.Second
 	measureCount = 100
 )
 
-// probe records two things from the replies to its requests: the difference between the
+// probe records two things about the requests of a client: the difference between the
 // server's clock and this machine's, and the round-trip times. It is safe for concurrent
 // use.
 type probe struct {
@@ -35,8 +35,8 @@ type probe struct {
 	took  []time.Duration // round-trip times of the requests that were answered and not throttled
 }
 
-// watch returns a copy of db whose requests p records. The copy does not retry, because
-// each round-trip time must be that of one request.
+// watch returns a copy of the client db, and records all requests of the copy in p. The
+// copy does not retry, so that each round-trip time measures one request.
 func (p *probe) watch(db *dynamodb.Client) *dynamodb.Client {
 	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 	return dynamodb.New(db.Options(), once, requests.Watch{Each: p.see}.Client)
@@ -57,8 +57,8 @@ func (p *probe) see(r requests.Request) {
 }
 
 // timed calls send repeatedly, for at most measureTime or measureCount calls. It returns
-// the sorted round-trip times of the answered requests. It stops if send fails, and returns
-// that error with the times so far.
+// the sorted round-trip times of the requests that were answered and not throttled. It
+// stops if send fails, and returns that error with the times so far.
 func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	var err error
 	_, before := p.seen()
@@ -83,8 +83,9 @@ func (p *probe) seen() (clockRange, []time.Duration) {
 const leastTries = 4
 
 // roundTrip returns the finding about the round-trip times took, which must be sorted. It
-// computes how many renewal attempts fit between the time a renewal is due and the time
-// trust in the lease ends. length is the length of the lease.
+// computes how many renewal attempts fit between the time at which a renewal is due and the
+// time at which trust in the lease ends. length is the length of the lease, and skew the
+// allowed clock error.
 func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	if len(took) == 0 {
 		return nil
@@ -111,16 +112,17 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn returns how many requests, one after another, fit between the time a renewal is
-// due and the time trust in the lease ends. Each request takes the duration took.
+// triesIn returns how many requests, one after another, fit between the time at which a
+// renewal is due and the time at which trust in the lease ends. Each request takes the
+// duration took.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether a round trip of took is too slow for the lease. It is too slow if
-// fewer than leastTries renewal attempts fit. It is also too slow if it exceeds a quarter
-// of the time between two renewals: then acquiring takes long, and slightly slower replies
-// come too late.
+// isSlow reports whether requests with the round-trip time took are too slow for the lease.
+// They are too slow if fewer than leastTries renewal attempts fit. They are also too slow
+// if one takes more than a quarter of the time between two renewals. Then acquiring takes
+// long, and slightly slower replies come too late.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
@@ -158,12 +160,13 @@ func percentile(values []time.Duration, p float64) time.Duration {
 }
 
 // clockTolerance is the acceptable difference between this machine's clock and the server's
-// if the locks do not depend on clocks. Then a wrong clock mostly affects displayed times.
+// for locks that do not depend on clocks. For these, a wrong clock mostly affects displayed
+// times.
 const clockTolerance = 30 * time.Second
 
 // narrow improves the measurement of the server's clock. The server's replies state the
-// time in whole seconds only. So narrow sends reads when a new second is expected to begin
-// on the server's clock. Each such reply halves the uncertainty.
+// time in whole seconds only. So narrow sends reads at the moments when a new second
+// probably begins on the server's clock. Each reply then halves the uncertainty.
 func (t *Subject) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
@@ -232,9 +235,10 @@ func clockText(c clockRange) string {
 	return fmt.Sprintf("%s %s the server's (give or take %s)", rounded(off), side, rounded(durations.Less(c.to, c.from)/2))
 }
 
-// clockRange is the possible range of the server's clock minus this machine's clock. The
-// Date header of a reply contains whole seconds. So one reply gives a range of one second
-// plus the duration of the request. Each further reply may narrow the range.
+// clockRange is the range that contains the difference between the server's clock and this
+// machine's. The difference is positive if the server's clock is ahead. The Date header of
+// a reply contains whole seconds. So one reply gives a range as wide as one second plus the
+// duration of the request. Each further reply may narrow the range.
 type clockRange struct {
 	known    bool
 	from, to time.Duration
@@ -254,14 +258,15 @@ func (c *clockRange) add(date, sent, received time.Time) {
 }
 
 // untilSecond returns how long it takes from now until the server's clock begins a new
-// second. It assumes that the true clock difference is the middle of the range.
+// second. It assumes that the true difference between the clocks is in the middle of the
+// range.
 func (c clockRange) untilSecond(now time.Time) time.Duration {
 	there := now.Add(c.middle())
 	return there.Truncate(time.Second).Add(time.Second).Sub(there)
 }
 
-// least returns the smallest clock difference that the range allows, without its sign. most
-// returns the largest.
+// least returns the smallest absolute clock difference in the range. most returns the
+// largest.
 func (c clockRange) least() time.Duration { return max(c.from, -c.to, 0) }
 
 func (c clockRange) most() time.Duration { return max(c.to, -c.from) }

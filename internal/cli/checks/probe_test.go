@@ -68,7 +68,7 @@ func TestDoctorRecommendsMaxSkewOfTwiceClockError(t *testing.T) {
 	}
 }
 
-func TestPercentileIsNearestRank(t *testing.T) {
+func TestPercentileUsesNearestRankMethod(t *testing.T) {
 	var values []time.Duration
 	lab.Want(t, "percentile of nothing", percentile(values, 0.5), 0)
 	for i := range 100 {
@@ -94,7 +94,7 @@ func TestDoctorRecommendsShortestLeaseThatLatencyAllows(t *testing.T) {
 	})
 }
 
-func TestDoctorCallsTableSlowFromQuarterOfRenewalPeriod(t *testing.T) {
+func TestDoctorWarnsIfLatencyExceedsQuarterOfRenewalPeriod(t *testing.T) {
 	for _, c := range []struct {
 		took time.Duration
 		want State
@@ -105,7 +105,7 @@ func TestDoctorCallsTableSlowFromQuarterOfRenewalPeriod(t *testing.T) {
 	}
 }
 
-func TestDoctorChecksSamePermissionsAsPolicies(t *testing.T) {
+func TestDoctorTriesSamePermissionsAsPoliciesAllow(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	s := &store.Store{Home: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
 	target := lab.Must(New(s, time.Second, "k"))(t)

@@ -22,7 +22,8 @@ import (
 )
 
 // described is a client for table.Check. It keeps the table description that DescribeTable
-// returned, and reports a missing permission for the TTL setting in noTTL.
+// returns. If IAM denies DescribeTimeToLive, it sets noTTL and returns no error, so that
+// table.Check continues.
 type described struct {
 	table.DB
 	table *types.TableDescription // result of DescribeTable; nil if it failed
@@ -51,8 +52,8 @@ func (d *described) DescribeTimeToLive(ctx context.Context, in *dynamodb.Describ
 	return out, err
 }
 
-// settings returns findings about the table's status, keys, TTL setting and replicas: do
-// they fit the layout of the records?
+// settings returns findings about the table: whether its status, key attributes, TTL
+// setting and replicas fit the layout of the records.
 func (t *Subject) settings(ctx context.Context) (found []Finding) {
 	known := described{DB: t.Home}
 	problems, err := table.Check(ctx, &known, table.Spec{Name: t.Table, Layout: t.Layout})
@@ -93,8 +94,8 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 	return append([]Finding{{Check: "table", State: OK, What: what}}, replicas...)
 }
 
-// undescribed returns the finding for a table that DescribeTable could not describe. With
-// --failover, the finding names the home Region, because the description comes from there.
+// undescribed returns the finding for a failed DescribeTable, whose error is err. With
+// --failover, the finding names the home Region, because the request was sent there.
 func (t *Subject) undescribed(err error) Finding {
 	f := failed("table", err)
 	if len(t.Regions()) > 1 {
@@ -111,9 +112,9 @@ func untold(check, action string) Finding {
 	}
 }
 
-// right is an IAM action that commands of leasehold need. There is no action for a
-// transaction: IAM checks the action of each item in it. For a condition check this is
-// ConditionCheckItem.
+// right is an IAM action that commands of leasehold need. IAM has no action for a
+// transaction. It checks the action of each item in the transaction, such as
+// ConditionCheckItem for a condition check.
 type right struct {
 	action string // name of the action, without the prefix dynamodb:
 	uses   string // the commands that need the action
@@ -127,12 +128,12 @@ func (r right) neededFor(access table.Access) bool {
 	return err == nil && strings.Contains(policy, `"dynamodb:`+r.action+`"`)
 }
 
-// never is a condition that no item meets. IAM checks a write with this condition like any
-// other, but the write changes nothing.
+// never is a condition that no item meets. A write with this condition shows whether IAM
+// allows the write, but changes nothing.
 const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 
 // rights returns all IAM actions on items that leasehold's commands and library use. The
-// field try of each sends a request that needs the action and changes nothing.
+// function in the field try sends a request that needs the action and changes nothing.
 func (t *Subject) rights() []right {
 	db, name, names, never := t.Requests(), aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
 	return []right{
@@ -167,8 +168,9 @@ func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Optio
 	}
 }
 
-// may tries each IAM action. A denied action that holding locks does not need is no
-// problem: a service should have no more permissions than it needs.
+// may tries each IAM action and returns the finding about the denied ones. It accepts the
+// denial of actions that are not needed to hold locks: a service should have no more
+// permissions than it needs.
 func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
@@ -214,7 +216,7 @@ func (t *Subject) may(ctx context.Context) []Finding {
 
 // Subject contains the store to check and the length of the lease to check it for.
 type Subject struct {
-	*store.Store // the store; New replaces its client by one that does not retry
+	*store.Store // the store; New replaces its client Home by one that does not retry
 	Lease        time.Duration
 
 	key    leasehold.Key // key of the lock that the checks acquire
@@ -226,7 +228,8 @@ type Subject struct {
 }
 
 // New returns a Subject for the store s. Its checks acquire a lock with a random key that
-// begins with key. New replaces s.Home by a client whose requests the Subject records.
+// begins with key. New replaces s.Home by a client that does not retry and whose requests
+// are measured.
 func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 	t := &Subject{Store: s, Lease: lease, key: s.TrialKey(store.Unused(key), "doctor"), probe: &probe{}}
 	var err error
@@ -242,14 +245,14 @@ func (t *Subject) Settings() []Check {
 	if len(t.Regions()) > 1 {
 		list = slices.Insert(list, 0, Check{"asking each Region", t.regions})
 	}
-	if t.File == "" { // the permissions of a local store's file are not IAM's
+	if t.File == "" { // a local store has no IAM permissions
 		list = append(list, Check{"trying what the caller may do", t.may})
 	}
 	return list
 }
 
 // Locking returns the checks that acquire, renew and release a lock in the table. For a
-// table in DynamoDB, it also returns the checks of the clock and the credentials.
+// table in DynamoDB, it also returns the checks of the clock and of the credentials.
 func (t *Subject) Locking(locks *leasehold.Client) []Check {
 	list := []Check{{"acquiring a lock, and renewing it", func(ctx context.Context) []Finding { return t.lock(ctx, locks) }}}
 	if t.File == "" {
@@ -258,8 +261,8 @@ func (t *Subject) Locking(locks *leasehold.Client) []Check {
 	return list
 }
 
-// get returns a function that sends a strongly consistent read through db and returns only
-// the error.
+// get returns a function that sends a strongly consistent read of the trial item through db
+// and returns only the error.
 func (t *Subject) get(db leasehold.DB) func(context.Context) error {
 	return sending(db.GetItem, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
 }

@@ -1,8 +1,8 @@
-// Package demo shows how a lock passes from process to process. Each process runs
-// "leasehold run". The first one is killed while it holds the lock, and the second takes
-// over. The second is then suspended (SIGSTOP) until its lease has expired, and the third
-// takes over. When the second continues, its write is refused because its fencing token is
-// too low.
+// Package demo implements "leasehold demo", which shows how a lock passes from process to
+// process. Each process runs "leasehold run". The first one is killed while it holds the
+// lock, and the second takes over. The second is then suspended (SIGSTOP) until its lease
+// has expired, and the third takes over. When the second continues, its write is refused
+// because its fencing token is too low.
 package demo
 
 import (
@@ -142,7 +142,8 @@ func (d *Demo) granted(ctx context.Context, r *run, format string) {
 	d.say(Step{Process: r.name, Event: "granted", Token: r.token}, format, r.token)
 }
 
-// waits blocks until process r reports that it waits for the key, and prints this.
+// waits blocks until process r reports that it waits for the key. It then prints a line
+// that names the holder.
 func (d *Demo) waits(ctx context.Context, r *run) {
 	holder := cmp.Or(d.next(ctx, r, string(leasehold.EventWaiting)).Holder.Owner, "somebody")
 	d.say(Step{Process: r.name, Event: "waiting", Holder: holder}, "waits for %s", holder)
@@ -155,8 +156,9 @@ func (d *Demo) signal(r *run, sig syscall.Signal) {
 }
 
 // stop suspends process r (SIGSTOP) at a moment when r has no request to the store in
-// flight. If it had one to a local store, the store's file would stay locked. So stop tests
-// whether the store answers. If not, it continues r and tries again.
+// flight. A process suspended during a request to a local store would keep the store's file
+// locked. So stop tests whether the store answers. If not, it lets r continue (SIGCONT) and
+// tries again.
 func (d *Demo) stop(ctx context.Context, r *run) {
 	for d.err == nil {
 		d.signal(r, process.StopSignal)
@@ -171,7 +173,8 @@ func (d *Demo) stop(ctx context.Context, r *run) {
 	}
 }
 
-// summarize prints the last lines of the demo: how long the dead holder blocked the key.
+// summarize prints the last lines of the demo: how long the dead holder blocked the key,
+// and a command to try next.
 func (d *Demo) summarize(blocked time.Duration) error {
 	lasted := "one lease"
 	if blocked > durations.Sum(d.Lease, time.Second) { // longer than expected, because the machine or the table is slow
@@ -208,7 +211,7 @@ func (d *Demo) wait(ctx context.Context, dt time.Duration) {
 // next waits for the next event of process r with the given kind, and returns it. Until
 // then, it drops events of other kinds.
 func (d *Demo) next(ctx context.Context, r *run, kind string) event {
-	// No step takes longer than one lease, plus up to 30 seconds with a slow table.
+	// Every step takes at most one lease and, with a slow table, up to 30 seconds more.
 	for limit := time.After(durations.Sum(d.Lease, 30*time.Second)); d.err == nil; {
 		select {
 		case e := <-r.events:
@@ -227,8 +230,9 @@ func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	return event{}
 }
 
-// makeTarget creates the item that the lock protects. The item is in the lock table, so
-// makeTarget writes it as a lock record. Otherwise "leasehold ls" could not read it.
+// makeTarget creates the item that the lock protects. The item is in the lock table. So
+// makeTarget writes it as a lock record: "leasehold ls" would report any other item as
+// damaged.
 func (d *Demo) makeTarget(ctx context.Context) error {
 	locks, err := d.Store.Client(leasehold.Config{Owner: "demo", Lease: d.Lease})
 	if err != nil {
@@ -273,7 +277,7 @@ func (d *Demo) answers(ctx context.Context) bool {
 }
 
 // run is one process of the demo: "leasehold run" with cat(1) as its CMD. cat exits when
-// its standard input is closed. The demo closes it at its end or earlier.
+// its standard input is closed. The demo closes this input when the demo ends, or earlier.
 type run struct {
 	name   string
 	token  int64    // fencing token; zero until the lock was granted

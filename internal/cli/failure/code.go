@@ -21,7 +21,7 @@ import (
 // Exit codes of leasehold. The codes of commands that run a CMD follow timeout(1). The
 // codes of all other commands follow grep(1).
 const (
-	CodeNo      = 1 // the answer is "no": the key is held, the lock was lost, the record was not found or has changed, or the table does not fit
+	CodeNo      = 1 // the answer is "no": the key is held, the lock was lost, the record was not found or has changed, or the table does not fit the layout
 	CodeTrouble = 2 // leasehold failed: wrong usage, AWS or the network
 
 	CodeNotGranted = 75               // KEY was not granted; EX_TEMPFAIL of sysexits.h, which timeout(1), env(1) and shells do not use
@@ -76,19 +76,21 @@ func (e *SignalError) Error() string {
 	return "ended by " + e.Name
 }
 
-// WaitedError is the error of a wait for a key that took as long as --wait allows.
+// WaitedError is the error of a wait for a key that has lasted as long as --wait allows.
 type WaitedError struct{ Wait time.Duration }
 
 func (e *WaitedError) Error() string { return "waited " + wording.Duration(e.Wait) }
 
 // NotGranted reports whether err means that KEY was not granted, because another owner
-// holds it or --wait has passed. It returns false if err means that a request failed.
+// holds it or --wait has passed. It returns false if a signal ended the wait, or if a
+// request failed before a holder was seen.
 func NotGranted(err error) bool {
 	return Interrupted(err) == nil && (errors.Is(err, leasehold.ErrHeld) || is[*WaitedError](err) && !is[*leasehold.OpError](err))
 }
 
-// Answer returns err, with exit code CodeNo if err is the answer "no", such as "held" or
-// "not found", rather than a failure.
+// Answer returns err. If err is not a failure but the answer "no", such as "held" or "not
+// found", Answer adds exit code CodeNo. If a signal ended the command, it adds the exit
+// code for the signal.
 func Answer(err error) error {
 	if ended := Interrupted(err); ended != nil {
 		return ended
@@ -108,7 +110,7 @@ func Interrupted(err error) error {
 	return nil
 }
 
-// Silent reports whether err has no text to print: it is nil, or it is only an exit code.
+// Silent reports whether err has no text to print, because it is nil or only an exit code.
 func Silent(err error) bool {
 	code, exits := As[*ExitError](err)
 	return err == nil || exits && code.Err == nil
@@ -174,8 +176,8 @@ func matches(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-// didNothing returns a function that reports whether an error matches target, and the
-// outcome of its request is known: the request changed nothing.
+// didNothing returns a function that reports whether an error matches target and also means
+// that its request certainly changed nothing.
 func didNothing(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) && !errors.Is(err, leasehold.ErrUnknownOutcome) }
 }

@@ -24,7 +24,7 @@ import (
 )
 
 // Text describes err in one line: what failed, with the key and the table or file, and what
-// to do next. where names the store, as in "table NAME". Of an error of the SDK, the line
+// to do next. where names the store, as in "table NAME". For an error of the SDK, the line
 // contains only the message from AWS.
 func Text(err error, where string) string {
 	lost, isLost := As[*leasehold.LostError](err)
@@ -70,8 +70,8 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit returns advice for an error that a sort key was given in a layout without one:
-// which flag to leave out or to add. It returns "" for any other error.
+// unfit returns advice if err means that the user gave a sort key, but the layout has none.
+// The advice names the flag to leave out or to add. For any other error, unfit returns "".
 func unfit(err error) string {
 	lacks, is := As[*leasehold.UnsupportedError](err)
 	switch {
@@ -98,8 +98,8 @@ func Brief(err error) string {
 	return text
 }
 
-// WithoutPath returns the cause of a file error. This drops the operation and the path, as
-// in "open PATH: ", because the message names the file already.
+// WithoutPath returns the cause of a file error, without the operation and the path, such
+// as "open PATH: ". The caller's message already names the file.
 func WithoutPath(err error) error {
 	if in, ok := As[*fs.PathError](err); ok {
 		return in.Err
@@ -187,8 +187,8 @@ func reason(err error) string {
 }
 
 // own returns why a request failed, with advice, if the request got a reply or was never
-// sent. Then the advice applies even if the wait for the key has timed out since. own
-// returns false if the request was sent but got no reply.
+// sent. This advice applies even if the wait for the key has timed out since. own returns
+// false if the request was sent but got no reply.
 func own(err error) (string, bool) {
 	switch {
 	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the EC2 metadata service
@@ -233,8 +233,8 @@ func ofFile(api smithy.APIError) (text string, is bool) {
 	return text, api.ErrorCode() == filefault.Code || known && api.ErrorCode() == "InternalServerError"
 }
 
-// FindLocker is the advice if a local store does not answer: probably another process keeps
-// its file locked.
+// FindLocker is the advice if a local store does not answer. The reason is probably that
+// another process keeps the store's file locked.
 const FindLocker = "find the process that keeps the file locked: fuser(1) names it"
 
 // Remedy returns advice for a request that got no reply. where names the store, as in Text.

@@ -35,8 +35,8 @@ type File struct {
 	Grant  Grant  // grant that Read has found in the file
 }
 
-// Open prepares to write a grant to the file at path. It refuses a file that contains
-// anything but a grant. The command calls Open before it sends any request.
+// Open prepares to write a grant to the file at path. It refuses a file with any other
+// content than a grant. The command calls Open before it sends any request.
 func Open(path string, stdout *say.Output) (*File, error) {
 	g := &File{path: path}
 	if path == Standard {
@@ -101,9 +101,9 @@ func unusable(path string, err error) error {
 	return failure.Misusef("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// RefuseHeld returns an error if the file contains a grant that may still be held. A grant
-// of the key that the command is about to acquire, in the same store, is accepted: it has
-// ended by the time the command is granted the key.
+// RefuseHeld returns an error if the file contains a grant that may still be held.
+// RefuseHeld accepts a grant of the same key in the same store, because that grant will
+// have ended when the command is granted the key.
 func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
 	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // the stores must match too, because tables of the same name may exist in several stores

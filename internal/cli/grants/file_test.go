@@ -88,7 +88,7 @@ func TestRemoveKeepsGrantFileReplacedByNewerGrant(t *testing.T) {
 	}
 }
 
-func TestGrantPlaceDependsOnRegionEndpointAndAccount(t *testing.T) {
+func TestStoreOfGrantIsIdentifiedByRegionEndpointAndAccount(t *testing.T) {
 	at := func(table, region, server, account string) Place {
 		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, Home: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),

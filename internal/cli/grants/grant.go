@@ -90,7 +90,7 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 	}
 	o := s.Home.Options()
 	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint), Layout: s.Layout.Name()}
-	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // the ARN of a table contains the account
+	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // skipped for an ARN, which already contains the account
 		if c, err := o.Credentials.Retrieve(ctx); err == nil { // costs no time, because the next requests use the cached credentials
 			at.Account = c.AccountID
 		}
@@ -99,8 +99,8 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 }
 
 // differs compares the places p and from. It returns the name of the flag that chooses the
-// first difference, such as "--file". It returns "" if the places do not differ, or one is
-// unknown.
+// first difference, such as "--file". It returns "" if the places do not differ, or if one
+// of them is unknown.
 func (p Place) differs(from Place) string {
 	switch {
 	case p == Place{} || from == Place{}:
@@ -134,10 +134,10 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 	}
 }
 
-// UseStore sets f to the table, store and layout of the grant, as if flags had given them.
-// So they override the environment. UseStore returns an error if a flag names another
-// store, because that store would report the grant as lost. Only --endpoint-url may name
-// another endpoint, because a server can move.
+// UseStore sets f to the table, store and layout of the grant, as if the user had given
+// them by flags. They then override the environment. UseStore returns an error if a flag
+// names another store, because that store would report the grant as lost. Only
+// --endpoint-url may name another endpoint, because a server can move.
 func (g Grant) UseStore(f *store.Settings) error {
 	if f.Table != "" && f.Table != g.Table {
 		return failure.Misusef("the grant is from table %s, not %s", g.Table, f.Table)
@@ -151,8 +151,7 @@ func (g Grant) UseStore(f *store.Settings) error {
 	file, err := filepath.Abs(f.File)
 	switch made := g.At.String(); {
 	// If --layout is given, it must be the grant's layout. Another layout may fit the
-	// table, but its records could not be read by the other lock library that uses the
-	// table.
+	// table, but then the other lock library that uses the table could not read the record.
 	case f.Layout.Given && g.At.Layout != "" && f.Layout.Value != g.At.Layout:
 		return g.refuseFlag("--layout", f.Layout.Value, "layout "+g.At.Layout)
 	case f.File != "" && (err != nil || file != g.At.File):
@@ -187,7 +186,7 @@ const maxRenewalsFollowed = 5
 // ResumeToRelease renews the grant so that the caller can release its lock. Unlike Resume,
 // it also accepts a copy of the grant from before its last renewal, because the file that
 // the renewal wrote may be lost. Such a copy has the same id, token and owner. The new
-// lease is not shorter than least, because the library refuses a shorter one.
+// lease is not shorter than least, the shortest lease that the library accepts.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // zero means that the grant is damaged
 		g.Lease = max(g.Lease, least)
@@ -204,8 +203,8 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	return lock, g.explain(here, err)
 }
 
-// explain returns err or, if err reports the loss of the grant, an error that adds another
-// possible cause: the grant was renewed since, or it is in another store.
+// explain returns err. If err reports the loss of the grant, explain adds another possible
+// cause: the grant was renewed since, or it is in another store.
 func (g Grant) explain(here Place, err error) error {
 	unsure := func(says string) error { return unsureError{failure.Like(err, failure.Brief(err)+": "+says)} }
 	switch {

@@ -9,16 +9,18 @@
 // A hold is one of these, as Wanted describes: one lock, one permit of a semaphore, the
 // locks of several keys, or leadership. The files, in the order in which a hold uses them:
 //
-//	seeker.go   the requested hold (a lock, a permit, several locks, leadership), and how it is
-//	            acquired: a signal ends that
-//	outer.go    refuses to wait for the command's own outer runs; the variables that describe these to CMD
-//	waiting.go  reports the holder during a wait, and what a wait that was too short means
-//	hold.go     the hold: CMD, its end, the release after it, and failing renewals
+//	seeker.go   describes the requested hold (a lock, a permit, several locks, leadership) and
+//	            acquires it; a signal ends the wait
+//	outer.go    refuses to wait for a key that an outer run holds (a "leasehold run" or "leasehold
+//	            elect" above this command); sets the environment variables that describe the
+//	            outer runs to CMD
+//	waiting.go  reports the holder during a wait, and detects a wait that was too short
+//	hold.go     runs CMD under the hold, reports failing renewals, and releases the hold after CMD
 //
 // Failures have these effects. If a hold is lost or is not renewed in time, CMD is stopped
 // before trust in the hold ends (package process). A failed release is repeated for some
-// time. After that, the key becomes free when its lease expires. It is an error if the mark
-// that the work is done (--once, --every) could not be stored. A wait that a signal ends
+// time. After that, the key becomes free when its lease expires. If the mark that the work
+// is done (--once, --every) cannot be stored, this is an error. A wait that a signal ends
 // leaves nothing in the table. If the signal arrives at the moment of the grant, CMD starts
 // and receives the signal.
 //

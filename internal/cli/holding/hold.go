@@ -23,7 +23,7 @@ type Hold struct {
 	seeker   *Seeker
 	renewals *renewals
 
-	name  string            // KEY as the user named it; a permit's own key is KEY/0, KEY/1 and so on
+	name  string            // KEY as the user named it; the key of a permit is KEY/0, KEY/1 and so on
 	locks []*leasehold.Lock // the locks, at least one, sorted by key
 
 	running atomic.Bool // true while CMD runs
@@ -31,14 +31,14 @@ type Hold struct {
 
 // leased contains the methods that a Lock and a Group have in common.
 type leased interface {
-	Context() context.Context // is cancelled when the first of the locks is lost
-	Err() error               // returns the error of the first lost lock, or nil
+	Context() context.Context // is cancelled as soon as one of the locks is lost
+	Err() error               // returns the error of the lock that was lost first; nil if none was lost
 	Release(context.Context, ...leasehold.ReleaseOption) error
 }
 
 func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
 
-// TrustedUntil returns the time at which trust ends in the first of the locks.
+// TrustedUntil returns the earliest time at which trust in one of the locks ends.
 func (h *Hold) TrustedUntil() time.Time {
 	return slices.MinFunc(h.locks, func(a, b *leasehold.Lock) int { return a.TrustedUntil().Compare(b.TrustedUntil()) }).TrustedUntil()
 }
@@ -67,8 +67,9 @@ func (h *Hold) keys() []leasehold.Key {
 // command has ended.
 func (h *Hold) Detach() (leasehold.Grant, error) { return h.first().Detach() }
 
-// TakeBack releases the lock of g, which Detach has returned, if g could not be written to
-// its file. A signal does not interrupt TakeBack, which takes at most ReleaseLimit.
+// TakeBack releases the lock of the grant g, which Detach has returned. The caller calls it
+// if g could not be written to its file. TakeBack takes at most ReleaseLimit, and signals
+// do not interrupt it.
 func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 	ctx, cancel := context.WithTimeout(ctx, ReleaseLimit)
 	defer cancel()
@@ -150,10 +151,10 @@ func (h *Hold) finish(ended process.Ended) error {
 	return nil
 }
 
-// late returns the error for this case: the lock was not renewed in time, so CMD was
-// stopped, and CMD exited before trust in the lock ended. No other client can have been
-// granted the lock by then, and a later renewal may even have succeeded. The case counts as
-// a loss, because leasehold stopped CMD. why is the error of the last renewal, or "" if
+// late returns the error for a CMD that was stopped because the lock was not renewed in
+// time, and that exited before trust in the lock ended. No other client can have been
+// granted the lock by then, and a later renewal may even have succeeded. This still counts
+// as a loss, because leasehold stopped CMD. why is the error of the last renewal, or "" if
 // that renewal succeeded.
 func late(keys, why string) error {
 	if why == "" {
@@ -165,12 +166,13 @@ func late(keys, why string) error {
 // Limits of the time that leasehold waits for a release. After that, leasehold exits
 // without the release, and the key becomes free when its lease expires.
 const (
-	// ReleaseLimit is how long leasehold continues after a signal to release the lock of an
-	// ended CMD. It is also how long leasehold continues a renewal in flight, or TakeBack.
+	// ReleaseLimit is how long leasehold tries to release the lock if a signal has arrived
+	// or leasehold has stopped CMD. It also limits TakeBack, and a renewal by "leasehold
+	// renew" that a signal interrupted.
 	ReleaseLimit = 5 * time.Second
 
-	// lostReleaseLimit is the limit for a lock that was lost. Its release is not important:
-	// it can only free the key a little earlier.
+	// lostReleaseLimit is the limit for a lock that was lost. Releasing a lost lock is not
+	// important: at most, the key becomes free a little earlier.
 	lostReleaseLimit = time.Second
 
 	// keyReleaseLimit is the limit for a key that is still held. Without the release, no
@@ -210,7 +212,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
 		}
 	}
-	if ended.Stopped && lost == nil { // print at once: the lock could not be renewed, so its release may fail too
+	if ended.Stopped && lost == nil { // CMD was stopped because renewals failed, so the release may fail too: print at once
 		tell()
 	} else if limit > lostReleaseLimit {
 		defer time.AfterFunc(releaseUnsaid, tell).Stop()
@@ -227,8 +229,9 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 }
 
 // free releases the locks, and waits for this until ctx ends or limit has passed. If done
-// is true, the release also stores the mark that the work is done. Then ctx ends only the
-// wait: the client continues the release until the lease expires or the client is closed.
+// is true, the release also stores the mark that the work is done. In this case, ctx ends
+// only the wait. The client continues the release until the lease expires or the client is
+// closed.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)
@@ -285,8 +288,8 @@ func (r *renewals) event(e leasehold.Event) {
 	}
 }
 
-// fails records now, the result of the last renewal of key: an error, or nil for success.
-// It returns true if the renewal before that one failed.
+// fails records the result of a renewal of key. now is the error of this renewal, or nil.
+// It returns true if the previous renewal of key failed.
 func (r *renewals) fails(key leasehold.Key, now error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -303,9 +306,9 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	return before
 }
 
-// why returns the error of the last renewal of a key, if it failed. It returns "" if the
-// last renewal of every key succeeded. If the error is a timeout, the text also contains
-// the last error before it that was not a timeout, because that error says more.
+// why returns the text of the error of a key whose last renewal failed, or "" if there is
+// none. If the error is a timeout, the text also contains the last earlier error that was
+// not a timeout, because it says more about the cause.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 )
 
 // heldVariable is the name of an environment variable that leasehold sets for CMD. It
-// contains, as JSON, the keys of all "leasehold run" processes that CMD runs under.
-// LEASEHOLD_KEY contains only the key of the innermost one.
+// contains, as JSON, the keys of all runs of leasehold that CMD runs under. LEASEHOLD_KEY
+// contains only the key of the innermost run.
 const heldVariable = "LEASEHOLD_HELD"
 
 // outerKey is a key held by an outer run: a "leasehold run" or "leasehold elect" process
@@ -61,8 +61,8 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 // would remain.
 //
 // A process that runs under a permit of a semaphore must not wait for a second permit. If
-// all holders did that, none would ever get one. With --nonblock such a process may try,
-// because it does not wait.
+// the holders of all permits did that, each would wait forever. With --nonblock such a
+// process may try, because it does not wait.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {

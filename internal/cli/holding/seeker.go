@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// User contains the settings, the output and CMD's environment of the user who runs the
-// command.
+// User contains the settings, the output and the environment for CMD that one run of
+// leasehold uses.
 type User struct {
 	Settings *store.Settings
 	Environ  []string // environment for CMD, as KEY=VALUE
@@ -29,17 +29,18 @@ type User struct {
 	Orphaned <-chan struct{} // closed when the parent process has ended; nil without --die-with-parent
 }
 
-// Seeker acquires what Wanted describes: once or, for an election, once for each term.
+// Seeker acquires the hold that Wanted describes. In an election, it does this again for
+// each term.
 type Seeker struct {
 	user    User
 	store   *store.Store
 	wanted  Wanted
 	signals *process.Signals
 	locks   *leasehold.Client                     // client that the terms of an election share; nil before the first term
-	follow  atomic.Pointer[func(leasehold.Event)] // receives the events of locks
-	seat    *election.Election                    // the election, which uses locks; nil if Wanted.Leads is false
-	wait    *wait                                 // wait for the current or previous term in the election; nil before the first term
-	former  string                                // grant of this process's previous term in the election; empty before the first term
+	follow  atomic.Pointer[func(leasehold.Event)] // function that receives the events of the client locks; nil before the first attempt to acquire
+	seat    *election.Election                    // election that uses the client locks; nil if Wanted.Leads is false
+	wait    *wait                                 // wait for the current or previous term; nil before the first wait
+	former  string                                // identifies the grant (holders.GrantOf) of this process's previous term; empty before the first term
 }
 
 // Seek returns a Seeker that acquires w in the store s. Until Close is called, the Seeker
@@ -65,9 +66,8 @@ func (s *Seeker) closeLocks() {
 	}
 }
 
-// openLocks opens a lock client, unless the client of the previous term is still open. It
-// keeps that client because that client recognizes the record that its term left in the
-// table.
+// openLocks opens a lock client, unless the client of the previous term is still open. That
+// client is needed because it recognizes the record that its term left in the table.
 func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
 		return nil
@@ -109,7 +109,7 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 		h, err = s.ask(ctx, s.wanted)
 	}
 	if waited || s.wanted.wasTooShort(err) {
-		s.closeLocks() // cancels the old client's requests, so that they cannot interfere with the next attempt
+		s.closeLocks() // cancels the requests of the wait, so that they cannot interfere with the next attempt
 		trial := s.wanted
 		trial.NoWait, trial.Wait = true, 0
 		h, err = s.ask(ctx, trial)
@@ -142,7 +142,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	for _, name := range w.Keys {
 		keys = append(keys, s.store.Key(name, w.SortKey))
 	}
-	wait, all := s.wait, w.allHeld(keys) // local variables, because events that arrive late must not count for the next wait
+	wait, all := s.wait, w.allHeld(keys) // local variables, because an event of this wait may arrive during the next one
 	wait.tries(w.NoWait)
 	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where())}
 	follow := func(e leasehold.Event) {
@@ -151,7 +151,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		case e.Kind == leasehold.EventWaiting && w.Saw != nil:
 			w.Saw(*e.Holder)
 		// If w.Detached is true, later events are not reported, because the grant that the
-		// command writes contains the same.
+		// command writes contains the same information.
 		case e.Kind != leasehold.EventWaiting && !w.Detached:
 			s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
 			h.renewals.event(e)

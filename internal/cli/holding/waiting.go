@@ -21,17 +21,16 @@ import (
 const (
 	repeatAfter = time.Minute // time after which the same line is printed again
 	placeAfter  = time.Second // minimum time between reports of two queue positions, which may change many times a second
-	tryingAfter = time.Second // with -n, how long leasehold observes a holder that appears dead before it reports this wait
+	tryingAfter = time.Second // with -n, how long leasehold observes a holder that appears dead before it prints that it waits
 )
 
 // wait reports who holds a key while the command waits for the key. On a terminal it
 // rewrites one line every second. In a pipe or file it writes one line when the wait begins
-// and one line a minute after that, however often the holder changes. It also writes a line
-// for each new position in the queue. For each such line it emits an event, on a terminal
-// too.
+// and then one line a minute, however often the holder changes. It also writes a line for
+// each new position in the queue. For each such line it emits an event, on a terminal too.
 //
-// The limits on lines hold across all waits of the process, because terms of an election
-// may change every second.
+// The limits on lines apply to all waits of the process together, because the terms of an
+// election may change every second.
 type wait struct {
 	say  *say.Messages
 	now  func() time.Time
@@ -43,8 +42,8 @@ type wait struct {
 	place   int             // position in the queue in the record, from 1; 0 if this client is not in the queue
 	all     *allHeld        // holders of all keys or permits; nil if the command waits for one key only
 	grants  map[leasehold.Key]string
-	former  string    // grant of this process's previous term in the election; empty if there was none
-	checks  bool      // true if the record still contained the grant in former, and this was reported
+	former  string    // identifies the grant of this process's previous term in the election; empty if there was none
+	checks  bool      // true if the wait has reported that the record still contains the grant former
 	holders int       // number of holders seen so far
 	trying  bool      // true with -n: the command observes a holder that appears dead
 	seenAt  time.Time // when the first holder was seen; zero if none was seen yet
@@ -76,7 +75,8 @@ func (s *told) due(place int, now time.Time) bool {
 }
 
 // newWait returns a new wait. earlier is the previous wait of this process, or nil for its
-// first. former is the grant of the term between the two waits, or empty.
+// first. former identifies the grant of the term between the two waits; it is empty if
+// there was none.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
@@ -95,8 +95,8 @@ func (w *wait) start() {
 	})
 }
 
-// tries sets w.trying. With nonblock true, as with -n, the command waits only for a holder
-// that appears dead.
+// tries is called before each attempt to acquire. If nonblock is true, as with -n, the
+// attempt waits only for a holder that appears dead.
 func (w *wait) tries(nonblock bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,8 +227,8 @@ func (w *Wanted) allHeld(keys []leasehold.Key) *allHeld {
 	return nil
 }
 
-// add records that r has a holder. It returns true once a holder of every key or permit was
-// recorded.
+// add records the holder that r contains. It returns true once it has recorded a holder of
+// every key or permit.
 func (a *allHeld) add(r leasehold.Record) (complete bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -274,8 +274,8 @@ func (e *allHeldError) Unwrap() error { return e.err }
 
 // A client recognizes a dead holder only after it has observed it for a whole lease. If
 // --wait is shorter than the lease, the client never does, however often the command is
-// repeated. So after such a wait the command tries once more, as with -n: if a holder
-// appears dead, it observes that holder for its whole lease.
+// repeated. So after such a wait the command tries once more, as with -n. If a holder
+// appears dead, this attempt observes it for its whole lease.
 
 // wasTooShort reports whether the wait ended with err before the client had observed a
 // holder for a whole lease. It also returns true if this is unknown, in two cases. A lock

@@ -27,7 +27,7 @@ type waiting struct {
 }
 
 // newWaiting returns a wait that has not begun. own is the id of an earlier grant of the
-// same process.
+// same process, or empty.
 func newWaiting(now time.Time, own string) *waiting {
 	w := &waiting{now: now}
 	w.next(own)
@@ -45,8 +45,8 @@ func (w *waiting) next(own string) {
 	w.wait = newWait(User{Say: say.NewMessages(&say.Output{To: &w.stderr}), Now: now}, w.wait, own)
 }
 
-// see tells the wait that record r is held and that the waiter has the given queue
-// position. It returns how many events all waits have reported so far.
+// see passes a waiting event to the wait: r is the record of the held key, and place the
+// queue position. It returns how many events all waits have reported so far.
 func (w *waiting) see(r leasehold.Record, place int, all *allHeld) int {
 	w.mu.Lock()
 	w.tell = func(e leasehold.Event, _ int) { w.told = append(w.told, e.Position) } // the wait calls tell while it holds w.mu
@@ -180,7 +180,7 @@ func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
 	}
 }
 
-func TestDeferredQueuePositionIsReportedOneSecondLater(t *testing.T) {
+func TestLastOfManyQueuePositionsIsReportedAfterASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaiting(time.Time{}, "")
 		w.start()
@@ -204,7 +204,7 @@ func TestDeferredQueuePositionIsReportedOneSecondLater(t *testing.T) {
 	})
 }
 
-func TestWaiterReportsCheckOfItsOwnEarlierGrant(t *testing.T) {
+func TestWaiterReportsThatItChecksItsOwnEarlierGrant(t *testing.T) {
 	w := newWaiting(early, "own")
 	for range 100 {
 		if w.see(held("me", "own"), 0, nil) > 0 {

@@ -70,7 +70,7 @@ func (c *Commands) Elect() *cobra.Command {
 
 // runsNothing checks the arguments of elect with --watch or --step-down; flag is "watch" or
 // "step-down". These modes run no CMD. So runsNothing refuses a CMD, and flags that only
-// affect a CMD or a term.
+// affect a CMD or this process's own term.
 func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return failure.MisuseOf(cmd, "--%s and CMD: use one of them", flag)
@@ -102,7 +102,7 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	f.Keys = []string{key}
 	f.Saw = func(holder leasehold.Record) { place.Saw(leaderOf(holder)) }
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
-		answer() // elect catches signals only from here on; a client that gets an answer to its probe may send one
+		answer() // starts the server only now that elect catches signals, because a client may send one once its probe is answered
 		for {
 			h, err := seeker.Acquire(cmd.Context())
 			if err != nil {
@@ -125,8 +125,8 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	})
 }
 
-// listenForProbes listens at the address of --http. It returns the seat, which knows the
-// current leader and answers probes. It also returns a function that starts the HTTP server
+// listenForProbes listens at the address of --http. It returns the seat, which keeps track
+// of the leader and answers probes. It also returns a function that starts the HTTP server
 // and one that stops it. Without --http, these two functions do nothing.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
 	// The seat reports renewals as overdue when less than a third of the trusted time is

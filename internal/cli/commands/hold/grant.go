@@ -48,8 +48,9 @@ func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, d
 }
 
 // inStoreOf opens the store in which g was granted, and calls fn with a lock client for it
-// and the place of that store. A signal cancels fn's context. A grant can be resumed only
-// once. So inStoreOf refuses data that the layout cannot store before it calls fn.
+// and the place of that store. A signal cancels fn's context. fn resumes the grant, which
+// is possible only once. So inStoreOf refuses data that the layout cannot store before it
+// calls fn.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
@@ -105,9 +106,9 @@ func (c *Commands) Renew() *cobra.Command {
 				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
 				if ctx.Err() != nil && errors.Is(err, leasehold.ErrUnknownOutcome) {
 					// A signal arrived while the renewal was in flight, so its outcome is
-					// unknown. If DynamoDB applied it, only a new grant can be renewed
-					// again. So the command tries once more to resume, and writes the new
-					// grant to the file.
+					// unknown. If DynamoDB applied it, the grant in the file can no longer
+					// be renewed. So the command tries once more to resume the grant, and
+					// writes the new grant to the file.
 					limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), holding.ReleaseLimit)
 					defer cancel()
 					if resumed, unknown := file.Grant.Resume(limited, locks, here, opts...); unknown == nil {

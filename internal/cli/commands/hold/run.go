@@ -42,8 +42,8 @@ import (
 type Commands struct{ *invocation.Invocation }
 
 // defaultGrace is the default of --grace for leases of at least four seconds. For a shorter
-// lease the default is a quarter of the lease. It is smaller still if the record layout
-// relies on clocks.
+// lease the default is a quarter of the lease. If the record layout relies on clocks, the
+// default is smaller still.
 const defaultGrace = time.Second
 
 type runFlags struct {
@@ -228,8 +228,8 @@ func (c *Commands) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
 	return f.records.RefuseShortLease(cmd, f.Lease)
 }
 
-// seeking opens the store and calls fn with a Seeker, which acquires what the flags
-// describe.
+// seeking opens the store and calls fn with a Seeker, which acquires the keys that the
+// flags describe.
 func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Store, *holding.Seeker) error) error {
 	began, wait := time.Now(), cmp.Or(f.Wait, store.Forever) // --wait also limits how long Open waits for another process to unlock the file of a local store
 	if f.NoWait {
@@ -241,7 +241,7 @@ func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.St
 	}
 	defer s.Close()
 	f.Waited = time.Since(began)
-	if f.Data, err = f.data.Option(c.Stdin); err != nil { // this may read standard input, so it is done only now that a signal can end the wait for it
+	if f.Data, err = f.data.Option(c.Stdin); err != nil { // may wait for standard input; not called earlier, because only from here on a signal can end this wait
 		return err
 	}
 	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // "leasehold ls" shows this text beside each permit
@@ -328,8 +328,8 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 // on clocks, this is half the lease.
 //
 // The limit keeps CMD from being stopped while a renewal is in flight. A renewal begins
-// after at most a third of the trusted time. A grace as long as the remaining two thirds
-// would stop CMD at that moment.
+// after at most a third of the trusted time, and CMD is stopped one grace before trust
+// ends. So a grace of two thirds would stop CMD when a renewal begins.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

@@ -1,4 +1,5 @@
-// Package inspect has the commands that only read: ls, get, ui and doctor.
+// Package inspect has the commands that show locks or check their store: ls, get, ui and
+// doctor.
 //
 //	records.go    ls and get
 //	ui.go         ui, which serves package ui
@@ -96,7 +97,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	if len(bad) > 0 {
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
-	if len(records) == 0 && (out.Terminal || f.check.Given) { // print this in a pipe only with --check, because --check is a question
+	if len(records) == 0 && (out.Terminal || f.check.Given) { // in a pipe, print this only as the answer to --check
 		if f.Prefix != "" {
 			c.Say.Text("no locks are held under %s in %s", wording.Name(f.Prefix), t.Name())
 		} else {

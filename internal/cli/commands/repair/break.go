@@ -125,9 +125,9 @@ func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold
 // wordsFor returns arguments for "leasehold break" that break exactly the grant in r,
 // without asking. A message suggests this command.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
-	// No lock library writes a version longer than visible.Longest. A longer version in a
-	// record is shortened here. The suggested command then matches no grant, and breaks
-	// none.
+	// No lock library writes a version longer than visible.Longest. If a record contains a
+	// longer one, it is shortened here. The suggested command then matches no grant, and
+	// breaks none.
 	words := f.store + " --token " + wording.ShellWord(visible.Middle(grantOf(r), visible.Longest))
 	if f.reason.Value != "" {
 		words += " --reason " + wording.ShellWord(f.reason.Value)

@@ -104,8 +104,8 @@ func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item prot
 		&leasehold.HeldError{Table: t.Table, Key: key, Holder: r}, wording.Key(key)))
 }
 
-// removeExactly deletes item from the table, with the condition that no attribute has
-// changed since item was read.
+// removeExactly deletes item from the table, but only if no attribute has changed since
+// item was read.
 func removeExactly(ctx context.Context, t *store.Table, key leasehold.Key, item protocol.Item) error {
 	sent := 0
 	err := attempts.Patiently(ctx, func(ctx context.Context) error {
@@ -129,8 +129,8 @@ func changed(key leasehold.Key) error {
 	return fmt.Errorf("%w meanwhile: %s: nothing was removed: check with leasehold get %s", leasehold.ErrChanged, wording.Key(key), wording.ShellKey(key))
 }
 
-// forgetDone removes from a record the mark of the work that was completed last (--once or
-// --every). The key may be free or held.
+// forgetDone removes the mark of the last completed work (--once or --every) from the
+// record of key. The key may be free or held.
 func (c *Commands) forgetDone(ctx context.Context, t *store.Table, key leasehold.Key, yes bool) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	name := wording.Key(key)

@@ -159,7 +159,7 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 			return nil, err
 		}
 		key := proto.Schema().KeyOf(item)
-		if key == (protocol.Key{}) { // the item has other key attributes than the layout, so the flags name the wrong layout
+		if key == (protocol.Key{}) { // the item does not have the key attributes of the layout, so the flags name the wrong layout
 			_, err := proto.Decode(item)
 			return nil, reader.AsRecordError(key, item, err)
 		}

@@ -5,16 +5,17 @@
 // greater than the number of every earlier term that leasehold granted, for as long as the
 // layout keeps tokens (layout.Capabilities).
 //
-// At most one process believes that it leads. A leader that died is replaced within its
-// lease and one longest poll of a candidate. A leader's write is fenced only if it goes
-// through Commit, is in a transaction with the term's Guards, or carries the term's number
-// and its target compares numbers.
+// At most one process believes that it leads. After a leader dies, a candidate is elected
+// within the dead leader's lease plus the candidate's longest pause between two polls. A
+// leader's write is fenced in three cases only: it goes through Commit, it is in a
+// transaction with the term's Guards, or it carries the term's number to a target that
+// compares numbers.
 //
 // # Stepping down
 //
 // StepDown asks the leader to resign. The request is stored in the leader's record, and the
-// leader reads it in the reply to its next renewal. It breaks no grant, and no trust depends
-// on it.
+// leader reads it in the reply to its next renewal. The request does not end the grant, and
+// does not change how long the leader trusts its term.
 //
 //	leads ── StepDown ──► asked ── next renewal ──► ends its work ──► released
 //	  ▲                                             (trusted, renewed)    │
@@ -22,15 +23,15 @@
 //
 // These are the effects of failures:
 //
-//	the request is lost         repeated until its caller leaves; the outcome is then unknown
-//	it comes after the leader   it contains the grant that it was for, and affects no other;
-//	has changed                 no later leader obeys it
-//	the leader has replaced     the new grant is asked too: a leader replaces a grant that had
-//	its own grant               no answer, or that was handed over without its value
+//	the request is lost         StepDown repeats it until ctx ends; its outcome is then unknown
+//	it arrives after the        it contains the grant that it was meant for, so no later
+//	leader has changed          leader obeys it
+//	the leader has replaced     StepDown asks again: a leader replaces a grant whose write got
+//	its own grant               no reply, or that was handed over without the leader's value
 //	it is sent twice            the second request writes the same as the first
-//	the leader is dead          ErrLeaderDead: no request is sent
-//	the leader dies after it    taken over one lease later, as without a request
-//	its work does not end       it continues to lead, and is renewed
+//	the leader is dead          ErrLeaderDead; no request is sent if the leader appears dead
+//	the leader dies after it    a candidate takes over one lease later, as without a request
+//	the work does not end       the leader continues to lead, and its term is renewed
 //	the layout cannot store     errors.ErrUnsupported: break the term instead
 //	it, or a lease is shared
 package election
@@ -95,7 +96,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	case e.in.Env().Caps.Data: // storing empty data removes the previous leader's value
 		opts = append(slices.Clip(opts), leasehold.WithData(nil))
 	}
-	if e.led.Load() { // the denial may be temporary, as the IAM policy has allowed the key before
+	if e.led.Load() { // retry if access is denied: IAM has allowed this key before, so the denial may be temporary
 		ctx = core.GoesOn(ctx)
 	}
 	term, err := e.locks.Acquire(ctx, e.key, opts...)

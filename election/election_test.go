@@ -76,7 +76,7 @@ func breakTerm(w *lab.World, c *leasehold.Client) {
 	}
 }
 
-func TestLeaderReturnsStoredRecord(t *testing.T) {
+func TestLeaderReturnsOwnerValueAndTokenOfRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := elects(w, lab.Config())
 		b, _, wire := elects(w, lab.Config())

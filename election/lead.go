@@ -53,8 +53,8 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 	}
 }
 
-// serve calls fn for one term. again is true if Lead must campaign again: the term was lost
-// before fn had returned, or was released because a client asked the leader to step down.
+// serve calls fn for one term. again is true if Lead must campaign again. That is so if the term
+// was lost before fn returned, or if a client asked the leader to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
 	var called error       // error that fn has returned; nil if fn was not called
 	var asked, ended error // causes with which ctx and the term had ended when fn returned; each is nil if ctx or term had not ended

@@ -144,7 +144,7 @@ func TestObserveDoesNotReportLeaderDeadAfterLateReply(t *testing.T) {
 	})
 }
 
-func TestObserveOmitsLeaderThatDoesNotTrustItsOwnGrant(t *testing.T) {
+func TestObserveOmitsGrantOfOwnCampaignThatFailed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -165,7 +165,7 @@ func TestObserveOmitsLeaderThatDoesNotTrustItsOwnGrant(t *testing.T) {
 	})
 }
 
-func TestLeaderStaysLeaderWhileItsSessionIsRenewed(t *testing.T) {
+func TestObserveShowsLeaderLiveWhileItsSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()

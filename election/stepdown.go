@@ -67,8 +67,9 @@ func (e *Election) StepDown(ctx context.Context) error {
 	})
 }
 
-// ask sends the request to step down until it is answered. It returns nil if the request's
-// condition failed: as far as one request can show, the record then contains another grant.
+// ask sends the request to step down until DynamoDB replies. It returns nil if the request was
+// applied. It also returns nil if the request's condition failed: the record then seems to
+// contain another grant, which awaitEnd checks.
 func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	w := env.Native.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, env.Owner, env.Wall())
 	silent := false
@@ -88,7 +89,7 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 
 // awaitEnd waits until the record no longer contains the grant of r. If the leader has
 // replaced that grant by a new one, awaitEnd returns the record with the new grant. A leader
-// replaces its grant if the write of that grant had no answer. It also replaces a grant that
+// replaces its grant if the write of that grant got no reply. It also replaces a grant that
 // was handed over to it, if it has a value to store. A leader that replaces its grant has
 // not read the request. A leader never replaces a grant that it has renewed: a new grant
 // then means that it has resigned and was elected again.

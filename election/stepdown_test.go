@@ -162,7 +162,7 @@ func TestStepDownReturnsErrorWithoutLiveLeader(t *testing.T) {
 	})
 }
 
-func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
+func TestStepDownThatArrivesLateDoesNotAffectNextLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -244,8 +244,8 @@ func TestStepDownReturnsErrUnsupportedForSomeLeaders(t *testing.T) {
 	})
 }
 
-// hears receives the cause from works. It fails the test unless the work has ended because
-// a client asked the leader to step down.
+// hears receives the error that a function from works sends to why. It fails the test unless
+// the function has ended because a client asked the leader to step down.
 func hears(t *testing.T, why <-chan error) {
 	t.Helper()
 	select {
@@ -324,7 +324,7 @@ func TestStepDownStopsLeaderWhoseGrantReplyWasLost(t *testing.T) {
 	})
 }
 
-func TestLeadCallsEveryStepDownListener(t *testing.T) {
+func TestLeadCallsEveryFunctionRegisteredWithOnStepDown(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, operator := elect(w, lab.Config()), elect(w, lab.Config())
 		var heard atomic.Int32
@@ -352,7 +352,7 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 func TestStepDownElectsCandidateThatJoinedAfterLastRenewal(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
-	// Over all rounds, the release comes at any time between two reads of the waiter.
+	// Each round releases the term at another time between two reads of the waiter.
 	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			e, other, operator := elect(w, cfg), elect(w, cfg), elect(w, cfg)

@@ -186,7 +186,7 @@ func TestElectionExampleReplacesKilledLeader(t *testing.T) {
 	south.until(t, "south leads, term ")
 }
 
-func TestExampleOfProcessesTakesOverFromKilledHolder(t *testing.T) {
+func TestProcessesExampleTakesOverFromKilledHolder(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	killed, heir := "", ""

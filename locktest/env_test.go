@@ -131,7 +131,7 @@ func TestWaiterForHeldKeyGetsErrClosedAtEndOfTest(t *testing.T) {
 	waiting.Wait()
 }
 
-func TestEnvCloseDoesNotWaitForDisconnectedNetwork(t *testing.T) {
+func TestEndOfTestDoesNotWaitForDisconnectedClient(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{ReleaseGrace: time.Hour})
 		for _, key := range []string{"a", "b"} {
@@ -146,7 +146,7 @@ func TestEnvCloseDoesNotWaitForDisconnectedNetwork(t *testing.T) {
 	})
 }
 
-func TestLogIsSilentAfterTestEnds(t *testing.T) {
+func TestClientLogsNothingAfterTestEnds(t *testing.T) {
 	probed(t, func(t *testing.T, p *probe, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		stolen := acquire(t, locks, "stolen")
@@ -166,7 +166,7 @@ func TestLogIsSilentAfterTestEnds(t *testing.T) {
 			})
 		}()
 		synctest.Wait()
-		p.end() // finds "stuck", and cannot wait for it
+		p.end() // reports that "stuck" is still held, but cannot wait for its call of Do
 		close(went)
 		<-stuck
 		time.Sleep(time.Hour)
@@ -190,7 +190,7 @@ func TestEnvClientKeepsConfiguredLoggerAndOwner(t *testing.T) {
 	})
 }
 
-func TestEnvDBHasLockTableAndTablesOfCaller(t *testing.T) {
+func TestEnvDBContainsLockTableAndTablesThatTestCreates(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		problems, err := table.Check(t.Context(), env.DB(), table.Spec{Name: "locks"})
 		if err != nil || len(problems) > 0 {

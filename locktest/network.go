@@ -15,7 +15,7 @@ import (
 type process struct {
 	env    *Env
 	client *leasehold.Client
-	// The process belongs to Hold or Steal, and is not part of the code under test.
+	// Whether the process belongs to Hold or Steal, and not to the code under test.
 	others bool
 	ahead  atomic.Int64 // nanoseconds by which the clock of the process is ahead of time.Now
 
@@ -56,8 +56,8 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 }
 
 // processesOf returns the processes of the given clients. Without clients it returns all
-// processes, and makes cut the state of processes that are created later. The parameter what is
-// the name of the calling method, for error messages.
+// processes. In that case, cut says whether processes that are created later start disconnected.
+// The parameter what is the name of the calling method, for error messages.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
 	e.mu.Lock()

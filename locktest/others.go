@@ -55,9 +55,9 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// Steal attempts a takeover up to maxTakeovers times. A holder that renews without a pause can
-// prevent takeovers. After that, Steal breaks the grant instead. A renewal cannot prevent a
-// break, but another grant can. Steal fails after maxSteals attempts in all.
+// Steal attempts a takeover up to maxTakeovers times, because a holder that renews without a
+// pause can prevent takeovers. From then on, Steal breaks the grant instead. A renewal cannot
+// prevent a break, but a new grant can. Steal fails after maxSteals attempts in all.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
@@ -98,7 +98,7 @@ const longestJump = 10 * 365 * 24 * time.Hour
 // seize breaks the grant in r, and then acquires the key.
 func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Lock, error) {
 	if !p.env.useLayout(nil).Capabilities().FencingSurvivesRelease {
-		// The next token is the current time, and must differ from the last token.
+		// In such a layout, the next token is the current time. It must differ from the last token.
 		time.Sleep(time.Microsecond)
 	}
 	if err := p.client.Break(ctx, r, leasehold.BreakOptions{}); err != nil {

@@ -50,7 +50,7 @@ func Example() {
 	fmt.Println("two read at a time")
 
 	err = rw.DoWrite(ctx, func(ctx context.Context, group *leasehold.Group) error {
-		return group.Commit(ctx, nil) // instead of nil: the writes of the new version, applied only under this lock
+		return group.Commit(ctx, nil) // a program passes its writes instead of nil: they are applied only under this lock
 	})
 	fmt.Println("written alone:", err == nil)
 

@@ -6,24 +6,24 @@
 //	permit, err := gpu.Acquire(ctx)
 //
 // The permits are n keys, KEY/0 to KEY/n-1, and Acquire acquires one of them with
-// Client.AcquireAny. Each is an ordinary lock, so every layout has semaphores, with the
-// properties of locks: a context that ends in time, takeover of a dead holder's permit, and
-// Do, Commit, Guards, Break and listings as for any key.
+// Client.AcquireAny. Each permit is an ordinary lock, so semaphores work in every layout.
+// Permits have the properties of locks: a context that ends when the permit is lost, takeover
+// from a dead holder, and Do, Commit, Guards, Break and listings as for any key.
 //
 // # Number of permits
 //
 // The caller sets the number, and it is not stored. Give all processes the same number. If
 // two processes have different numbers, they share only the first permits, which both know,
-// and the larger number limits the holders. A smaller number takes effect once the last
-// permit above it is released.
+// and the larger number limits the holders. If all processes change to a smaller number n,
+// it limits the holders once no permit from KEY/n on is held any longer.
 //
 // # What it costs
 //
 // A permit costs as much as a lock: two writes. The keys are tried in order from a random
-// one. Each key that another process holds may cost a rejected write: at most n-1, and none
-// for keys that this process knows to be held. A waiter reads all permits at once, as often
-// as it would read a lock. In the native layout it also joins the queues of two permits, by
-// one write each, and the queues of more permits the longer it waits. So processes receive
+// one. Each key that another process holds may cost a rejected write, so at most n-1 writes.
+// A key that this process knows to be held costs none. A waiter reads all permits at once, as
+// often as it would read a lock. In the native layout it also joins the queues of two permits,
+// with one write each. The longer it waits, the more queues it joins. So processes receive
 // permits roughly in the order in which they came. Goroutines of one client receive them in
 // the order of their calls.
 //

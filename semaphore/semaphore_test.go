@@ -57,7 +57,7 @@ func TestSemaphoresOfSameNameAndDifferentSizesSharePermits(t *testing.T) {
 	})
 }
 
-func TestSemaphoreSharesPermitsBetweenProcesses(t *testing.T) {
+func TestSemaphoreDoesNotStarveOtherProcess(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -87,7 +87,7 @@ func TestSemaphoreSharesPermitsBetweenProcesses(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
-		_ = c.Close(t.Context()) // Close waits until grants that arrive after their caller has left are undone
+		_ = c.Close(t.Context()) // Close waits until it has released permits that were granted after Acquire had returned
 		_ = other.Close(t.Context())
 	})
 }

@@ -14,8 +14,8 @@ type Database struct {
 }
 
 // ForDatabase returns the lock with the given name, as an argument for goose.WithLocker or
-// goose.WithSessionLocker. Use the name of the database. Both use the same lock, so a
-// process with WithLocker and a process with WithSessionLocker exclude each other.
+// goose.WithSessionLocker. Use the name of the database. Both options use the same lock, so
+// a process with WithLocker and a process with WithSessionLocker exclude each other.
 func (l *Locker) ForDatabase(name string) *Database { return &Database{l, name} }
 
 // Lock calls Locker.Lock with the lock's name.

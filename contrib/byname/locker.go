@@ -65,8 +65,8 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 // leasehold.Client.Acquire, and returns its errors. The lock is then renewed until Unlock.
 // Callers of one Locker are served in the order of their calls. If a caller loses its lock,
 // the next caller still waits until the caller that lost the lock calls Unlock. So two
-// callers of one Locker never work under the same name at once, even after a loss. After a
-// loss, a caller in another process may.
+// callers of one Locker never work under the same name at once, even after a loss. A caller
+// in another process may work under the name as soon as the lock is lost.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
 		// While the lock of the earlier section is trusted, Acquire below waits in the
@@ -143,7 +143,7 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 }
 
 // RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
-// held. It ignores the duration, by which certmagic asks for a lease as long as the work.
+// held. It ignores the duration: certmagic passes it to request a lease as long as its work.
 // The client renews the lock in the background, so a short lease is enough, and a dead
 // holder blocks the name for less time.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {

@@ -113,7 +113,7 @@ func TestUnlockReturnsErrorIfLockWasLost(t *testing.T) {
 	})
 }
 
-func TestLostLockStaysLockedInItsProcessUntilUnlock(t *testing.T) {
+func TestLockInSameProcessWaitsForUnlockEvenAfterLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -150,7 +150,7 @@ func TestLostLockStaysLockedInItsProcessUntilUnlock(t *testing.T) {
 	})
 }
 
-func TestLockAfterLossWaitsUntilContextEnds(t *testing.T) {
+func TestLockAfterLossReturnsErrorWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		lab.OK(t, names.Lock(t.Context(), issue))

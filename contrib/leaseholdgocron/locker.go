@@ -12,9 +12,9 @@
 //	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 //
 // gocron does not notify a job that its lock or its term was lost. With an Elector, bind
-// the job's context to the Term. With a Locker, a job cannot learn of the loss. If it must,
-// use no Locker: acquire the lock in the job's function, with leasehold.Client.Do and
-// leasehold.NoWait.
+// the job's context to the Term. With a Locker, a job cannot detect the loss. If a job must
+// detect it, do not use a Locker. Instead, acquire the lock in the job's function, with
+// leasehold.Client.Do and leasehold.NoWait.
 package leaseholdgocron
 
 import (
@@ -65,9 +65,9 @@ func (l *Locker) Every(period time.Duration) *Locker {
 }
 
 // Lock acquires a job's lock for one run. It does not wait for a live holder, but returns a
-// *leasehold.HeldError: gocron then skips the run and calls gocron.AfterLockError. A holder
-// that appears dead is observed for its lease, and taken over (leasehold.NoWait). The lock
-// is renewed until the run ends.
+// *leasehold.HeldError: gocron then skips the run and calls gocron.AfterLockError. If the
+// holder appears dead, Lock observes it for the length of its lease, and takes over if it
+// does not renew (see leasehold.NoWait). The client renews the lock until the run ends.
 //
 // A lock prevents simultaneous runs, but not repeated ones. If a run is shorter than the
 // difference between the clocks of two processes, it may end before the second process

@@ -52,10 +52,10 @@ type Metrics struct {
 // already has metrics with these names.
 //
 // The function group returns the value of the label "group" for a key. If group is nil, the
-// metrics have no such label. It must not return the key itself, because a program may use
-// millions of keys. It is called for every event, on the goroutine that reports the event,
-// and must not block. With Config.SharedLease, group is also called for the keys of
-// sessions, which begin with "leasehold/session/".
+// metrics have no such label. The function must not return the key itself, because a program
+// may use millions of keys. OnEvent calls it for every event, on the goroutine that reports
+// the event, so it must not block. With Config.SharedLease, group is also called for the keys
+// of sessions, which begin with "leasehold/session/".
 func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	m := &Metrics{
 		group:      group,

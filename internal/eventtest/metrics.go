@@ -44,8 +44,8 @@ func Want(t *testing.T, got, want map[string]Sample) {
 	}
 }
 
-// Exercise tests a metrics adapter. start returns a new adapter that has counted no event and
-// does not group clients.
+// Exercise tests a metrics adapter. start returns a new adapter that has recorded no event and
+// has no label for groups of keys.
 func Exercise(t *testing.T, start func(t *testing.T) Metrics) {
 	for name, test := range map[string]func(t *testing.T, m Metrics){
 		"events":                     countsEvents,

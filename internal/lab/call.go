@@ -57,9 +57,9 @@ func (c Call) Parts() []Call {
 }
 
 // HandsOver reports whether the request is a hand-over: a write that ends the sender's own
-// grant and grants the key to a waiter. Its condition names the sender's grant (IN) and has
-// no alternative (OR). The condition of any other grant of a key contains an OR, or
-// requires an existing record. The condition for a session's row contains no grant id.
+// grant and grants the key to a waiter. HandsOver recognizes its condition: that contains
+// the sender's grant in an IN list, and no OR. Any other write that grants a key has an OR
+// or no IN list. The condition for a session's row contains no grant id.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }

@@ -29,9 +29,9 @@ func Leases() map[string]leasehold.Config {
 	return map[string]leasehold.Config{"a lease each": Config(), "a shared lease": SharedConfig()}
 }
 
-// IsQuick reports whether a long test is to try fewer cases: under the race detector, which
-// makes it five times as long, or with -short, as make test runs. make check also runs such
-// tests without either.
+// IsQuick reports whether a long test should try fewer cases. It returns true under the race
+// detector, which makes the test take five times as long, and with -short, which make test
+// passes. make check also runs such tests with all cases.
 func IsQuick() bool { return Race || testing.Short() }
 
 // Go starts a goroutine that calls fn, and waits until the goroutine is blocked or has

@@ -56,8 +56,7 @@ func (w *World) Update(key string, changes map[string]types.AttributeValue) {
 	w.Put(item)
 }
 
-// Suspend closes the wait queue in a record for the duration d: until then no waiter enters the
-// queue.
+// Suspend closes the wait queue in a record: no waiter enters the queue until d has passed.
 func (w *World) Suspend(key string, d time.Duration) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{
@@ -111,8 +110,8 @@ func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	return held
 }
 
-// Steal overwrites the holder in the record of key by another client. It does so even if the
-// holder still trusts its lock.
+// Steal replaces the holder in the record of key with another client, even if the holder still
+// trusts its lock.
 func (w *World) Steal(key string) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{
@@ -122,7 +121,7 @@ func (w *World) Steal(key string) {
 }
 
 // MarkDead marks a session dead, as a client does after it has observed that the session is not
-// renewed.
+// renewed. The parameter row is the key of the session's row.
 func (w *World) MarkDead(row string) {
 	w.T.Helper()
 	w.Update(row, map[string]types.AttributeValue{"dead": Str("1"), "recordVersionNumber": Str("v")})

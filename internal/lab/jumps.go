@@ -8,9 +8,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// Jumps simulates a suspended machine, or a wall clock that is set. It contains, for each clock
-// of the machine, how far the clock is ahead of time.Now. While a machine is suspended, its
-// boot clock runs, but its monotonic clock and its timers do not.
+// Jumps simulates a suspended machine, or a change of its wall clock. For each clock of the
+// machine, it contains by how many nanoseconds the clock is ahead of time.Now. While a machine
+// is suspended, its boot clock runs, but its monotonic clock and its timers do not.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
 // Edit adds the jumps to the clocks of a client's machine. Pass it to World.Client as an Edit.

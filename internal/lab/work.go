@@ -22,8 +22,8 @@ func WorkKey(id string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": Str(id)}
 }
 
-// Note returns a write that appends value to the list "log" of an item in table work. The write
-// has many placeholders, because the SDK encodes them in random order.
+// Note returns a write that appends value to the list "log" of an item in table work. The SDK
+// encodes its placeholders in random order, so two requests with this write may differ.
 func Note(id, value string) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                aws.String("work"),

@@ -183,8 +183,8 @@ type releaser interface {
 	Release(ctx context.Context, opts ...leasehold.ReleaseOption) error
 }
 
-// Queue starts a goroutine that waits for a key. The client itself already holds the key in
-// another goroutine. Queue returns a channel that receives the waiter's lock.
+// Queue starts a goroutine that waits for a key that the same client already holds, so it waits
+// in the client's local queue. Queue returns a channel that receives the waiter's lock.
 func (w *World) Queue(c *leasehold.Client, key string) <-chan *leasehold.Lock {
 	next := make(chan *leasehold.Lock, 1)
 	go func() { next <- w.Acquire(c, key) }()

@@ -25,9 +25,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // in a header. A cookie would be sent to every port of the host, and so to other users'
 // servers.
 //
-// If an attacker's DNS name points at this machine, the browser treats the attacker's page
-// as a page of this server. So guard refuses a Host header with a name that a DNS server
-// can resolve.
+// If an attacker's DNS name points at this machine (DNS rebinding), the browser treats the
+// attacker's page as a page of this server. So guard refuses a Host header with a name that
+// a DNS server can resolve.
 type guard struct {
 	token string
 	// Names that the Host header may contain, besides IP addresses and localhost.

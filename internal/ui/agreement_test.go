@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestUIPageAndCommandAgreeOnStateOfHolder(t *testing.T) {
+func TestUIPageAndLeaseholdCommandShowSameHolderState(t *testing.T) {
 	own, shared := lab.ConfigOf("locks", layout.Native{}), lab.ConfigOf("locks", layout.Native{})
 	shared.SharedLease = true
 	clocked, bounded := lab.ConfigOf("locks", layout.DynamoDLM{MaxSkew: 3 * time.Second}), own

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// bench is a ui server for the table of a lab.World, with one connected page. It keeps what
-// the page has received.
+// bench is a test fixture: a ui server for the table of a lab.World, and one connected web page.
+// It stores the messages that the page has received.
 type bench struct {
 	*lab.World
 	server *Server

@@ -9,14 +9,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// mostGone is the maximum number of keys without a record whose history the board keeps.
+// mostGone is the maximum number of deleted keys whose history the board keeps.
 const mostGone = 10_000
 
-// mostBroken is the maximum number of break reasons that the board keeps. It keeps the reason
-// of a break made through this server until a read shows the break.
+// mostBroken is the maximum number of break reasons in board.broken.
 const mostBroken = 1000
 
-// board contains, for each key of the table, the state that reads have shown so far. It is not
+// board contains the last observed state and the history of each key of the table. It is not
 // safe for concurrent use.
 type board struct {
 	proto protocol.Protocol
@@ -24,14 +23,14 @@ type board struct {
 
 	entries   map[protocol.Key]*entry
 	lastID    int
-	whole     bool                       // a pass has read the whole table at least once
-	under     map[string]map[*entry]bool // for each session's id, the locks that belong to the session
-	missing   map[string]liveness.Beat   // by session id, the renewals of sessions that have locks but no row
+	whole     bool                       // whether the whole table has been read at least once
+	under     map[string]map[*entry]bool // held locks, by the id of the session that their holder renews
+	missing   map[string]liveness.Beat   // by session id: sessions that have locks but no row, and how long the row has been missing
 	changed   map[*entry]bool            // entries whose changes have not been sent to the pages yet
 	gone      []*entry                   // entries of keys whose record was deleted, in order of deletion
 	forgotten time.Time                  // time when an entry was last dropped from gone
-	// Reason of each break that was made through this server. It is kept until a read shows the
-	// break.
+	// Reasons of breaks that were made through this server. A reason is kept until a read shows
+	// the break.
 	broken map[brokenGrant]string
 	order  []brokenGrant // keys of broken, oldest first
 }
@@ -163,8 +162,8 @@ func (b *board) forget(e *entry) {
 	}
 }
 
-// finish records that a pass has read the table to its end. Every record that no read has shown
-// since the start of the pass has been deleted.
+// finish records that a pass has read the table to its end. If no read has returned a key since
+// the start of the pass, the key's record has been deleted.
 func (b *board) finish(pass liveness.Reading) {
 	b.whole = true
 	for key, e := range b.entries {
@@ -245,8 +244,8 @@ func (b *board) wontBreak(g brokenGrant) {
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })
 }
 
-// wasBroken returns a function that returns whether a page of this server broke a grant of key,
-// and the reason for the break. The function forgets a break once it has returned it.
+// wasBroken returns a function that takes the id of a grant of key. It reports whether the grant
+// was broken through this server, and returns the reason. It then forgets the break.
 func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	return func(grant string) (string, bool) {
 		g := brokenGrant{key, grant}

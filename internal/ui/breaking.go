@@ -20,8 +20,8 @@ type shownGrant struct {
 	Sort    string `json:"sort,omitempty"`
 	Grant   string `json:"grant"`
 	Version string `json:"version"`
-	// The dialog shows the holder as dead. So the break is refused if the holder has renewed
-	// since.
+	// Whether the dialog shows the holder as dead. If it does, the break is refused if the holder
+	// has renewed since.
 	Dead bool `json:"dead,omitempty"`
 }
 

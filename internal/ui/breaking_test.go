@@ -69,7 +69,7 @@ func TestBreakIsRejectedIfHolderRenewsAfterItIsShownDead(t *testing.T) {
 	})
 }
 
-func TestBreakDialogShowsSameDetailsAsLockCard(t *testing.T) {
+func TestBreakDialogAndLockDetailsShowSameHolder(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(12 * time.Second)

@@ -3,19 +3,20 @@
 //	observe.go   derives events (grant, renewal, takeover...) from the changes of a record
 //	state.go     the state of a key
 //	history.go   the past grants and events of a key
-//	view.go      the messages that tell a page about keys
+//	view.go      the messages about keys that the server sends to web pages
 //	pace.go      the limit on read units per second
-//	scan.go      reads the table in passes, once for all pages
+//	scan.go      reads the whole table again and again, once for all web pages
 //	source.go    the requests to DynamoDB
-//	stream.go    sends changes to the pages
-//	breaking.go  breaks the grant that a page showed, and no other
+//	stream.go    sends changes to the web pages
+//	breaking.go  breaks the grant that a web page showed, and only that grant
 //	access.go    access control
 //	proof.go     the proof by which a page and a server trust each other
 //	server.go    the routes
 //	page/        the files of the page: plain HTML, CSS and JavaScript modules
 //
-// The code that makes decisions consists of pure functions of records and of the times when
-// these were read. Only scan.go and source.go send requests to DynamoDB and read the clock.
+// The code that makes decisions consists of pure functions. Their inputs are records and the
+// times at which the records were read. Only scan.go and source.go send requests to DynamoDB
+// and read the clock.
 //
 // # How a page and a server trust each other
 //
@@ -33,8 +34,8 @@
 //     in each request. It gives access to this server only, because the next server has
 //     another name.
 //   - the proof, HMAC(secret, "server", a nonce of the page, and the server's name and
-//     port). The page requests it before each new connection. It sends nothing else to a
-//     server that cannot give the proof.
+//     port). The page requests the proof before each new connection. If a server cannot
+//     give it, the page sends nothing else to that server.
 //
 // If a server restarts with the same secret and port, it gives the proof for its new name. The
 // page then derives the token for that name and continues there. If another program used the

@@ -202,15 +202,15 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor returns how long after a read the holder cannot have died and been replaced. A
-// holder normally renews four times a lease. So a read finds that at least three quarters of
-// the lease are left.
+// healthyFor returns the period after a read in which the lease of h cannot expire. A holder
+// normally renews four times per lease, so at least three quarters of the lease are left at
+// the time of a read.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when the key was granted to next, as far as
-// reads show. In some layouts, a version contains the time of its write by the holder's clock.
-// If both holders' versions do, lapsed compares these times, because next may have read the
-// last renewal of h before this server did. Otherwise it uses the observed end of the lease.
+// reads show. In some layouts, versions and grant ids contain the time of the write by the
+// holder's clock. If both holders' do, lapsed compares these times, because next may have read
+// the last renewal of h before this server did. Otherwise it uses the observed end of the lease.
 // After a long pause between the two reads, lapsed returns false, because h may have renewed
 // and released in the pause.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {

@@ -127,7 +127,7 @@ func TestChangesOfRecordAreReportedAsEvents(t *testing.T) {
 	}
 }
 
-func TestLockUnderSessionIsShownLiveWhileSessionIsLive(t *testing.T) {
+func TestUIShowsLockLiveWhileItsSessionIsLive(t *testing.T) {
 	proto := lab.Must(records.Of(layout.Native{}))(t)
 	key := proto.(protocol.Native).SessionKey("id")
 	lock := &entry{lock: seen(held(protocol.Record{Session: "id"}), liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}
@@ -162,8 +162,8 @@ func TestLockUnderSessionIsShownLiveWhileSessionIsLive(t *testing.T) {
 	}
 }
 
-// seen returns a lock as the page keeps it, with what the page observed of the holder's
-// renewals (beat).
+// seen returns the state of a lock that the server has read. beat contains the observed renewals
+// of the holder.
 func seen(f holders.Found, beat liveness.Beat) Lock {
 	return Lock{Found: f, Holder: &Holder{Record: f.Record, Beat: beat}, Look: at(0)}
 }
@@ -188,7 +188,7 @@ func TestLockHistoryHasTimeSpanForEachGrant(t *testing.T) {
 	}
 }
 
-func TestLockHistoryEndsDeadHolderAtLeaseEnd(t *testing.T) {
+func TestLockHistoryShowsHolderDeathAtLeaseEnd(t *testing.T) {
 	a, b := grant("a", "host/1", versionAt(start), 1), grant(versionAt(start.Add(lease)), "host/2", "v3", 2)
 	for name, looks := range map[string][]struct {
 		after time.Duration

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	mostSingles  = 25               // maximum number of single keys that are read between two pages of a pass
+	mostSingles  = 25               // maximum number of keys that are read singly between two Scan requests of a pass
 	longestRetry = 10 * time.Second // longest pause after a failed request
 	tick         = time.Second      // interval between two status messages to the pages
 	// If the table has not replied for this long, the web pages report that.
@@ -23,8 +23,9 @@ const (
 // The text is constant, because a screen reader announces each change of the text.
 const unanswered = "it does not answer"
 
-// scanner reads the table in passes, once for all web pages, and sends the changes to the
-// pages. Its methods are safe for concurrent use.
+// scanner reads the table once for all web pages, and sends the changes to the pages. It reads
+// in passes: each pass is a series of Scan requests that reads the whole table. Its methods
+// are safe for concurrent use.
 type scanner struct {
 	src     Source
 	every   time.Duration // interval between the starts of two passes
@@ -146,9 +147,9 @@ func (s *scanner) rouse() {
 	}
 }
 
-// single returns a key to read outside of a pass. That is a key whose details a web page shows
-// if its last read ended at least s.every ago. Otherwise it is a key whose holder's lease seems
-// to have expired.
+// single returns a key to read outside of a pass, if there is one. Keys whose details a web page
+// shows come first, if their last read ended at least s.every ago. Then come keys whose holder's
+// lease seems to have expired.
 func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -46,7 +46,7 @@ func TestUIPageShowsLockChanges(t *testing.T) {
 	})
 }
 
-func TestHolderIsShownDeadAfterLeaseAndThenTakenOver(t *testing.T) {
+func TestUIPageShowsDeathOfHolderAndTakeover(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		w.Detach(acquire(w, "job", leasehold.WithLease(10*time.Second)))
 		lab.Elapse(time.Second)
@@ -153,7 +153,7 @@ func TestUIPageShowsLocksInAllLayouts(t *testing.T) {
 	}
 }
 
-func TestSessionIsShownWithItsLocksUntilItHasNone(t *testing.T) {
+func TestUIPageShowsDeadSessionOnlyWhileItHasLocks(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		c, wire := mortal(t, w, lab.SharedConfig())
 		w.Acquire(c, "customer/7")
@@ -205,7 +205,7 @@ func TestLockHistoryShowsTimeSinceWhichItIsComplete(t *testing.T) {
 	})
 }
 
-func TestTableScanServesSeveralPagesAtOnce(t *testing.T) {
+func TestUIServerReadsTableOnceForSeveralPages(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		for range 5 {
 			l := b.server.scan.join(b.server.hello)
@@ -306,7 +306,7 @@ func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
 	})
 }
 
-func TestHolderIsShownExpiringOnlyAfterSuccessfulRead(t *testing.T) {
+func TestUIPageShowsHolderExpiringOnlyAfterSuccessfulRead(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		lab.Elapse(2 * time.Second)
@@ -324,7 +324,7 @@ func TestHolderIsShownExpiringOnlyAfterSuccessfulRead(t *testing.T) {
 	})
 }
 
-func TestLateReplyShowsHolderAtTimeOfRequest(t *testing.T) {
+func TestLateReplyShowsStateOfLockAtTimeOfRequest(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lock := acquire(w, "job")
 		item, _, err := b.source.Item(t.Context(), lock.Key())
@@ -349,7 +349,7 @@ func TestLateReplyShowsHolderAtTimeOfRequest(t *testing.T) {
 	})
 }
 
-func TestSlowPageIsDisconnectedWithoutDelayingOthers(t *testing.T) {
+func TestUIServerDisconnectsPageThatReadsTooSlowly(t *testing.T) {
 	onPage(t, func(t *testing.T, w *lab.World, b *bench) {
 		lab.Elapse((backlog + 60) * time.Second)
 		select {

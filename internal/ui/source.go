@@ -18,7 +18,7 @@ import (
 // Source reads the table and breaks grants for a Server. Its methods are safe for
 // concurrent use.
 type Source interface {
-	// Page reads the next page of the table. It advances at past that page.
+	// Page reads the page of the table at the position at, and advances at to the next page.
 	Page(ctx context.Context, at *attempts.Walk) (Page, error)
 
 	// Item reads one item. It returns a nil item if the item does not exist.
@@ -44,7 +44,7 @@ type Page struct {
 const pageLimit = 250
 
 // Table is a Source that reads a DynamoDB table. All its reads are strongly consistent: every
-// record that it returns was in the table when it was read, and no stale replica makes a live
+// record that it returns was in the table when it was read. So no stale replica makes a live
 // holder appear dead.
 type Table struct {
 	db    leasehold.DB

@@ -30,7 +30,8 @@ type rowView struct {
 	beatView
 }
 
-// beatView contains those fields of a rowView that change with each renewal.
+// beatView contains the observed renewals of a holder: the fields of a rowView that change with
+// each renewal.
 type beatView struct {
 	Since    int64 `json:"since,omitempty"`
 	Until    int64 `json:"until,omitempty"`

@@ -18,9 +18,9 @@ type Metric struct {
 	Values           []string  // label values whose series exporters create at zero, before the first event with this value
 }
 
-// The histograms. Their buckets cover the usual durations. Acquire takes as long as one
-// request, or as another holder's work. A lock is held for as long as one request, or for a
-// whole night. A renewal is one request with a deadline of seconds.
+// The histograms. Their buckets cover the usual durations. An acquire takes as long as one
+// request or, if it must wait, as long as another holder's work. A lock is held for as long
+// as one request or for a whole night. A renewal is one request with a deadline of seconds.
 var (
 	Acquire = &Metric{Name: "leasehold.acquire_seconds", Unit: "s", Help: "Time from the call to the grant, or to giving up, waiting included.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}}
@@ -81,8 +81,8 @@ func Of(e leasehold.Event) []Sample {
 		add(RenewErrors, 1, "")
 	case leasehold.EventRegion:
 		add(Moves, 1, "")
-	// The event that ends the call counts all of its requests, so this event must not count
-	// the throttled one.
+	// The event at the end of a call reports all requests of the call, including throttled
+	// ones. So a throttled event must not add to Requests.
 	case leasehold.EventThrottled:
 		return []Sample{{Of: Throttled, Value: 1}}
 	case leasehold.EventCommitted:

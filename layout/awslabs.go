@@ -6,7 +6,7 @@ import "time"
 // may share the table. A grant of the Java client has no token, and may erase leasehold's
 // token. The Java client writes whole items and, by default, deletes them on release. Each
 // grant by leasehold also removes the attribute expiresAt (the TTL of Native), whichever
-// client wrote it: TTL could delete a lock that is held.
+// client wrote it, because TTL could delete the record of a held lock.
 type AWSLabs struct {
 	PartitionKey string // attribute name; default "key"
 	SortKey      string // name of the table's sort key attribute; default: no sort key

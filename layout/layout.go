@@ -32,7 +32,7 @@ const (
 type Capabilities struct {
 	Expiry                 Expiry
 	EveryGrantFenced       bool // true if every grant has a token; if false, grants by the other library have none
-	FencingSurvivesRelease bool // true if released records keep the token; if false, a release may delete the token, and the next token starts from the clock
+	FencingSurvivesRelease bool // true if released records keep the token; if false, a release may delete the token, and the next token is computed from the clock
 	Data                   bool
 	Attributes             bool
 	KeepOnRelease          bool

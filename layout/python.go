@@ -9,7 +9,7 @@ import "time"
 type PythonDynamoDBLock struct {
 	PartitionKey string // attribute name; default "lock_key"
 	SortKey      string // attribute name; default "sort_key"
-	SortValue    string // sort key of calls that name none; default "-"
+	SortValue    string // sort key for calls without WithSortKey; default "-"
 	TTL          string // attribute name; default "expiry_time"
 }
 

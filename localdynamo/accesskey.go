@@ -11,7 +11,7 @@ import (
 )
 
 // WithAccessKey makes ServeHTTP answer only requests that are signed with this access key, by
-// Signature Version 4, as every SDK does. So the engine refuses another user of the machine.
+// Signature Version 4, as every SDK does. So the engine refuses other users of the machine.
 // Unsigned requests get DynamoDB's errors for unknown credentials. Clients in this process,
 // which use RoundTrip or Client, need no key.
 //
@@ -37,8 +37,10 @@ type signature struct {
 	mac     string
 }
 
-// claimed parses the signature of a request, and refuses a signature with another access key.
-// It does not read the body, so a client without the key cannot make the server read a body.
+// claimed parses the Authorization header of a request. It returns an error if the header is
+// missing or malformed, or names another access key. The caller must verify the signature with
+// isOf. claimed does not read the body, so a client without the key id cannot make the server
+// read a body.
 func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	given := r.Header.Get("Authorization")
 	if given == "" {

@@ -14,8 +14,7 @@ const (
 	maxBatchRead  = 16 << 20 // maximum number of bytes that one BatchGetItem returns
 )
 
-// batchGetItem implements BatchGetItem. All its reads return items of the same state of the
-// store.
+// batchGetItem implements BatchGetItem. All its reads see the same state of the Store.
 func (e *Engine) batchGetItem(ctx context.Context, req *request) ([]byte, error) {
 	if err := checkBatchGet(req.tables); err != nil {
 		return nil, err

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// underWay counts the body bytes that the engine has read from requests and not yet
+// underWay counts the body bytes of all requests that the engine has begun to read and not yet
 // answered.
 type underWay struct{ now, most atomic.Int64 }
 

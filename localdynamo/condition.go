@@ -15,9 +15,9 @@ type condition struct {
 	scope *scope
 }
 
-// condition parses and checks a condition expression. The parameter named parameter is the
-// request's member that contains the expression. If the request has no such member, the result
-// is nil.
+// condition parses and checks a condition expression. It returns nil if the request has no such
+// expression. parameter is the name of the request's member that contains the expression, for
+// error messages.
 func (e *Engine) condition(parameter string, source option[string], s *scope) (*condition, error) {
 	if !source.given {
 		return nil, nil

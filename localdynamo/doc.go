@@ -62,9 +62,9 @@
 //
 // Start with engine.go. A request arrives in RoundTrip or ServeHTTP. reader.go decodes it, and
 // engine.go passes it to one of the operations. All writes (single writes, batch.go,
-// transact.go) use write.go, all reads get.go, and Query and Scan page.go. condition.go,
-// update.go, projection.go and keycondition.go evaluate the trees of package expr. They consist
-// of pure functions of items. value.go and number.go define the values in items. key.go defines
-// the keys of a [Store], and stored.go defines the encoding of an item in a Store. memory.go
-// implements the Store in memory.
+// transact.go) use write.go, all reads of single items use get.go, and Query and Scan use
+// page.go. condition.go, update.go, projection.go and keycondition.go evaluate the trees of
+// package expr. These four files do not access the Store. value.go and number.go define the
+// values in items. key.go defines the keys of a [Store], and stored.go defines the encoding of
+// an item in a Store. memory.go implements the Store in memory.
 package localdynamo

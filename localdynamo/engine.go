@@ -46,8 +46,7 @@ type Engine struct {
 // Option is an option of New.
 type Option func(*Engine)
 
-// WithStore makes the engine keep its tables in s instead of memory. The engine owns s, and
-// closes it.
+// WithStore makes the engine keep its tables in s instead of memory. Engine.Close closes s.
 func WithStore(s Store) Option { return func(e *Engine) { e.store = s } }
 
 // New returns an engine without tables.
@@ -251,7 +250,7 @@ func (e *Engine) panicked(target string, p any) *apiError {
 	return internalError(fmt.Sprintf("the engine panicked, and nothing of the request was stored: %v", p))
 }
 
-// call executes the operation that the header X-Amz-Target, in target, names.
+// call executes the operation that target names. target is the value of the header X-Amz-Target.
 func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) {
 	if len(body) > maxBody {
 		return nil, errTooLarge

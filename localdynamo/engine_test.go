@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-func TestCallWithEndedContextSendsNothing(t *testing.T) {
+func TestRequestWithCancelledContextChangesNothing(t *testing.T) {
 	store := lab.Must(boltstore.Open(filepath.Join(t.TempDir(), "locks.db")))(t)
 	for name, e := range map[string]*localdynamo.Engine{"memory": localdynamo.New(), "file": localdynamo.New(localdynamo.WithStore(store))} {
 		t.Run(name, func(t *testing.T) {

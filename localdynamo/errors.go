@@ -37,7 +37,8 @@ type apiError struct {
 	reasons []reason
 }
 
-// reason says why one action of a transaction cancelled it, or that the action did not.
+// reason is the cancellation reason of one action in a cancelled transaction. If the action did
+// not fail, the code is "None".
 type reason struct {
 	code    string
 	message string
@@ -72,7 +73,7 @@ var (
 )
 
 // conditionFailed returns the error for a condition that is false. The error contains the old
-// item if the request asked for it.
+// item. The caller passes nil if the request did not ask for it.
 func conditionFailed(old item) *apiError {
 	e := newError(typeConditionFails, "The conditional request failed")
 	e.item = old

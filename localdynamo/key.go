@@ -10,8 +10,8 @@ import (
 //	t TABLE                                  a table's description (table.go)
 //	i TABLE 0 SPREAD HASH RANGE              an item (stored.go)
 //	x TABLE 0 EXPIRY SPREAD HASH RANGE       an item that TTL may delete (ttl.go)
-//	r TOKEN                                  an idempotency token (transact.go)
-//	q EXPIRY TOKEN                           the token of r, in the order in which tokens may be deleted
+//	r TOKEN                                  an idempotency token (token.go)
+//	q EXPIRY TOKEN                           the expiry of an idempotency token (token.go)
 //
 // HASH and RANGE are the key attributes, encoded so that their bytes sort as DynamoDB sorts the
 // values. SPREAD is four bytes of a hash of HASH. Because of SPREAD, a Scan returns items in an

@@ -29,7 +29,7 @@ func contents(t *rapid.T, m *memory) map[string]string {
 	return all
 }
 
-func TestUpdateIsAtomic(t *testing.T) {
+func TestMemoryStoreUpdateIsAtomic(t *testing.T) {
 	boom := errors.New("boom")
 	rapid.Check(t, func(t *rapid.T) {
 		m, model := newMemory(), map[string]string{}
@@ -71,7 +71,7 @@ func TestUpdateIsAtomic(t *testing.T) {
 	})
 }
 
-func TestPanicRollsBackUpdate(t *testing.T) {
+func TestPanicRollsBackMemoryStoreUpdate(t *testing.T) {
 	m := newMemory()
 	func() {
 		defer func() {
@@ -92,7 +92,7 @@ func TestPanicRollsBackUpdate(t *testing.T) {
 	}))
 }
 
-func TestViewRefusesWrites(t *testing.T) {
+func TestMemoryStoreViewRefusesWrites(t *testing.T) {
 	m := newMemory()
 	if err := m.View(func(tx Tx) error { return tx.Put([]byte("k"), nil) }); !errors.Is(err, errReadOnly) {
 		t.Errorf("Put: %v", err)

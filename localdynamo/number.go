@@ -16,8 +16,8 @@ const (
 	minExponent = -130 // minimum exponent e of a number that is written as d.ddd x 10^e
 )
 
-// arithmetic has enough precision for the sum of any two DynamoDB numbers. If a result has too
-// many digits for DynamoDB, it is refused later, and not rounded.
+// arithmetic is the context for additions and subtractions. It computes the sum of any two
+// DynamoDB numbers exactly. If a sum has too many digits for DynamoDB, canonical refuses it.
 var arithmetic = apd.BaseContext.WithPrecision(maxExponent - minExponent + 2)
 
 const (
@@ -46,8 +46,8 @@ func parseNumber(s string) (string, error) {
 	return canonical(&d)
 }
 
-// isCanonicalInteger reports whether s is an integer in canonical form. Most numbers are, and
-// need no further parsing.
+// isCanonicalInteger reports whether s is an integer in canonical form. Most numbers in
+// requests are such integers, and need no further parsing.
 func isCanonicalInteger(s string) bool {
 	digits := strings.TrimPrefix(s, "-")
 	if len(digits) == 0 || len(digits) > maxDigits || digits[0] == '0' && s != "0" {

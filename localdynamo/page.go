@@ -11,7 +11,7 @@ import (
 // maxPage is the size at which a page of a Query or Scan ends: 1 MB of items.
 const maxPage = 1 << 20
 
-// page is one page of a Query or Scan. It contains the request and the result.
+// page is one page of a Query or Scan. It contains the request's parameters and the result.
 type page struct {
 	filter     *condition
 	projection []expr.Path
@@ -96,7 +96,7 @@ func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 }
 
 // reversed yields pairs in reverse order. It loads all pairs into memory, because a Store can
-// only iterate forward. In a test, a partition is small enough for that.
+// only iterate forward. The partitions of a test are small enough for that.
 func reversed(pairs iter.Seq2[[]byte, []byte]) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		var all [][2][]byte

@@ -31,7 +31,7 @@ type reader struct {
 	refused *apiError // error of the first value that is well-formed but not allowed
 }
 
-// readJSON decodes body by calling fn. It returns an error unless body is one JSON document in
+// readJSON calls fn to decode body. It returns an error unless body is one JSON document in
 // UTF-8.
 func readJSON(body string, fn func(*reader)) (err error) {
 	defer func() {

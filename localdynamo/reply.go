@@ -129,8 +129,8 @@ func (r *reply) items(name string, items []item) {
 
 func (r *reply) end() []byte { return append(r.body, '}') }
 
-// errorReply returns the body of an error reply. The API has two error types in which the name
-// of the member Message begins with a capital letter.
+// errorReply returns the body of an error reply. The member with the error's text is called
+// Message for two error types of the API, and message for all others.
 func errorReply(e *apiError) []byte {
 	r := newReply()
 	r.text("__type", e.kind)

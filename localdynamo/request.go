@@ -68,8 +68,8 @@ func readRequest(body string) (*request, error) {
 }
 
 // maxParts is the maximum number of actions, and of tables, that the reader keeps of one
-// request: one more than DynamoDB allows. The reader drops the rest, because each takes
-// hundreds of bytes of memory.
+// request. It is one more than DynamoDB allows, so that the check of their number still fails.
+// The reader drops the rest, because each takes hundreds of bytes of memory.
 const maxParts = 101
 
 // part decodes a member of the outermost request. Only the outermost request may contain other

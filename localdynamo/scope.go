@@ -149,8 +149,8 @@ func (s *scope) child(v value, step expr.Step) value {
 	return value{}
 }
 
-// refusal converts an error of package expr to an error of the API. The parameter named
-// parameter is the request's member that contains the expression.
+// refusal converts an error of package expr to an error of the API. parameter is the name of
+// the request's member that contains the expression.
 func refusal(parameter string, err error) error {
 	if refused, ok := err.(*expr.Error); ok {
 		return invalidf("Invalid %s: %s", parameter, refused.Reason)

@@ -73,7 +73,8 @@ func (t *table) key(key item) ([]byte, error) {
 	return t.place(key)
 }
 
-// keyIn returns the Store key of a whole item, such as the item of a PutItem.
+// keyIn returns the Store key of a whole item, such as the item of a PutItem. It returns an
+// error if the item lacks a key attribute, or has one of the wrong type.
 func (t *table) keyIn(it item) ([]byte, error) {
 	for _, attribute := range t.keyAttributes() {
 		v := it.get(attribute.Name)

@@ -132,8 +132,8 @@ func (t *table) count(tx Tx) (items, size int, err error) {
 	return items, size, nil
 }
 
-// changeTable calls fn with a copy of a table's description. fn changes the copy, and must save
-// it in the Store.
+// changeTable calls fn with a copy of a table's description, in a transaction that may write. fn
+// must change the table in the Store itself. changeTable returns the copy.
 func (e *Engine) changeTable(ctx context.Context, name string, fn func(Tx, *table) error) (*table, error) {
 	name = tableName(name)
 	if err := checkTableName(name); err != nil {

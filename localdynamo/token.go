@@ -50,8 +50,8 @@ func fingerprint(req *request) []byte {
 
 // remember records that a request with this token is executed now. It returns true if the same
 // request with this token was executed within the last ten minutes. It returns an error if a
-// different request with this token was. print is the request's fingerprint. If the token is
-// empty, remember does nothing.
+// different request with this token was executed within that time. print is the request's
+// fingerprint. If the token is empty, remember does nothing.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil

@@ -99,8 +99,9 @@ func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 }
 
 // transact executes all writes. If one of them fails, it returns an error that contains a
-// cancellation reason for each write. If repeated is true, the writes were executed by an
-// earlier request, and transact only reads their items.
+// cancellation reason for each write. If repeated is true, an earlier request with the same
+// token has executed the writes. Then transact only reads their items, to compute the consumed
+// capacity.
 func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) (used tally, err error) {
 	if err := e.checkDistinct(tx, writes); err != nil {
 		return nil, err

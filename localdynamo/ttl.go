@@ -99,9 +99,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem removes an item from the Store if TTL has deleted the item by the time now. It
-// checks that, because a newer item may have the same key. The expiry entry of the older item
-// then still exists: moveExpiry does not remove it, because load returns nil for an item that
+// sweepItem removes an item from the Store if TTL has deleted the item by the time now. Another
+// item may have been written under the key of an expired item. The expired item's expiry entry
+// then still exists: moveExpiry did not remove it, because load returns nil for an item that
 // TTL has deleted.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// kind is the type of an attribute value. The stored form of an item contains the numbers of
-// kinds (stored.go), so the order of the kinds must not change.
+// kind is the type of an attribute value. Stored items contain kinds as numbers (stored.go), so
+// the order of the constants must not change.
 type kind byte
 
 const (
@@ -109,7 +109,7 @@ func (v value) equal(other value) bool {
 		})
 }
 
-// compare compares two values of the same scalar kind: S and B by their bytes, N by number.
+// compare compares two values of the same scalar kind: S and B by their bytes, N numerically.
 func (v value) compare(other value) int {
 	if v.kind == kindN {
 		return compareNumbers(v.text, other.text)

@@ -16,7 +16,7 @@ type write struct {
 	put        option[item] // new item if the write is a put
 	update     *update      // update expression; nil unless the write is an update
 	delete     bool
-	check      bool // whether the write is a condition check
+	check      bool // whether the write only checks the condition, as a ConditionCheck does
 	condition  *condition
 	returnsOld bool // whether the error of a failed condition must contain the old item
 }
@@ -152,8 +152,9 @@ func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attribute
 	return r.end(), nil
 }
 
-// newWrite checks the members that requests for all kinds of writes have in common. expressions
-// lists the members that can contain placeholders, for an error message.
+// newWrite checks the members that all kinds of write requests have in common, and returns a
+// write with these members. expressions lists the members that can contain placeholders, for an
+// error message.
 func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, error) {
 	if err := req.check(); err != nil {
 		return nil, nil, err
@@ -239,8 +240,8 @@ func (e *Engine) deleteItem(ctx context.Context, req *request) ([]byte, error) {
 }
 
 // returnsAllOld checks the ReturnValues of PutItem and DeleteItem, which can return only the
-// old item. It returns a function that selects the attributes to return from the effect of the
-// write.
+// old item. It returns a function that selects the attributes of the reply from the effect of
+// the write.
 func (req *request) returnsAllOld() (func(change) item, error) {
 	switch req.returns {
 	case "", "NONE":

@@ -28,7 +28,7 @@ const (
 	longestHome = 8 * time.Minute
 )
 
-// exchange is a request that has ended. Its times are counted from the creation of the DB.
+// exchange is a request that has ended. Its times are durations since the creation of the DB.
 type exchange struct {
 	// Index of the Region to which the request was sent, and number of moves before the request
 	// was sent.
@@ -39,7 +39,8 @@ type exchange struct {
 	brief         bool // whether the request is a write, or a strongly consistent read of one item
 }
 
-// outcome is the state of a Region that one exchange shows.
+// outcome is what one exchange shows about its Region: nothing, that the Region serves requests,
+// or that it has failed.
 type outcome int
 
 const (
@@ -48,7 +49,7 @@ const (
 	failed
 )
 
-// outcome returns the state of the Region that the exchange shows.
+// outcome returns what the exchange shows about its Region.
 func (e exchange) outcome() outcome {
 	reply := decide.Classify(e.err)
 	silent := errors.Is(e.err, context.DeadlineExceeded)
@@ -70,8 +71,8 @@ type course struct {
 	moves   int // how often requests have moved to another Region so far
 	// Error that made requests leave the previous Region; nil while they go to the home Region.
 	left error
-	// The current Region has replied within the time silence, to a request since the last move
-	// or to the probes before it.
+	// Whether the current Region has replied within the time silence: to a request since the
+	// last move, or to the probes that caused the move.
 	quick bool
 	// Time when replies to probes last made requests return home; zero if that never happened.
 	back time.Duration
@@ -118,7 +119,7 @@ func (c *course) move(to int, why error) {
 }
 
 // probes reports whether the DB must send a probe to the home Region now, in addition to a
-// request to another Region.
+// request to another Region. If so, it records the time of the probe.
 func (c *course) probes(now time.Duration) bool {
 	if c.at == 0 || durations.Less(now, c.probed) < probeEvery {
 		return false

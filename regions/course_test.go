@@ -137,7 +137,7 @@ func TestRequestSentBeforeRegionChangeCausesNoSecondChange(t *testing.T) {
 	if round.note(before, true); round.at != 0 {
 		t.Errorf("at %d, after a request of before all the moves", round.at)
 	}
-	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // a request to the home Region for another table, whose requests do not move
+	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // a request for a table whose requests stay in the home Region
 	if c.note(home, true); c.at != 1 {
 		t.Errorf("at %d, after a request to another Region", c.at)
 	}

@@ -37,8 +37,8 @@ const askEvery = time.Second
 // table contains the knowledge of a DB about one table.
 type table struct {
 	verdict verdict
-	// Closed when DescribeTable has returned for all Regions or has decided the verdict; nil
-	// unless DescribeTable is in flight.
+	// Closed when a reply to DescribeTable has decided the verdict, or DescribeTable has returned
+	// for all Regions. It is nil unless DescribeTable is in flight.
 	asking chan struct{}
 	asked  time.Duration // time when DescribeTable was last sent
 	last   map[string]types.AttributeValue
@@ -70,8 +70,8 @@ func (d *DB) Region() string {
 	return d.names[d.course.at]
 }
 
-// State returns to which Region requests to a table are sent, and why. It is for leasehold
-// itself.
+// State returns to which Region requests to a table are sent, and why. It is for package
+// leasehold, not for users.
 func (d *DB) State(name string) attempts.RegionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,8 +87,8 @@ func (d *DB) State(name string) attempts.RegionState {
 
 // CheckTransactions returns a *leasehold.UnsupportedError if a table is known to be strongly
 // consistent across Regions, because such a table has no transactions. If DescribeTable is in
-// flight, CheckTransactions first waits for the reply, at most attempts.Limit. It is for
-// leasehold itself.
+// flight, CheckTransactions first waits for the reply, at most attempts.Limit. It is for package
+// leasehold, not for users.
 func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 	d.mu.Lock()
 	t := d.table(name)
@@ -111,7 +111,7 @@ func (d *DB) CheckTransactions(ctx context.Context, name string) error {
 
 // Options returns the options of the home Region's client. They show leasehold.New how many
 // idle connections the HTTP client keeps to each host. Clients that were made from one
-// aws.Config share the HTTP client. Options is for leasehold itself.
+// aws.Config share the HTTP client. Options is for package leasehold, not for users.
 func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
@@ -157,8 +157,9 @@ func (d *DB) ask(name string, t *table) {
 }
 
 // begin chooses the Region for a request to a table, and returns the exchange for the request.
-// quick reports whether the Region counts as silent after one second without a reply. begin
-// also calls ask and, if a probe of the home Region is due, sends the probe.
+// key is the primary key of the item that the request reads or writes; nil if the request is not
+// brief (see exchange). quick reports whether the Region counts as silent after one second
+// without a reply. begin also calls ask and, if a probe of the home Region is due, sends it.
 func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -215,8 +216,8 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 	return out, e.err
 }
 
-// stayedError is the error of a request to the home Region. Because of this error, later
-// requests would have been sent to another Region, but they must stay. why is the reason.
+// stayedError is the error of a request that failed in the home Region. After that failure,
+// requests should go to another Region, but requests to this table must stay. why is the reason.
 type stayedError struct {
 	err error
 	why string

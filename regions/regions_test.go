@@ -44,7 +44,7 @@ func inRegions(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		test(t, &world{World: w, mode: "STRONG", status: "ACTIVE", sent: map[string]map[string]*atomic.Int64{}})
-		lab.Elapse(10 * time.Second) // wait until late requests have arrived
+		lab.Elapse(10 * time.Second) // wait until delayed requests have reached the engine
 	})
 }
 
@@ -186,7 +186,7 @@ func TestRequestsForEventuallyConsistentTableStayInHomeRegion(t *testing.T) {
 	})
 }
 
-func TestProcessStartedDuringOutageOfHomeRegionGetsLock(t *testing.T) {
+func TestProcessStartedInOutageOfHomeRegionAcquiresLock(t *testing.T) {
 	eachWay(t, func(t *testing.T, w *world, way lab.Fault) {
 		w.darken(0, way)
 		_, client := w.process(0, lab.Config())
@@ -252,7 +252,7 @@ func TestLocksSurviveFailureOfRegionsInTurn(t *testing.T) {
 	}
 }
 
-func TestOnlyStronglyConsistentTableMovesToOtherRegion(t *testing.T) {
+func TestFailoverMovesOnlyStronglyConsistentTables(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -374,7 +374,7 @@ func TestReplyOfProxyToDescribeTableIsIgnored(t *testing.T) {
 	})
 }
 
-func TestTableNamedByARNStaysInHomeRegion(t *testing.T) {
+func TestRequestsForTableNamedByARNStayInHomeRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, _ := w.process(0, lab.Config())
 		w.darken(0, ways["no connection"])
@@ -416,8 +416,8 @@ func TestScanIsNotLimitedToOneSecond(t *testing.T) {
 	})
 }
 
-// A client usually waits three seconds for an answer. If the Region has answered before,
-// the client waits only one second and then uses the next Region.
+// A client usually waits three seconds for a reply. After the Region has replied within one
+// second, the client waits only one second and then uses the next Region.
 func TestUnansweredRequestMovesToNextRegionAfterOneSecond(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())

@@ -25,7 +25,7 @@ import (
 type seen struct {
 	mu     sync.Mutex
 	events []leasehold.Event
-	ended  bool // a move was reported with a context that had already ended
+	ended  bool // whether a move was reported with a context that had already ended
 	log    bytes.Buffer
 }
 
@@ -90,7 +90,7 @@ func TestRegionMoveIsReportedOnceInEachDirection(t *testing.T) {
 	})
 }
 
-func TestUnavailableFailoverIsLoggedOnce(t *testing.T) {
+func TestClientLogsOnceThatFailoverIsUnavailable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"
 		var s seen

@@ -103,8 +103,8 @@ func TestLockCallsWorkInHomeAndFailoverRegions(t *testing.T) {
 	}
 }
 
-// pool is a simulated network that looks like the SDK's HTTP client with the given number
-// of idle connections.
+// pool is a simulated network. To leasehold it looks like the SDK's HTTP client with a limit of
+// idle connections to each host.
 type pool struct {
 	*lab.Wire
 	idle int
@@ -114,7 +114,7 @@ func (p pool) GetTransport() *http.Transport {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = p.idle }).GetTransport()
 }
 
-func TestTooFewIdleConnectionsToHomeRegionAreLogged(t *testing.T) {
+func TestLowIdleConnectionLimitIsLoggedOnce(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		var clients []*dynamodb.Client

@@ -53,8 +53,8 @@ func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	return problems, nil
 }
 
-// describeLimit limits how long describe waits for a server that never replies. The SDK itself
-// has no such limit.
+// describeLimit is how long describe and describeTTL wait for a server that never replies. The
+// SDK itself has no such limit.
 const describeLimit = 10 * time.Second
 
 func describe(ctx context.Context, db DB, name string) (*types.TableDescription, error) {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// CloudFormation returns a YAML template of CloudFormation for the table. Deleting the stack
-// keeps the table, because deleting the table would delete the locks and their tokens. DynamoDB
-// also refuses to delete the table, and can recover it to a point in time. Spec.Disposable
+// CloudFormation returns a CloudFormation template for the table, in YAML. Deleting the stack
+// keeps the table, because deleting the table would delete the locks and their tokens. The
+// template also turns on deletion protection and point-in-time recovery. Spec.Disposable
 // changes this. If Create would refuse the spec, CloudFormation returns the text of the error,
 // which is not a valid template.
 func (s Spec) CloudFormation() string {

@@ -24,8 +24,8 @@ const createTimeout = 5 * time.Minute
 
 // Create creates the table, waits until it is active and turns on TTL. If the table exists,
 // Create changes only its TTL, and only if TTL is off. If the table does not fit the spec,
-// Create returns an error that lists the fatal problems (see Check). Two callers may create the
-// same table at the same time.
+// Create returns an error that lists the fatal problems (see Check). Several callers may create
+// the same table at the same time.
 func Create(ctx context.Context, db DB, spec Spec) error {
 	want, err := spec.complete()
 	if err != nil {

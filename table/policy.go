@@ -32,7 +32,7 @@ const SharedLeases = records.SessionPrefix
 var actions = map[Access][]string{
 	Use: {
 		"dynamodb:BatchGetItem",       // for AcquireAll and AcquireAny
-		"dynamodb:ConditionCheckItem", // for Commit and Guard
+		"dynamodb:ConditionCheckItem", // for Commit and Guards
 		"dynamodb:DeleteItem",         // for releases that delete the record
 		"dynamodb:GetItem",
 		"dynamodb:UpdateItem",

@@ -199,8 +199,8 @@ func twice[V any](a *account, all iter.Seq2[V, error]) {
 	}
 }
 
-// calls contains every method of the library that sends requests, by the access that it
-// needs.
+// calls contains, for each method of the library that sends requests, a function that calls the
+// method. The methods are grouped by the access that they need.
 var calls = map[table.Access]map[string]func(a *account){
 	table.Use: {
 		"Client.Acquire": func(a *account) {
@@ -416,7 +416,7 @@ func TestPolicyAllowsOnlyActionsThatLibraryUses(t *testing.T) {
 	}
 }
 
-func TestPoliciesCoverEveryMethodOfTheLibrary(t *testing.T) {
+func TestPolicyTestsCallEveryMethodOfLibrary(t *testing.T) {
 	var known, all []string
 	for _, by := range calls {
 		known = slices.AppendSeq(known, maps.Keys(by))
@@ -450,7 +450,7 @@ func TestPolicyForUnknownAccessAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestTablePageListsActionsOfEveryPolicy(t *testing.T) {
+func TestTableDocsListActionsOfEveryPolicy(t *testing.T) {
 	page := lab.Must(os.ReadFile("../docs/table.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(dynamodb:\\w+)` \\|(.*)\\|$").FindAllStringSubmatch(string(page), -1)
 	listed := map[table.Access][]string{}

@@ -133,9 +133,9 @@ func isLike(s, pattern string) bool {
 	return regexp.MustCompile("(?s)^" + expr.String() + "$").MatchString(s)
 }
 
-// calledUnder makes all calls that a service needs, while IAM applies the policy. The calls
-// use the keys k, l, m and dead. Shared leases are left out, because a policy allows them
-// only with the prefix SharedLeases.
+// calledUnder makes all calls that a service needs, and also Get, Break and List, under the
+// policy. It returns the checks that IAM made. The calls use the keys k, m, n and dead. It leaves
+// out shared leases, because a policy allows them only with the prefix SharedLeases.
 func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {
@@ -250,7 +250,7 @@ func TestPolicyMatchesPrefixLiterally(t *testing.T) {
 	}
 }
 
-func TestPolicyRefusesKeyPrefixThatMatchesSessionKeys(t *testing.T) {
+func TestPolicyRefusesPrefixThatMatchesSharedLeaseKeys(t *testing.T) {
 	for _, prefix := range []string{"", "l", "lease", "leasehold", "leasehold/", "leasehold/session"} {
 		text, err := table.Spec{}.Policy(arn, table.Use, "billing/", prefix)
 		if err == nil || text != "" || !strings.Contains(err.Error(), strconv.Quote(prefix)) || !strings.Contains(err.Error(), table.SharedLeases) {

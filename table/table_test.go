@@ -220,7 +220,7 @@ func TestCheckOfMissingTableReturnsErrTableNotFound(t *testing.T) {
 	}
 }
 
-func TestCheckReportsLayoutOfTable(t *testing.T) {
+func TestCheckNamesLayoutThatFitsTable(t *testing.T) {
 	db := localdynamo.New().Client()
 	const three = "native or awslabs or dynamolock"
 	sharing := map[string]string{"native": three, "awslabs": three, "dynamolock": three}
@@ -251,7 +251,7 @@ func TestCheckReportsLayoutOfTable(t *testing.T) {
 // acts is a text with terminal control characters.
 const acts = "\x1b]0;x\a\u009b2J\u202e\n"
 
-func TestServerTextAboutTableIsEscaped(t *testing.T) {
+func TestCheckEscapesControlCharactersInServerText(t *testing.T) {
 	acting := describing{
 		table: &types.TableDescription{TableStatus: "S" + acts, KeySchema: []types.KeySchemaElement{key("a"+acts, types.KeyTypeHash)}},
 		ttl:   &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusEnabled, AttributeName: aws.String("t" + acts)},
@@ -270,7 +270,7 @@ func TestServerTextAboutTableIsEscaped(t *testing.T) {
 	}
 }
 
-func TestEndlessReplyIsCutOffWithError(t *testing.T) {
+func TestCheckAndCreateCutOffEndlessReply(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, err := io.WriteString(w, `{"Table":{"TableName":"`)

@@ -9,7 +9,7 @@ import (
 
 // Terraform returns the table's definition in HCL, as a resource of the AWS provider. Terraform
 // and DynamoDB refuse to delete that table, because deleting it would delete the locks and
-// their tokens. DynamoDB can also recover the table to a point in time. Spec.Disposable changes
+// their tokens. The definition also turns on point-in-time recovery. Spec.Disposable changes
 // this. If Create would refuse the spec, Terraform returns the text of the error, which is not
 // valid HCL.
 func (s Spec) Terraform() string {

@@ -20,8 +20,8 @@ func keysOfSchema(want protocol.Schema) []keyAttribute {
 	return keys
 }
 
-// refused returns an error as a template. Neither Terraform nor CloudFormation accepts the
-// template.
+// refused returns the text of err in place of a template. Neither Terraform nor CloudFormation
+// accepts that text as a template.
 func refused(err error) string {
 	return "error: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
 }

@@ -29,8 +29,8 @@ func Clone(attributes map[string]types.AttributeValue) map[string]types.Attribut
 	return out
 }
 
-// cloneValue returns a deep copy of v. It returns nil, and a value of a type that DynamoDB
-// does not have, unchanged. EmptyIn finds nil values, and the SDK rejects unknown types.
+// cloneValue returns a deep copy of v. It returns v itself if v is nil, or has a type that
+// DynamoDB does not have. EmptyIn finds nil values, and the SDK rejects unknown types.
 func cloneValue(v types.AttributeValue) types.AttributeValue {
 	if isNil(v) {
 		return v
@@ -68,9 +68,9 @@ func cloneValue(v types.AttributeValue) types.AttributeValue {
 	return v
 }
 
-// EmptyIn returns the path of a nil value inside v, or " itself" if v is nil. It returns ""
-// if v contains no nil value. For a nil value, the SDK would panic, or would omit the
-// value.
+// EmptyIn returns the path of a nil value inside v, such as ".name[2]", or " itself" if v is
+// nil. It returns "" if v contains no nil value. For a nil value, the SDK would panic, or
+// would omit the value.
 func EmptyIn(v types.AttributeValue) string {
 	if isNil(v) {
 		return " itself"

@@ -100,7 +100,7 @@ func TestTryAcquireInNewProcessTakesOverDeadHolder(t *testing.T) {
 	})
 }
 
-func TestCallWithEndedContextSendsNothing(t *testing.T) {
+func TestRequestWithCancelledContextChangesNothing(t *testing.T) {
 	oneClient(t, func(t *testing.T, w *lab.World, c *leasehold.Client, wire *lab.Wire) {
 		lock := w.Acquire(c, "held", leasehold.WithoutRenewal())
 		defer w.Release(lock)

@@ -4,7 +4,7 @@ package boottime
 
 import "time"
 
-// Now returns the reading of the wall clock. On systems other than Linux, package boottime
-// knows no better clock: the clock must run while the machine is suspended, and must be the
-// same for all processes. But a user may set the wall clock.
+// Now returns the reading of the wall clock. On systems other than Linux, package boottime has
+// no other clock that runs while the machine is suspended and is the same for all processes.
+// A user may set the wall clock, though.
 func Now() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -15,8 +15,9 @@ import (
 type Client interface {
 	Env() *core.Env
 
-	// Session returns the session for new grants. If the client has no trusted session,
-	// Session begins one.
+	// Session returns the client's session: the lease that all its locks share. If the client
+	// has no session that it trusts, Session begins one. It returns nil if each lock has a
+	// lease of its own.
 	Session(ctx context.Context) (acquire.Session, error)
 
 	// OnAsked registers fn, which the client calls once when another client asks the holder of
@@ -24,7 +25,7 @@ type Client interface {
 	// key.
 	OnAsked(lock any, key protocol.Key, fn func()) bool
 
-	// Unsupported returns the error of a call that needs a feature which the client's layout
+	// Unsupported returns the error for a call that needs a feature that the client's layout
 	// does not have.
 	Unsupported(feature string) error
 }
@@ -32,6 +33,6 @@ type Client interface {
 // Inside returns the internals of client, which must be a *leasehold.Client.
 var Inside func(client any) Client
 
-// Record returns a record as a leasehold.Record. It is a variable because only the root
-// package can set all fields of a leasehold.Record.
+// Record converts a protocol.Record to a leasehold.Record. It is a variable because only the
+// root package can set all fields of a leasehold.Record.
 var Record func(protocol.Record) any

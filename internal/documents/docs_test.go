@@ -53,8 +53,8 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// found fails the test if fewer than least things were found: a check of
-// nothing would always succeed.
+// found fails the test if fewer than least things were found. Without this check, a test
+// that finds nothing to examine would succeed.
 func found(t *testing.T, n, least int, what string) {
 	t.Helper()
 	if n < least {
@@ -142,7 +142,7 @@ func TestTestsNamedInDocumentsExist(t *testing.T) {
 	found(t, named, 1, "tests")
 }
 
-func TestEveryLineOfSecurityPageMentionsATest(t *testing.T) {
+func TestSecurityPageNamesTestForEveryClaim(t *testing.T) {
 	t.Chdir(root)
 	page := documents(t)[filepath.Join("docs", "security.md")]
 	lines := 0

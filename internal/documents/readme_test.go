@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// between returns the text after the first occurrence of begin, up to the next occurrence of
-// end. If end does not follow, it returns the text up to its end.
+// between returns the part of text after the first occurrence of begin, up to the next
+// occurrence of end. If end does not follow, it returns the whole rest of text.
 func between(t *testing.T, text, begin, end string) string {
 	t.Helper()
 	_, rest, ok := strings.Cut(text, begin)
@@ -73,8 +73,8 @@ func TestLeaseTableInDocumentsMatchesCalculation(t *testing.T) {
 	}
 }
 
-// errorListed matches the names of errors in a page. The other expression
-// matches their declarations in errors.go.
+// errorListed matches the names of errors in a page. The other expressions match the
+// declarations of errors, and of the reasons of a LostError, in errors.go.
 var (
 	errorListed   = regexp.MustCompile("`(\\*?)((?:Err[A-Z]\\w*)|(?:[A-Z]\\w*Error))`")
 	errorDeclared = regexp.MustCompile(`(?m)^\t(Err[A-Z]\w*) += |^type ([A-Z]\w*Error) struct`)

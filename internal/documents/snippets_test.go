@@ -37,8 +37,8 @@ func openLocks(t *testing.T) *leasehold.Client {
 	return locks
 }
 
-// granted acquires and releases a key with a client that New has returned, and closes the
-// client.
+// granted takes the results of leasehold.New. It fails the test if err is not nil, or if the
+// client cannot acquire and release a key. Then it closes the client.
 func granted(t *testing.T, locks *leasehold.Client, err error) {
 	t.Helper()
 	lab.OK(t, err)
@@ -103,7 +103,7 @@ func TestRWLockSnippetRuns(t *testing.T) {
 	lab.OK(t, w.Release(ctx))
 }
 
-func TestEverySnippetRuns(t *testing.T) {
+func TestSnippetWithOptionEveryRuns(t *testing.T) {
 	ctx, locks, reports := t.Context(), openLocks(t), 0
 	report := func(ctx context.Context, _ *leasehold.Lock) error {
 		reports++
@@ -156,7 +156,7 @@ func TestMigrationSnippetsRun(t *testing.T) {
 	}
 }
 
-// provider stands for goose.Provider, which the snippet uses.
+// provider replaces goose.Provider, which the snippet in the page uses.
 type provider struct{ ran int }
 
 // Up counts its calls.

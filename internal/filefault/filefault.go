@@ -1,9 +1,9 @@
-// Package filefault describes operating system errors of the file that contains a local
-// store. For each error it has advice for the user, and the information whether the problem
-// may end by itself. Package boltstore uses Lasting to mark the errors after which an
-// operator must repair the store. The local engine answers a request that failed with such
-// an error with the error code Code, and clients do not retry. The command leasehold prints
-// the advice.
+// Package filefault describes errors that the operating system returns for the file of a
+// local store (package boltstore). For each error it has advice for the user, and says
+// whether the problem may end by itself. Package boltstore uses Lasting to mark the errors
+// after which an operator must repair the store. If a request fails with such an error, the
+// local engine (package localdynamo) replies with the error code Code, and clients do not
+// retry. The command leasehold prints the advice.
 package filefault
 
 import (
@@ -33,8 +33,8 @@ var faults = []struct {
 	{syscall.EMFILE, Fault{"this process can open no more files", "raise the limit of ulimit -n", false}},
 }
 
-// Of returns the fault that err means, by the error number in err. It returns false if err
-// contains no known error number.
+// Of returns the fault for the error number (errno) that err wraps. It returns false if err
+// wraps no error number of a known fault.
 func Of(err error) (Fault, bool) {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -47,9 +47,9 @@ func Of(err error) (Fault, bool) {
 	return Fault{}, false
 }
 
-// In returns the fault whose error text is in the given text of an error. It returns false
-// if the text contains none. The local engine answers like a server, so a client receives
-// only the text of its errors.
+// In returns the known fault whose error text occurs in text. It returns false if there is
+// none. In is for clients of the local engine: the engine replies like a server, so a client
+// receives only the text of an error.
 func In(text string) (Fault, bool) {
 	for _, f := range faults {
 		if strings.Contains(text, f.err.Error()) {

@@ -24,8 +24,8 @@ func IsDamaged(err error) bool {
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})
 }
 
-// List returns records sorted by key. It returns the errors of records that cannot be decoded
-// separately, in damaged.
+// List returns records sorted by key. It leaves out records that cannot be decoded, and returns
+// their errors in damaged.
 func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
 	for r, err := range locks.List(ctx, leasehold.ListOptions{Prefix: l.Prefix}) {
 		switch {

@@ -30,11 +30,11 @@ type Observation struct {
 	Record leasehold.Record
 	State  State
 	Beat   liveness.Beat // the renewals that were observed; State follows from them
-	Shared bool          // Beat describes renewals of the session, because the record itself is not renewed
+	Shared bool          // whether Beat describes renewals of the holder's session; the record itself is not renewed
 	Gone   bool          // whether the record was deleted during the observation
 	Err    error         // error of this record's item, or error that ended the observation of all records
 
-	ended bool // the session has ended, and its client will not renew it again
+	ended bool // whether the session has ended, so that its client will not renew it again
 }
 
 // Observer finds out which holders are live or dead, by the rule that waiters use.
@@ -42,7 +42,7 @@ type Observer struct {
 	Locks  *leasehold.Client
 	Reader Reader
 	Limit  time.Duration // time limit of the observation; zero means no limit
-	Unpaid bool          // the engine does not charge for read units
+	Unpaid bool          // whether read units cost nothing, as in a local store
 
 	rule liveness.Rule
 }
@@ -61,10 +61,11 @@ func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Obs
 	return out
 }
 
-// Watch is like Observe, but reports by callbacks. It calls planned before it begins to wait.
-// It calls settled once for each record, when the state of the record's holder is known. When
-// o.Limit has passed, the remaining holders are unknown. If the observation cannot continue,
-// they are also unknown, and their Observation contains the error.
+// Watch is like Observe, but reports by callbacks. After the first successful read, it calls
+// planned once, unless the read has shown the state of every holder. It calls settled once for
+// each record, when the state of the record's holder is known. When o.Limit has passed, the
+// remaining holders are unknown. If the observation cannot continue, they are also unknown, and
+// their Observation contains the error.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

@@ -203,7 +203,7 @@ func TestObserverRepeatsFailedRead(t *testing.T) {
 	})
 }
 
-func TestReadOnlyPolicyIsEnoughToObserve(t *testing.T) {
+func TestObserverWorksIfBatchGetItemIsDenied(t *testing.T) {
 	checking(t, leasehold.Config{}, func(t *testing.T, c *checked) {
 		c.wire.SetFault(lab.Respond(func(c lab.Call) bool { return c.Op == "BatchGetItem" },
 			func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
@@ -249,7 +249,7 @@ func TestHolderWithSharedLeaseIsObservedThroughSession(t *testing.T) {
 	})
 }
 
-func TestHolderIsNoLongerDeadAfterRenewalOfSession(t *testing.T) {
+func TestStillDeadReturnsErrChangedAfterSessionRenewal(t *testing.T) {
 	checking(t, leasehold.Config{SharedLease: true}, func(t *testing.T, by *checked) {
 		lock := by.acquire("job")
 		by.Limit = time.Second

@@ -13,7 +13,7 @@ type Plan struct {
 	Holders  int
 	Longest  time.Duration
 	Requests int
-	Units    float64 // least number of read units; zero if the engine does not charge for them
+	Units    float64 // least number of read units; zero if they cost nothing
 }
 
 // plan returns the Plan for the rest of the observation. It assumes that no holder is live.

@@ -42,7 +42,7 @@ type Reader struct {
 	requests int
 	units    float64
 
-	oneByOne bool // BatchGetItem is denied, for example because a policy allows only the actions of table.Read
+	oneByOne bool // whether BatchGetItem is denied, for example by a policy that allows only the actions of table.Read
 }
 
 // NewReader returns a Reader of the items of a table. proto decodes the items.
@@ -57,8 +57,8 @@ type Scope = attempts.Listing
 // listsAll reports whether the listing contains every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList lets the Reader read items by the given listing instead of by key. The last listing
-// took the given numbers of requests and read units, without consistent reads.
+// MayList lets the Reader read items by the given listing instead of by key. The caller has just
+// read that listing, without consistent reads, by the given numbers of requests and read units.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent listing uses twice as many units

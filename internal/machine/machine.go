@@ -32,12 +32,12 @@ type Machine struct {
 	// Chance returns a random number, uniform in [0, 1).
 	Chance func() float64
 
-	// Memory is the maximum number of keys, apart from the keys for which a call waits, whose
-	// versions a client remembers.
+	// Memory is the maximum number of keys whose versions a client remembers. Keys for which a
+	// call waits do not count.
 	Memory int
 
-	// Renewals is the maximum number of renewals in flight, and the maximum number of releases
-	// by Close in flight.
+	// Renewals is the maximum number of renewals in flight. It is also the maximum number of
+	// releases in flight during Close.
 	Renewals int
 }
 

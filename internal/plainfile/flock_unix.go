@@ -14,8 +14,8 @@ const (
 	lockPause    = time.Millisecond
 )
 
-// flock locks a file (flock(2)). If another process holds the lock, flock waits, because
-// processes hold it only for microseconds. After lockPatience it returns ErrLocked: the process
+// flock locks a file (flock(2)). It waits while another process holds the lock: processes hold
+// it only for microseconds. After lockPatience, flock returns ErrLocked, because the process
 // that holds the lock may be suspended (SIGSTOP).
 func flock(f *os.File) error {
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {

@@ -12,8 +12,8 @@ const noFollow = 0
 // Another always returns "". On this system users do not share directories as they do on Unix.
 func Another(string) string { return "" }
 
-// flock does nothing on this system. If two processes replace a file at the same moment, the
-// call may return success in both.
+// flock does nothing on this system. If two processes call Swap for the same file at the same
+// moment, both calls may succeed.
 func flock(*os.File) error { return nil }
 
 func ownerName(fs.FileInfo) string          { return "another user" }

@@ -10,11 +10,12 @@
 //   - a file is used if it belongs to root, the caller or the owner of the directory, or to
 //     a user that Owner adds. It must not have a second name, which could be in a directory
 //     of another user;
-//   - root goes through a directory only if that directory satisfies the condition for
-//     files, where members of a group that alone may write there count as owners. For other
-//     users there is no such condition, because they choose paths that they trust.
+//   - if the caller is root, a directory in the path must belong to root or to the owner of
+//     the directory that contains it. Any owner is allowed if only the group of the
+//     containing directory may write to that directory. If the caller is not root, any owner
+//     is allowed, because other users choose paths that they trust.
 //
-// So root may write to a home directory, as with sudo, and to a directory of a group, but in
+// So root may write to a user's home directory, as with sudo, and to a group's directory, but in
 // /tmp only to root's own files. The owner of a directory can always replace the files in it:
 // the rule protects against all other users. A path may also change while it is resolved. An
 // os.Root would prevent that, but it opens each directory for reading. The caller may have only
@@ -52,8 +53,8 @@ const (
 // Error is returned for a file that package plainfile refuses to open.
 type Error struct {
 	Path, Why string
-	// The error may pass: another process may be replacing the file, so a second attempt may
-	// succeed.
+	// Whether a second attempt may succeed, because another process may be replacing the file
+	// just now.
 	passes bool
 }
 
@@ -82,8 +83,8 @@ func changed(path string) error {
 
 // Open opens an existing regular file for reading or writing. It does not follow a symbolic
 // link at the end of path. Before the end, it follows only links that the rule of package
-// plainfile allows. It refuses a file with two names (hard links). If owner is Trusted, it
-// accepts such a file in a closed directory.
+// plainfile allows. It refuses a file with two names (hard links), unless owner is Trusted and
+// the file's directory is closed.
 func Open(path string, flag int, owner Owner) (*os.File, error) {
 	return again(func() (*os.File, error) { return open(path, flag, owner) })
 }

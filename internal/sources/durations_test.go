@@ -27,7 +27,7 @@ var mayOverflow = map[string]string{
 }
 
 // A lease of 98 years, multiplied by three, overflows a Duration and becomes negative. So
-// the product must add, subtract and multiply durations only by package durations.
+// released code must add, subtract and multiply durations only by package durations.
 // Constants are an exception, and so is the time between two readings of one clock.
 func TestReleasedCodeAddsDurationsOnlyBySaturatingFunctions(t *testing.T) {
 	t.Chdir(root)

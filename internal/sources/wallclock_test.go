@@ -19,16 +19,16 @@ import (
 // have changed.
 const root = "../.."
 
-// The simulation, and the tests of clocks that jump, give the lock the clocks that it must
-// use. So no package of the lock may read another clock, not even in a new file.
+// The simulation, and the tests of clocks that jump, replace the clocks that locks use. So no
+// package of the lock may read the process's own clock, not even in a new file.
 func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{
-		"client.go New",              // gives the machine its clock
+		"client.go New",              // passes the process's clocks to the machine (package machine)
 		"internal/hold/renew.go add", // measures a pause; uses only the monotonic part of the time
 		"record.go clockText",        // displays how long ago an event was
 		"record.go MarshalJSON",
-		"internal/protocol/owner.go NewVersion", // stores in a new version when the version was made
+		"internal/protocol/owner.go NewVersion", // stores the current time in a new version
 	}
 	var read []string
 	dirs := []string{".", "election", "semaphore", "rwlock"}

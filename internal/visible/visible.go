@@ -70,8 +70,9 @@ func Word(s string) string {
 	return s
 }
 
-// isPlain reports whether r may be part of a plain word. It may if names of hosts, users, files
-// and keys contain it. Spaces, and signs that end a sentence or a clause, may not.
+// isPlain reports whether r may be part of a plain word. These are characters that are usual in
+// names of hosts, users, files and keys. Spaces, and signs that end a sentence or a clause, are
+// not plain.
 func isPlain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-_./@:#+=%~", r)

@@ -104,8 +104,8 @@ func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 type file struct {
 	path string
 	turn chan struct{} // semaphore that is full while a goroutine of this process uses the file
-	// Position in the kernel's queue that an ended request has left, or nil if there is none.
-	// Guarded by turn.
+	// Position in the kernel's queue for the file lock that a request has left by giving up. The
+	// next request uses it. It is nil if there is none. Guarded by turn.
 	place    *place
 	closed   atomic.Bool
 	owner    plainfile.Owner
@@ -166,10 +166,9 @@ func (s *store) damaged(why any) error {
 	return filefault.Lasting(fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why))
 }
 
-// marked wraps an error of the file by package filefault if the error is lasting: no request
-// can succeed until an operator repairs the file, its directory or the limits of the process.
-// It returns other errors unchanged, including errors of the function that the caller has
-// passed.
+// marked wraps err by filefault.Lasting if no request can succeed until an operator repairs the
+// file, its directory or the limits of the process. It returns other errors unchanged, including
+// errors of the function that the caller passed to View or Update.
 func marked(err error) error {
 	fault, known := filefault.Of(err)
 	switch {

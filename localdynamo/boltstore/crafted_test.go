@@ -24,8 +24,8 @@ type crafted struct {
 
 var order = binary.NativeEndian
 
-// These are offsets of the fields that the tests change: in a page, in an element of a
-// page, and in a meta page.
+// These are the positions of the elements of a page, the offsets of the fields that the tests
+// change in a page and in a meta page, the size of a meta page, and two types of pages.
 const (
 	flagsAt, countAt, overflowAt, elementsAt = 8, 10, 12, 16
 	metaSize, metaRoot, metaFreelist         = 64, 16, 32

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The kernel may grant a file lock just when the request that waited for it ends. In either
-// order, the file lock must be released.
+// The kernel may grant a file lock just before or just after the request that waited for it
+// gives up. In both cases, the file lock must be released.
 func TestRequestThatStopsWaitingReleasesFileLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if _, err := Make(path, nil); err != nil {

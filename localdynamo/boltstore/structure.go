@@ -9,8 +9,8 @@ import (
 
 // bbolt does not check the pages of a file. If a page points at itself, bbolt overflows the
 // stack, which ends the process even with recover. A wrong count may make bbolt request more
-// memory than the machine has. bbolt does not find an item that is out of order, so the item's
-// key looks free. bbolt's own check (Tx.Check) trusts the pages as well. So structure.go checks
+// memory than the machine has. bbolt does not find an item that is out of order, so a held lock
+// may look free. bbolt's own check (Tx.Check) trusts the pages as well. So structure.go checks
 // all pages before bbolt reads them.
 //
 // The checks do not protect against a user who may write to the file. Such a user can also
@@ -114,8 +114,8 @@ func checkStructure(b []byte) error {
 	return s.freelist(m.freelist)
 }
 
-// structure is the state of a check of a file. It records which pages are in use, because only
-// one other page may refer to each page.
+// structure is a check of a file in progress. It records which pages are in use, because a page
+// that is used twice is damaged.
 type structure struct {
 	b               []byte
 	pageSize, pages uint64
@@ -279,8 +279,8 @@ func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	return leaves(inline, count, interval{}, storeItem)
 }
 
-// storeItem refuses a bucket inside the store's bucket, because the key of such a bucket would
-// look free.
+// storeItem refuses a bucket inside the store's bucket, because bbolt returns no value for the
+// key of such a bucket. A held lock would look free.
 func storeItem(flags uint32, _, _ []byte) error {
 	if flags != 0 {
 		return damagef("an item is not one of a store")

@@ -88,7 +88,7 @@ type place struct {
 	err     error         // error of flock; set before granted is closed
 
 	mu     sync.Mutex // guards the fields below; not held while the kernel waits
-	wanted bool       // a transaction is waiting for the lock or has it
+	wanted bool       // whether a transaction waits for the lock or has it
 	over   bool       // whether flock has returned
 }
 

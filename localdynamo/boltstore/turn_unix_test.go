@@ -56,7 +56,7 @@ func TestOpenContextWaitsForBusyFileUntilContextEnds(t *testing.T) {
 	lab.OK(t, <-opened)
 }
 
-func TestTransactionOnBusyFileWithoutDeadlineReturnsErrBusy(t *testing.T) {
+func TestTransactionWithoutDeadlineReturnsErrBusyOnLockedFile(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	store := lab.Must(boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond)))(t)
@@ -100,7 +100,7 @@ func untilItWaits() {
 	}
 }
 
-func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
+func TestRequestReadsFileThatReplacedLockedFile(t *testing.T) {
 	path, client := newFile(t)
 	lab.Must(increment(t.Context(), client, "k"))(t)
 	unlock := locked(t, path)

@@ -83,7 +83,7 @@ func TestWalkVisitsEveryPathInCondition(t *testing.T) {
 	}
 }
 
-// format returns the condition as text with full parentheses.
+// format returns the condition as text, with each operand of AND, OR and NOT in parentheses.
 func format(condition Condition) string {
 	switch c := condition.(type) {
 	case And:
